@@ -1,0 +1,61 @@
+"""Making topics and holding them to their contracts."""
+
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lozenge.errors import BrokerUnavailable, TopicError
+from lozenge.kafka import KafkaSettings
+from lozenge.topics import Topic
+
+DEADLINE_SECONDS = 10.0
+
+
+def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> dict[str, int]:
+    """Every topic of the cluster with its number of partitions; raises BrokerUnavailable."""
+    try:
+        listing = AdminClient(kafka.client(log_level=0)).list_topics(timeout=timeout)
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"listing topics: no Kafka broker answers at {kafka.bootstrap} ({error.args[0].str()})",
+            hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+        ) from error
+    return {name: len(topic.partitions) for name, topic in listing.topics.items()}
+
+
+def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication: int = 1) -> None:
+    """Creates what is missing, then checks every topic against its contract; safe to call at once from several.
+
+    Raises BrokerUnavailable, or TopicError naming every topic whose partition count differs.
+    """
+    wanted = list(topics)
+    existing = partitions(kafka)
+    missing = [topic for topic in wanted if topic.name not in existing]
+    admin = AdminClient(kafka.client(log_level=0))
+    specs = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
+    created = admin.create_topics(specs, request_timeout=DEADLINE_SECONDS) if specs else {}
+    for name, future in created.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise TopicError(f"creating topic {name}: {error.args[0].str()}") from error
+    check_topics(kafka, [t for t in wanted if t not in missing])
+
+
+def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
+    """Raises TopicError naming every topic that is missing or breaks its partition contract."""
+    existing = partitions(kafka)
+    wrong = [
+        f"{t.name} has {existing[t.name]} partitions, its contract says {t.partitions}"
+        if t.name in existing
+        else f"{t.name} does not exist"
+        for t in topics
+        if existing.get(t.name) != t.partitions
+    ]
+    if wrong:
+        raise TopicError(
+            f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
+            hint="create it with its contracted partitions; changing the number is a declared migration",
+        )

@@ -1,0 +1,110 @@
+"""Every error of Lozenge, as one tree.
+
+    LozengeError
+    ├── Retryable                 the same call may succeed later; nothing is wrong with the data
+    │   ├── BrokerUnavailable     no Kafka broker answered in time
+    │   └── RegistryUnavailable   the schema registry did not answer
+    ├── Poison                    this one record can never be processed; it becomes a dead letter
+    │   ├── DecodeError           bytes that are not the record they claim to be
+    │   └── DetectError           a detector's code raised on this record
+    └── Fatal                     a person has to change something first
+        ├── UsageError            the command or its arguments
+        ├── ConfigError           settings or a declaration; carries every problem at once
+        ├── ToolchainError        Java, jars or the virtual environment
+        ├── TopicError            a topic is missing or breaks its contract
+        ├── SchemaError           a schema is unknown or incompatible
+        ├── DetectorError         a detector cannot be found, imported or planned, or fails on too much
+        ├── StaleGeneration       a newer generation of this job has taken over
+        └── Fenced                the broker refused this writer: another one called init_transactions
+
+Whoever catches decides by the first level: retry, dead-letter, or stop. `exit_code` is what a
+command ends with (documented in the README): 1 failed, 2 usage, 3 dependency unreachable.
+"""
+
+from collections.abc import Sequence
+
+
+class LozengeError(Exception):
+    """Root of the tree: what was being done, on what, and `hint`, what a person does next."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  -> {self.hint}" if self.hint else self.message
+
+
+class Retryable(LozengeError):
+    """Trying again later may succeed."""
+
+
+class BrokerUnavailable(Retryable):
+    """No Kafka broker answered within the deadline."""
+
+    exit_code = 3
+
+
+class RegistryUnavailable(Retryable):
+    """The schema registry did not answer within the deadline."""
+
+    exit_code = 3
+
+
+class Poison(LozengeError):
+    """One record that no retry will mend; its bytes go to the dead-letter topic."""
+
+
+class DecodeError(Poison):
+    """The bytes are not the Avro record that their header claims."""
+
+
+class DetectError(Poison):
+    """A detector's own code raised while it judged one record."""
+
+
+class Fatal(LozengeError):
+    """The job must stop until a person has changed something."""
+
+
+class UsageError(Fatal):
+    """The command line names something that does not exist or does not fit."""
+
+    exit_code = 2
+
+
+class ConfigError(Fatal):
+    """Settings or a declaration are invalid; `problems` holds all of them, each with its place."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        self.problems = tuple(problems)
+
+
+class ToolchainError(Fatal):
+    """Java, a jar or an environment is missing, too old or not what its checksum says."""
+
+
+class TopicError(Fatal):
+    """A topic is missing or has another partition count than its contract."""
+
+
+class SchemaError(Fatal):
+    """A schema id is unknown, or a schema breaks the compatibility rule."""
+
+
+class DetectorError(Fatal):
+    """A detector cannot be found, imported or planned, or it fails on too many records."""
+
+
+class StaleGeneration(Fatal):
+    """The consumer group carries a newer generation: this process was replaced and must not write."""
+
+
+class Fenced(Fatal):
+    """The broker refused this transactional writer because a newer one exists."""

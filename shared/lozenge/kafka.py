@@ -1,0 +1,77 @@
+"""Where Kafka is and how to talk to it, as one typed object with a form for each client.
+
+Refuses to do anything else: no produce, no consume, no admin. Values come from `LOZENGE_KAFKA_*`
+environment variables; the password never appears in a repr, a log line or an error.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+LOOPBACK = "127.0.0.1:9092"
+
+
+class KafkaSettings(BaseSettings):
+    """Connection to the cluster.
+
+    `security` is the protocol of every client alike; the SASL fields matter only with SASL_*, `ca`
+    (a PEM file) only with *SSL, where None means the system's certificate authorities.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_KAFKA_", extra="forbid")
+
+    bootstrap: str = LOOPBACK
+    security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    username: str = ""
+    password: SecretStr = SecretStr("")
+    ca: Path | None = None
+
+    @property
+    def sasl(self) -> bool:
+        """Whether clients authenticate by user name and password."""
+        return self.security.startswith("SASL")
+
+    def client(self, **overrides: object) -> dict[str, object]:
+        """Configuration of a confluent-kafka producer, consumer or admin client."""
+        config: dict[str, object] = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security}
+        if self.sasl:
+            config["sasl.mechanism"] = self.mechanism
+            config["sasl.username"] = self.username
+            config["sasl.password"] = self.password.get_secret_value()
+        if self.ca is not None:
+            config["ssl.ca.location"] = str(self.ca)
+        return config | {name.replace("_", "."): value for name, value in overrides.items()}
+
+    def kafka_python(self) -> dict[str, object]:
+        """Keyword arguments of a kafka-python client."""
+        config: dict[str, object] = {"bootstrap_servers": self.bootstrap, "security_protocol": self.security}
+        if self.sasl:
+            config["sasl_mechanism"] = self.mechanism
+            config["sasl_plain_username"] = self.username
+            config["sasl_plain_password"] = self.password.get_secret_value()
+        if self.ca is not None:
+            config["ssl_cafile"] = str(self.ca)
+        return config
+
+    def spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source and sink."""
+        options = {"kafka.bootstrap.servers": self.bootstrap, "kafka.security.protocol": self.security}
+        if self.sasl:
+            module = "plain.PlainLoginModule" if self.mechanism == "PLAIN" else "scram.ScramLoginModule"
+            options["kafka.sasl.mechanism"] = self.mechanism
+            options["kafka.sasl.jaas.config"] = (
+                f"org.apache.kafka.common.security.{module} required "
+                f"username={_jaas(self.username)} password={_jaas(self.password.get_secret_value())};"
+            )
+        if self.ca is not None:
+            options["kafka.ssl.truststore.type"] = "PEM"
+            options["kafka.ssl.truststore.location"] = str(self.ca)
+        return options
+
+
+def _jaas(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

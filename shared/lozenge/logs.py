@@ -1,0 +1,38 @@
+"""JSON log lines on standard error, configured once per process.
+
+Key names are fixed: `app`, `instance`, `release`, `topic`, `partition`, `offset`, `batch`, `event_id`.
+Normal operation logs nothing per record. On a terminal lines are for people, otherwise JSON.
+"""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+
+def configure(app: str, *, instance: str = "0", debug: bool = False, **context: Any) -> None:
+    """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""
+    level = logging.DEBUG if debug else logging.INFO
+    human = sys.stderr.isatty()
+    renderer: Any = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.format_exc_info, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)
+
+
+def logger() -> Any:
+    """The logger of the calling process; keyword arguments become keys of the line."""
+    return structlog.get_logger()

@@ -1,0 +1,91 @@
+"""Topic names and their contracts: the only place where a topic is spelled.
+
+Names read `<domain>.<class>.<name>.v<N>`. The number of partitions is part of a topic's contract,
+because `lozenge.partitions.partition_of` decides from it where a key lives.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+RAW_JSON = "AUTH-JSON"
+RAW_ISO = "AUTH-ISO"
+RAW_PARTITIONS = 4
+EVENT_PARTITIONS = 4
+
+EVENTS = "pay.canonical.auth.v1"
+NOTIFICATIONS = "pay.notifications.v1"
+ALERTS_PATTERN = r"^pay\.alerts\.[a-z0-9_]+\.v1$"
+SCHEMAS = "lozenge.ctl.schemas.v1"
+METRICS = "lozenge.metrics.v1"
+
+_COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
+# State topics are rewritten all the time: compact early, so that a restore reads little more than the live keys.
+_STATE: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.ms": "600000",
+}
+_KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
+_KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic's contract: name, partitions and broker-side configuration."""
+
+    name: str
+    partitions: int = EVENT_PARTITIONS
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def events_by(key: str | None) -> str:
+    """The canonical topic keyed by `key`; None or "card" is the primary topic."""
+    return EVENTS if key in (None, "card") else f"pay.canonical.auth.by-{key}.v1"
+
+
+def alerts(detector: str) -> str:
+    """The alert topic that only `detector` may write."""
+    return f"pay.alerts.{detector}.v1"
+
+
+def dead_letters(app: str) -> str:
+    """The dead-letter topic of one app ("upstream", "downstream" or a detector)."""
+    return f"pay.dlq.{app}.v1"
+
+
+def state(detector: str) -> str:
+    """The compacted topic that holds a stateful detector's state, partitioned like its input."""
+    return f"lozenge.state.{detector}.v1"
+
+
+def detector_of(alert_topic: str) -> str:
+    """The detector that owns an alert topic; raises ValueError for any other topic."""
+    match = re.fullmatch(r"pay\.alerts\.([a-z0-9_]+)\.v1", alert_topic)
+    if match is None:
+        raise ValueError(f"{alert_topic} is not an alert topic")
+    return match.group(1)
+
+
+def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
+    """Topics that exist whatever detectors run; `rekeyed` names the declared copies of the events."""
+    return [
+        Topic(RAW_JSON, RAW_PARTITIONS, _KEPT_7_DAYS),
+        Topic(RAW_ISO, RAW_PARTITIONS, _KEPT_7_DAYS),
+        Topic(EVENTS, EVENT_PARTITIONS, _KEPT_7_DAYS),
+        *(Topic(events_by(key), EVENT_PARTITIONS, _KEPT_7_DAYS) for key in rekeyed),
+        Topic(NOTIFICATIONS, EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(SCHEMAS, 1, _COMPACTED),
+        Topic(METRICS, 1, _COMPACTED),
+    ]
+
+
+def detector_topics(detector: str) -> list[Topic]:
+    """The topics that belong to one detector: alerts, dead letters and state."""
+    return [
+        Topic(alerts(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(state(detector), EVENT_PARTITIONS, _STATE),
+    ]
