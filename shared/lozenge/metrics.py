@@ -1,0 +1,121 @@
+"""Every metric name, label and bucket of the platform, and their way out through Kafka.
+
+A job counts into `Metrics` (never blocking, bounded labels, every series at zero from the start) and a
+`Reporter` thread writes its snapshot to `lozenge.metrics.v1` once a second, keyed by app and instance,
+so that whoever reads the compacted topic has the last value of every instance. A broker that does not
+answer costs snapshots, never the job's progress.
+"""
+
+import json
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from lozenge import topics
+from lozenge.kafka import KafkaSettings
+
+STAGES = ("decode", "normalise", "detect", "encode", "deliver")
+LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
+"""Seconds; fine where a detector lives, coarse where it catches up."""
+
+
+class Metrics:
+    """The counters of one instance of one app. Thread-safe; times in seconds, lag in offsets."""
+
+    def __init__(self, app: str, instance: str = "0", release: str = "") -> None:
+        self.app, self.instance, self.release = app, instance, release
+        self.registry = CollectorRegistry()
+        self._records = Counter("lozenge_records", "Input records whose effect is committed", registry=self.registry)
+        self._emitted = Counter("lozenge_emitted", "Output records committed", registry=self.registry)
+        self._dead = Counter("lozenge_dead_letters", "Dead letters committed", ["stage"], registry=self.registry)
+        self._batches = Histogram(
+            "lozenge_batch_seconds", "Batch duration", buckets=LATENCY_BUCKETS, registry=self.registry
+        )
+        self._latency = Histogram(
+            "lozenge_latency_seconds", "From the raw record's arrival to the output's commit",
+            buckets=LATENCY_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
+        for stage in STAGES:
+            self._dead.labels(stage)
+
+    def records(self, count: int) -> None:
+        """Counts input records whose effect was committed."""
+        self._records.inc(count)
+
+    def emitted(self, count: int) -> None:
+        """Counts output records that were committed."""
+        self._emitted.inc(count)
+
+    def dead_letters(self, count: int, stage: str) -> None:
+        """Counts dead letters of one of `STAGES`."""
+        self._dead.labels(stage).inc(count)
+
+    def batch(self, seconds: float) -> None:
+        """Records one batch's duration."""
+        self._batches.observe(seconds)
+
+    def latency(self, seconds: float) -> None:
+        """Records how long one output took from the arrival of its input."""
+        self._latency.observe(max(0.0, seconds))
+
+    def lag(self, offsets: int) -> None:
+        """Sets the number of input offsets not yet processed."""
+        self._lag.set(offsets)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds)."""
+        samples = {
+            sample.name + ("{%s}" % ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items())) if sample.labels else ""): sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }  # fmt: skip
+        return {
+            "app": self.app,
+            "instance": self.instance,
+            "release": self.release,
+            "time": time.time(),
+            "samples": samples,
+        }
+
+
+class Reporter:
+    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, and once at the end."""
+
+    def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
+        self._metrics, self._interval = metrics, interval
+        # A small queue that drops when the broker is away: metrics never hold memory or the job.
+        self._producer = Producer(
+            kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000, log_level=0)
+        )
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
+
+    def __enter__(self) -> "Reporter":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(self._interval + 1)
+        self._publish()
+        self._producer.flush(1)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            self._publish()
+
+    def _publish(self) -> None:
+        key = f"{self._metrics.app}/{self._metrics.instance}"
+        try:
+            self._producer.produce(topics.METRICS, json.dumps(self._metrics.snapshot()).encode(), key.encode())
+            self._producer.poll(0)
+        except (BufferError, KafkaException):
+            pass  # the next snapshot carries the same totals
