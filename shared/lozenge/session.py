@@ -1,0 +1,85 @@
+"""The one way a process of Lozenge gets its Spark session."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from lozenge.toolchain import cache_path, cds
+from lozenge.toolchain.cds import LOGGING
+from lozenge.toolchain.jars import jars
+from lozenge.toolchain.java import java_home
+
+_DEFAULTS = {
+    # A job is small and its partition count is frozen by its first batch; Spark's 200 would ruin it.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # State that survives a schema that grows, that Real-Time Mode accepts, in bounded native memory.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.encodingFormat": "avro",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # query.stop() otherwise waits for ever (milliseconds)
+    "spark.sql.streaming.stopTimeout": "30000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.python.worker.faulthandler.enabled": "true",
+    # No metastore and no tables: nothing of the sort may appear in the working directory.
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+
+def spark_session(
+    app: str,
+    *,
+    cores: int = 2,
+    memory_mb: int = 512,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Starts this process's Spark, with the Kafka and Avro modules, and returns its session.
+
+    `cores` are task slots, that is threads: more than the machine has is allowed. `memory_mb` is the
+    JVM's heap (at least 450, or Spark refuses); with its own overhead the process takes some 250 MB
+    more. With `master` set to a cluster, `cores` has no effect and the jars are shipped to the
+    executors; otherwise everything binds to loopback. `conf` wins over every default.
+
+    A process has one session: a second call returns the same one and can only change its SQL
+    settings. Its JVM ends with this process, however this process ends. Raises ToolchainError if
+    Java or the jars are not as they should be; the first call on a new machine fetches the jars.
+    """
+    os.environ["JAVA_HOME"] = str(java_home())
+    # spark-submit starts a JVM only to compose the command line of the next; let it be brief
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    local = {}
+    if master is None:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    connector = [str(jar) for jar in jars("connector")]
+    settings = {
+        **_DEFAULTS,
+        **local,
+        "spark.sql.warehouse.dir": str(cache_path("spark-warehouse")),
+        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.extraClassPath": os.pathsep.join(connector),
+        **({"spark.jars": ",".join(connector)} if master else {}),
+        **(conf or {}),
+    }
+    settings["spark.driver.extraJavaOptions"] = " ".join(
+        [*_jvm_options(), settings.get("spark.driver.extraJavaOptions", "")]
+    ).strip()
+    builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]")
+    return builder.config(map=settings).getOrCreate()
+
+
+def _jvm_options() -> list[str]:
+    """The serial collector suits a heap of half a gigabyte (less memory, fewer threads). C2 stays on:
+    with C1 alone a start is a little cheaper, but a busy job takes longer for every event."""
+    return ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={LOGGING}", *cds.options()]
