@@ -1,0 +1,225 @@
+"""A real Kafka broker inside this process's family: for the demo, a laptop and the tests.
+
+One KRaft node on loopback, without replication: whoever needs Kafka for production runs their own.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from lozenge.errors import BrokerUnavailable, UsageError
+from lozenge.toolchain.jars import jars
+from lozenge.toolchain.java import java_home
+
+LOOPBACK = "127.0.0.1"
+_SETTINGS = Path(__file__).with_name("broker.properties")
+_LOGGING = Path(__file__).with_name("broker.log4j2.properties")
+_CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant does for one node
+
+
+@dataclass(frozen=True)
+class SecureListener:
+    """A second listener: SASL_SSL with SCRAM-SHA-512.
+
+    `keystore` is a PEM file with the private key and its certificate, which must name 127.0.0.1. The
+    user is written into the data folder when that is new; an older folder keeps its users.
+    """
+
+    keystore: Path
+    username: str
+    password: str
+    port: int = 0
+
+
+class EmbeddedBroker:
+    """A broker on the topics in `data`, which it creates if need be.
+
+    Ports that are 0 are chosen at the first `start` and kept for the object's life. As a context
+    manager it starts on entry and stops on exit. If this process dies, however, the broker dies too.
+    """
+
+    def __init__(self, data: Path, port: int = 0, *, heap_mb: int = 256, secure: SecureListener | None = None) -> None:
+        self.data = data.absolute()
+        self._heap_mb = heap_mb
+        self._secure = secure
+        self._port = port
+        self._secure_port = secure.port if secure else 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._leash: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Where PLAINTEXT clients connect; known once it was started."""
+        return f"{LOOPBACK}:{self._port}"
+
+    @property
+    def secure_bootstrap(self) -> str:
+        """Where SASL_SSL clients connect, if it has that listener."""
+        return f"{LOOPBACK}:{self._secure_port}"
+
+    @property
+    def pid(self) -> int | None:
+        """The running broker's process, None if it does not run."""
+        return self._process.pid if self._process and self._process.poll() is None else None
+
+    @property
+    def log(self) -> Path:
+        """The broker's own log; the first place to look when it does not start."""
+        return self.data / "broker.log"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self, *, timeout: float = 60) -> None:
+        """Starts it and returns when an admin client gets an answer; does nothing if it runs.
+
+        Raises UsageError if a port is taken, BrokerUnavailable if it ends or stays silent for
+        `timeout` seconds, with the last lines of its log.
+        """
+        if self.pid:
+            return
+        deadline = time.monotonic() + timeout
+        self._port = _free_port(self._port)
+        if self._secure:
+            self._secure_port = _free_port(self._secure_port)
+        self.data.mkdir(parents=True, exist_ok=True)
+        properties = self.data / "server.properties"
+        properties.write_text(_SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
+        properties.chmod(0o600)
+        if not (self.data / "topics" / "meta.properties").exists():
+            self._format(properties)
+        self._process = subprocess.Popen(
+            self._java("kafka.Kafka", str(properties)),
+            stdin=subprocess.DEVNULL,
+            stdout=(self.data / "broker.out").open("wb"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
+        )
+        self._leash = _leash(self._process.pid)
+        try:
+            self._await_answer(deadline, timeout)
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self, *, timeout: float = 20) -> None:
+        """Stops it in order, by force after `timeout` seconds; its topics stay in `data`."""
+        if self._process:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout)
+        self.kill()
+
+    def kill(self) -> None:
+        """Stops it as a power cut would; `start` then recovers what it had."""
+        for process in (self._leash, self._process):
+            if process:
+                process.kill()
+                process.wait()
+        if self._leash and self._leash.stdin:
+            self._leash.stdin.close()
+        self._process = self._leash = None
+
+    def _listeners(self) -> list[str]:
+        controller = f"{LOOPBACK}:{_free_port(0)}"
+        listeners = f"PLAINTEXT://{self.bootstrap}"
+        lines = [f"log.dirs={self.data / 'topics'}", f"controller.quorum.voters=1@{controller}"]
+        if self._secure:
+            listeners += f",SASL_SSL://{self.secure_bootstrap}"
+            lines += [
+                "sasl.enabled.mechanisms=SCRAM-SHA-512",
+                "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config="
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+                "ssl.keystore.type=PEM",
+                f"ssl.keystore.location={self._secure.keystore.absolute()}",
+            ]
+        return [*lines, f"advertised.listeners={listeners}", f"listeners={listeners},CONTROLLER://{controller}"]
+
+    def _format(self, properties: Path) -> None:
+        user = []
+        if self._secure:
+            login = f"name={self._secure.username},password={self._secure.password}"
+            user = ["--add-scram", f"SCRAM-SHA-512=[{login}]"]
+        command = ["format", "--config", str(properties), "--cluster-id", _CLUSTER_ID, *user]
+        run = subprocess.run(self._java("kafka.tools.StorageTool", *command), capture_output=True, text=True)
+        if run.returncode:
+            raise BrokerUnavailable(
+                f"preparing {self.data} for the broker: {run.stderr.strip() or run.stdout.strip()}",
+                hint="choose another data folder, or delete this one if nothing in it is needed",
+            )
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        return [
+            str(java_home() / "bin" / "java"),
+            *(f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlozenge.broker.log={self.log}"),
+            *("-cp", os.pathsep.join(str(jar) for jar in jars("broker"))),
+            main,
+            *arguments,
+        ]
+
+    def _await_answer(self, deadline: float, timeout: float) -> None:
+        assert self._process
+        while time.monotonic() < deadline:
+            if (code := self._process.poll()) is not None:
+                raise BrokerUnavailable(f"the embedded broker ended with code {code}{self._tail()}", hint=self._advice())
+            if _listening(self._port) and _answers(self.bootstrap):
+                return
+            time.sleep(0.05)
+        raise BrokerUnavailable(f"the embedded broker was silent for {timeout:g} s{self._tail()}", hint=self._advice())
+
+    def _tail(self) -> str:
+        said = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
+        return "".join(f"\n  {line}" for line in "".join(said).splitlines()[-5:])
+
+    def _advice(self) -> str:
+        return f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed"
+
+
+def _free_port(wanted: int) -> int:
+    """`wanted` if it can be bound, any free one for 0. Raises UsageError if it is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, wanted))
+        except OSError as error:
+            raise UsageError(
+                f"starting the embedded broker: port {wanted} on {LOOPBACK} is taken ({error.strerror})",
+                hint=f"stop what listens there (`lsof -i :{wanted}` names it) or choose another port; 0 takes any",
+            ) from error
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _listening(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def _answers(bootstrap: str) -> bool:
+    # log_level 0: a broker that is not up yet is what we are here to see, not news for stderr
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    try:
+        return bool(admin.list_topics(timeout=2).brokers)
+    except KafkaException:
+        return False
+
+
+def _leash(pid: int) -> subprocess.Popen[bytes]:
+    """A shell that kills `pid` as soon as this process is gone: then the pipe it reads ends."""
+    script = ["sh", "-c", 'read -r _; kill -9 "$1"', "leash", str(pid)]
+    return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
