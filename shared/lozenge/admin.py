@@ -15,7 +15,7 @@ DEADLINE_SECONDS = 10.0
 def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> dict[str, int]:
     """Every topic of the cluster with its number of partitions; raises BrokerUnavailable."""
     try:
-        listing = AdminClient(kafka.client(log_level=0)).list_topics(timeout=timeout)
+        listing = AdminClient(kafka.client()).list_topics(timeout=timeout)
     except KafkaException as error:
         raise BrokerUnavailable(
             f"listing topics: no Kafka broker answers at {kafka.bootstrap} ({error.args[0].str()})",
@@ -32,7 +32,7 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
     wanted = list(topics)
     existing = partitions(kafka)
     missing = [topic for topic in wanted if topic.name not in existing]
-    admin = AdminClient(kafka.client(log_level=0))
+    admin = AdminClient(kafka.client())
     specs = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
     created = admin.create_topics(specs, request_timeout=DEADLINE_SECONDS) if specs else {}
     for name, future in created.items():

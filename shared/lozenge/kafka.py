@@ -35,8 +35,12 @@ class KafkaSettings(BaseSettings):
         return self.security.startswith("SASL")
 
     def client(self, **overrides: object) -> dict[str, object]:
-        """Configuration of a confluent-kafka producer, consumer or admin client."""
-        config: dict[str, object] = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security}
+        """Configuration of a confluent-kafka client; `overrides` are librdkafka's names with `_` for `.`."""
+        config: dict[str, object] = {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": self.security,
+            "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it
+        }
         if self.sasl:
             config["sasl.mechanism"] = self.mechanism
             config["sasl.username"] = self.username

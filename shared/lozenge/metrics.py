@@ -91,7 +91,7 @@ class Reporter:
         self._metrics, self._interval = metrics, interval
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
         self._producer = Producer(
-            kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000, log_level=0)
+            kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000)
         )
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)

@@ -20,7 +20,7 @@ DEADLINE_SECONDS = 10.0
 
 def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     """Publishes `schemas` and returns once the broker has them; raises BrokerUnavailable."""
-    producer = Producer(kafka.client(acks="all", enable_idempotence=True, message_timeout_ms=10_000, log_level=0))
+    producer = Producer(kafka.client(acks="all", enable_idempotence=True, message_timeout_ms=10_000))
     failures: list[str] = []
     for schema in schemas:
         value = {"id": schema.id, "name": schema.name, "version": schema.version, "schema": schema.text}
@@ -40,7 +40,7 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
 
 def learn(kafka: KafkaSettings, name: str) -> list[Schema]:
     """Every announced version of the contract `name`, by id; empty if none was announced."""
-    consumer = Consumer(kafka.client(group_id="lozenge-schemas", enable_auto_commit=False, log_level=0))
+    consumer = Consumer(kafka.client(group_id="lozenge-schemas", enable_auto_commit=False))
     found: dict[int, Schema] = {}
     try:
         partition = TopicPartition(topics.SCHEMAS, 0)

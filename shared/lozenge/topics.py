@@ -89,3 +89,23 @@ def detector_topics(detector: str) -> list[Topic]:
         Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(state(detector), EVENT_PARTITIONS, _STATE),
     ]
+
+
+def shadow_name(detector: str, release: str) -> str:
+    """The topic-safe name of a release that runs beside the live one."""
+    return f"{detector}.{re.sub(r'[^a-zA-Z0-9_-]', '-', release)}"
+
+
+def shadow_alerts(detector: str, release: str) -> str:
+    """Where a release beside the live one writes; no notifier reads it."""
+    return f"pay.shadow.{shadow_name(detector, release)}.v1"
+
+
+def shadow_topics(detector: str, release: str) -> list[Topic]:
+    """The topics of a release that runs beside the live one."""
+    name = shadow_name(detector, release)
+    return [
+        Topic(shadow_alerts(detector, release), EVENT_PARTITIONS, _KEPT_7_DAYS),
+        Topic(dead_letters(name), EVENT_PARTITIONS, _KEPT_7_DAYS),
+        Topic(state(name), EVENT_PARTITIONS, _STATE),
+    ]

@@ -1,0 +1,114 @@
+"""`[tool.lozenge]` in a detector's pyproject.toml: what the platform must know beside the code.
+
+The file travels in the detector's wheel as data (`share/lozenge/<name>/`), with the reference tables
+beside it, so a running job reads the very declaration it was released with.
+"""
+
+import sys
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lozenge.durations import Duration
+from lozenge.errors import ConfigError
+from lozenge.records import Severity
+
+KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
+"""What a detector may be keyed by, and the event column that holds it."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Table(_Strict):
+    """A reference table: a CSV (with header) or Parquet file beside the declaration, or an absolute path.
+
+    `schema` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
+    """
+
+    path: str
+    columns: str = ""
+
+    @model_validator(mode="after")
+    def _csv_has_columns(self) -> "Table":
+        if self.path.endswith(".csv") == bool(self.columns):
+            return self
+        raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
+
+
+class Resources(_Strict):
+    """What the detector's process may use."""
+
+    cores: Annotated[int, Field(ge=1, le=64)] = 1
+    memory_mb: Annotated[int, Field(ge=450)] = 512
+
+
+class Declaration(_Strict):
+    """A detector as the platform sees it. `lateness` is an aggregate's watermark delay."""
+
+    kind: Literal["rule", "aggregate", "stateful", "model"]
+    owner: Annotated[str, Field(min_length=1)]
+    key: Literal["card", "terminal", "merchant", "account"] = "card"
+    title: Annotated[str, Field(min_length=1)]
+    severity: Severity = "medium"
+    guarantee: Literal["exactly-once"] = "exactly-once"
+    trigger: Duration = timedelta(seconds=1)
+    max_batch: Annotated[int, Field(ge=1)] = 200_000
+    lateness: Duration | None = None
+    resources: Resources = Resources()
+    tables: dict[str, Table] = {}
+
+    @model_validator(mode="after")
+    def _lateness_belongs_to_aggregates(self) -> "Declaration":
+        if (self.kind == "aggregate") != (self.lateness is not None):
+            raise ValueError('lateness = "10m" (how late an event may be) is required for an aggregate, and only there')
+        return self
+
+    @property
+    def key_column(self) -> str:
+        """The event column that the input topic is keyed by."""
+        return KEYS[self.key]
+
+
+def parse(text: str, origin: str) -> tuple[str, str, Declaration]:
+    """(name, version, declaration) of a pyproject.toml; raises ConfigError with every problem at once."""
+    try:
+        project: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"reading {origin}: {error}", hint="mend the TOML syntax") from error
+    problems = []
+    name = project.get("project", {}).get("name", "")
+    version = project.get("project", {}).get("version", "")
+    if not isinstance(name, str) or not name.replace("_", "").isalnum() or name != name.lower():
+        problems.append("project.name: lower-case letters, digits and underscores, such as large_amount")
+    if not version:
+        problems.append("project.version: missing")
+    try:
+        declaration = Declaration.model_validate(project.get("tool", {}).get("lozenge", {}))
+    except ValidationError as error:
+        for problem in error.errors():
+            place = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
+            problems.append(f"{place}{_line(text, problem['loc'])}: {problem['msg']}")
+    if problems:
+        raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
+    return name, version, declaration
+
+
+def folder_of(module_file: str, name: str) -> Path:
+    """Where a detector's declaration and tables lie: beside its module, or in its installed wheel's data."""
+    beside = Path(module_file).parent
+    installed = Path(sys.prefix) / "share" / "lozenge" / name
+    return beside if (beside / "pyproject.toml").is_file() else installed
+
+
+def _line(text: str, path: tuple[int | str, ...]) -> str:
+    """" (line N)" of the last named key of `path`, if the file spells it."""
+    for part in reversed(path):
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip().startswith((f"{part} ", f"{part}=")):
+                return f" (line {number})"
+    return ""

@@ -1,0 +1,58 @@
+"""`python -m lozenge.job`: runs the detector that is installed in this environment.
+
+The start order comes from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. Ends with 0 after
+SIGTERM or SIGINT, 3 if the broker is not there, 1 or 2 for what a person must mend.
+"""
+
+import os
+import signal
+import sys
+
+from lozenge import logs
+from lozenge.admin import partitions
+from lozenge.errors import LozengeError
+from lozenge.job.identity import Identity
+from lozenge.job.settings import JobSettings
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import installed
+from lozenge.metrics import Metrics, Reporter
+
+
+def main() -> int:
+    """Runs until a signal or an error; returns the exit code."""
+    job, kafka = JobSettings(), KafkaSettings()
+    try:
+        loaded = installed(sys.argv[1] if len(sys.argv) > 1 else None)
+        identity = Identity.of(loaded, job)
+        logs.configure(identity.app, instance=job.instance, debug=job.debug, release=job.release)
+        partitions(kafka)  # a missing broker should not cost a JVM start to find out
+        from lozenge.job.runner import Runner  # Spark is imported only once it is needed
+        from lozenge.session import spark_session
+
+        resources = loaded.declaration.resources
+        spark = spark_session(
+            identity.app,
+            cores=resources.cores,
+            memory_mb=resources.memory_mb,
+            conf={"spark.driver.maxResultSize": f"{resources.memory_mb // 4}m"},
+        )
+        metrics = Metrics(identity.app, job.instance, job.release)
+        runner = Runner(loaded, job, kafka, spark, metrics)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: runner.stop())
+        with Reporter(metrics, kafka):
+            runner.run()
+        spark.stop()
+        return 0
+    except LozengeError as error:
+        if job.debug:
+            raise
+        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Spark's gateway threads would hold the process for seconds

@@ -1,0 +1,152 @@
+"""Hosts a fold in the driver's Python: Spark reads and prepares the events, a dictionary per slot holds the state.
+
+A batch comes over as Arrow. Changed entries leave as records for the compacted state topic, written in
+the same transaction as the alerts and offsets, in the same partition number as the slot. A restart
+reads that topic back; no Spark checkpoint holds anything.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lozenge.detector import INPUT
+from lozenge.errors import DetectorError
+from lozenge.fold import Entry, Failure, Fold, Raised, Slot, key_bytes
+from lozenge.job.output import Finding
+from lozenge.job.state_topic import read_state
+from lozenge.job.transaction import Record
+from lozenge.kafka import KafkaSettings
+from lozenge.records import event_type
+
+CHUNK_ROWS = 20_000
+"""Rows that are Python objects at a time; bounds memory, not batches."""
+_PLACE = ("partition", "offset", "traceparent", "arrived")
+_NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
+
+Poisoned = tuple[int, int, Exception]
+"""(partition, offset, error) of an event on which the author's code raised."""
+
+
+class FoldHost:
+    """The slots of one running fold. `judge` is called once per batch, from one thread."""
+
+    def __init__(self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str) -> None:
+        if key_column not in fold.by:
+            raise DetectorError(
+                f"planning the fold: by={fold.by} lacks the detector's key {key_column}",
+                hint=f"add {key_column} to by=(...), or declare another key in [tool.lozenge]",
+            )
+        self._fold, self._settings, self._topic = fold, settings, state_topic
+        self._entity = fold.by.index(key_column)
+        self._decoder = msgspec.json.Decoder(Entry[fold.state])  # type: ignore[name-defined]
+        self._encoder = msgspec.json.Encoder()
+        self._slots: dict[int, Slot[Any]] = {}
+
+    @property
+    def keys(self) -> int:
+        """How many keys it holds."""
+        return sum(len(slot.entries) for slot in self._slots.values())
+
+    def prepared(self) -> DataFrame:
+        """The fold's events with the platform's columns flattened, ready to be collected as Arrow."""
+        events = self._fold.events
+        if INPUT not in events.columns:
+            raise DetectorError(
+                f"planning the fold: its events have lost the column {INPUT}",
+                hint="keep all columns of events: use where, join and withColumn, or select('*', ...)",
+            )
+        own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_PLACE, _NAMES, strict=True)]
+        return events.select(*(F.col(c) for c in events.columns if c != INPUT), *own)
+
+    def judge(self, batch: pa.Table) -> tuple[list[Finding], list[Poisoned], list[Record]]:
+        """Folds one batch: findings in order, events that raised, and the state records to write."""
+        findings: list[Finding] = []
+        poisoned: list[Poisoned] = []
+        ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
+        for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
+            for place, key, event in self._rows(chunk):
+                for outcome in self._slot(place[0]).advance(key, event):
+                    if isinstance(outcome, Raised):
+                        findings.append(self._finding(outcome, place))
+                    elif outcome.event is not None:
+                        poisoned.append((place[0], place[1], outcome.error))
+                    else:
+                        raise _timer_failed(outcome)
+        return findings, poisoned, list(self._changes())
+
+    def restore(self, kafka: KafkaSettings, partitions: int) -> int:
+        """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
+        self._slots = {}
+        for partition, key, value in read_state(kafka, self._topic, partitions):
+            self._slot(partition).restore(key, self._decoder.decode(value))
+        return self.keys
+
+    def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], bytes, Any]]:
+        columns = [name for name in chunk.schema.names if name not in _NAMES]
+        values = {name: _python_values(chunk.column(name)) for name in chunk.schema.names}
+        make = event_type(tuple(columns))._make
+        places = zip(*(values[name] for name in _NAMES), strict=True)
+        keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
+        rows = map(make, zip(*(values[name] for name in columns), strict=True))
+        return zip(places, keys, rows, strict=True)
+
+    def _slot(self, partition: int) -> Slot[Any]:
+        if partition not in self._slots:
+            self._slots[partition] = Slot(self._fold, self._settings)
+        return self._slots[partition]
+
+    def _changes(self) -> Iterator[Record]:
+        for partition, slot in self._slots.items():
+            for key in slot.changed:
+                entry = slot.entries.get(key)
+                value = self._encoder.encode(entry) if entry is not None else None
+                yield Record(self._topic, partition, key, value)
+            slot.changed.clear()
+
+    def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
+        alert, event = raised.alert, raised.event
+        cause = event.event_id if event is not None else f"timer/{_micros(raised.at)}"
+        partition, offset, traceparent, arrived = place
+        return Finding(
+            entity=str(msgspec.json.decode(raised.key)[self._entity]),
+            occasion=cause if raised.ordinal == 0 else f"{cause}#{raised.ordinal}",
+            reason=alert.reason,
+            score=float(alert.score),
+            event_time=raised.at,
+            closes=raised.at,
+            evidence=[e for e in alert.evidence if e is not None] or ([event.event_id] if event is not None else []),
+            values={k: str(v) for k, v in alert.values.items()},
+            labels=dict(alert.labels),
+            title=alert.title,
+            severity=alert.severity,
+            trigger=(partition, offset) if event is not None else None,
+            traceparent=traceparent if event is not None else None,
+            arrived=arrived if event is not None else None,
+        )
+
+
+def _python_values(column: pa.Array) -> Sequence[Any]:
+    """`column` as Python objects; times as aware UTC datetimes, the quick way."""
+    if pa.types.is_timestamp(column.type) and column.null_count == 0:
+        naive = pc.cast(column, pa.timestamp("us")).to_numpy(zero_copy_only=False).astype("datetime64[us]").tolist()
+        return [moment.replace(tzinfo=UTC) for moment in naive]
+    values: Sequence[Any] = column.to_pylist()
+    return values
+
+
+def _micros(moment: datetime) -> int:
+    return int(moment.timestamp() * 1_000_000)
+
+
+def _timer_failed(failure: Failure) -> DetectorError:
+    return DetectorError(
+        f"firing a timer of key {failure.key!r} at {failure.at.isoformat()}: "
+        f"{type(failure.error).__name__}: {failure.error}",
+        hint="mend on_timer; no record is to blame, so nothing can be put aside",
+    )

@@ -1,0 +1,68 @@
+"""Finding the records that make a batch fail, by halving its offset ranges.
+
+Author code runs as Spark expressions over many records at once, so an error names none of them. The
+failing ranges are evaluated again as bounded reads until each failure is a single offset; then the job
+puts those records aside as dead letters and runs the batch without them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lozenge.errors import DetectorError
+
+MAX_POISON = 100
+"""More failing records than this in one batch mean that the code is at fault, not the records."""
+
+Ranges = dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Poisoned:
+    """A record that no retry will mend, with the error it raises alone."""
+
+    partition: int
+    offset: int
+    error: Exception
+
+
+def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Poisoned]:
+    """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
+
+    Costs about 2 log2(batch) evaluations per poisoned record. Raises DetectorError beyond MAX_POISON.
+    """
+    found: list[Poisoned] = []
+    pending: list[tuple[int, int, int]] = []
+    if _fails(ranges, evaluate) is not None:
+        pending = [(p, start, end) for p, (start, end) in sorted(ranges.items(), reverse=True) if end > start]
+    while pending:
+        partition, start, end = pending.pop()
+        error = _fails({partition: (start, end)}, evaluate)
+        if error is None:
+            continue
+        if end - start == 1:
+            found.append(Poisoned(partition, start, error))
+        else:
+            middle = (start + end) // 2
+            pending += [(partition, middle, end), (partition, start, middle)]
+        if len(found) > MAX_POISON:
+            raise DetectorError(
+                f"judging a batch: the detector raises on more than {MAX_POISON} of its records, "
+                f"first with {type(found[0].error).__name__}: {first_line(found[0].error)}",
+                hint="nothing was committed; mend the detector, it goes on at the same offsets",
+            ) from found[0].error
+    return found
+
+
+def first_line(error: BaseException) -> str:
+    """The sentence of an error without Spark's plan and stack below it."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _fails(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> Exception | None:
+    try:
+        evaluate(ranges)
+    except DetectorError:
+        raise
+    except Exception as error:  # whatever the author's code or Spark raises
+        return error
+    return None

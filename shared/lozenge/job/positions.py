@@ -1,0 +1,108 @@
+"""The consumer group as the one truth about how far a job has come.
+
+Each committed offset carries `generation/checkpoint-id/batch-id`: who committed, and which batch of
+which checkpoint that was. Offsets alone would not do: a batch without data, in which windows close,
+has the same end offsets as the one before it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from lozenge.errors import BrokerUnavailable, StaleGeneration
+from lozenge.kafka import KafkaSettings
+
+TIMEOUT_SECONDS = 15.0
+NO_CHECKPOINT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who committed an offset: its generation, the checkpoint's id and the batch."""
+
+    generation: int
+    checkpoint: str = NO_CHECKPOINT
+    batch: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.generation}/{self.checkpoint}/{self.batch}"
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Stamp | None":
+        """The stamp in commit metadata; None where another tool committed without one."""
+        parts = (text or "").split("/")
+        try:
+            return cls(int(parts[0]), parts[1], int(parts[2])) if len(parts) == 3 else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The next offset of every input partition, and the newest stamp among them."""
+
+    offsets: Mapping[int, int]
+    stamp: Stamp | None
+
+    def stamped(self, stamp: Stamp) -> "Positions":
+        """The same offsets under another stamp."""
+        return replace(self, stamp=stamp)
+
+
+class Group:
+    """Reads a group's positions on one topic. It never joins the group, so it never rebalances."""
+
+    def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
+        self._consumer = Consumer(
+            kafka.client(group_id=group, enable_auto_commit=False, isolation_level="read_committed")
+        )
+        self.topic, self._partitions, self._bootstrap = topic, partitions, kafka.bootstrap
+
+    @property
+    def metadata(self) -> object:
+        """What a transactional producer needs to commit for this group."""
+        return self._consumer.consumer_group_metadata()
+
+    def read(self) -> Positions:
+        """The committed positions; a partition without one starts at its earliest offset.
+
+        Waits for an open transaction of the group to end. Raises BrokerUnavailable.
+        """
+        asked = [TopicPartition(self.topic, p) for p in range(self._partitions)]
+        try:
+            committed = self._consumer.committed(asked, timeout=TIMEOUT_SECONDS)
+            offsets = {
+                t.partition: t.offset
+                if t.offset >= 0
+                else self._consumer.get_watermark_offsets(t, timeout=TIMEOUT_SECONDS)[0]
+                for t in committed
+            }
+        except KafkaException as error:
+            raise BrokerUnavailable(
+                f"reading the offsets of {self.topic}: {error.args[0].str()}",
+                hint=f"check that the broker at {self._bootstrap} runs",
+            ) from error
+        stamps = [stamp for t in committed if (stamp := Stamp.parse(t.metadata)) is not None]
+        newest = max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
+        return Positions(offsets, newest)
+
+    def ends(self) -> dict[int, int]:
+        """The end offset of every partition, as a read_committed reader sees it."""
+        return {
+            p: self._consumer.get_watermark_offsets(TopicPartition(self.topic, p), timeout=TIMEOUT_SECONDS)[1]
+            for p in range(self._partitions)
+        }
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._consumer.close()
+
+
+def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:
+    """Raises StaleGeneration if a newer generation has committed."""
+    if positions.stamp is not None and positions.stamp.generation > generation:
+        raise StaleGeneration(
+            f"starting {app} generation {generation}: generation {positions.stamp.generation} has taken over",
+            hint="a newer start order runs this detector; nothing to do unless that was a mistake",
+        )

@@ -1,0 +1,85 @@
+"""Reading the canonical topic: as a stream from given offsets, or as a bounded range; bytes to events."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import spark_avro
+from lozenge.detector import INPUT
+from lozenge.headers import TRACEPARENT
+from lozenge.kafka import KafkaSettings
+from lozenge.schemas import Schema, newest
+
+Ranges = Mapping[int, tuple[int, int]]
+"""Offsets by partition: from (inclusive) and to (exclusive)."""
+
+
+def _options(kafka: KafkaSettings, app: str) -> dict[str, str]:
+    return kafka.spark() | {
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": "true",
+        "groupIdPrefix": app,
+    }
+
+
+def stream(
+    spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, start: Mapping[int, int], max_batch: int
+) -> DataFrame:
+    """The topic's records from `start` on, at most `max_batch` offsets in a batch."""
+    assigned = json.dumps({topic: sorted(start)})
+    starting = json.dumps({topic: {str(p): o for p, o in start.items()}})
+    reader = spark.readStream.format("kafka").options(**_options(kafka, app))
+    return reader.options(assign=assigned, startingOffsets=starting, maxOffsetsPerTrigger=str(max_batch)).load()
+
+
+def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ranges: Ranges) -> DataFrame:
+    """The records of `ranges`, as a DataFrame that is not a stream."""
+    reader = spark.read.format("kafka").options(**_options(kafka, app))
+    return reader.options(
+        assign=json.dumps({topic: sorted(ranges)}),
+        startingOffsets=json.dumps({topic: {str(p): r[0] for p, r in ranges.items()}}),
+        endingOffsets=json.dumps({topic: {str(p): r[1] for p, r in ranges.items()}}),
+    ).load()
+
+
+def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
+    """Canonical events of Kafka records, with the platform's own struct column beside the event's."""
+    traceparent = F.filter("headers", lambda h: h["key"] == TRACEPARENT)[0]["value"].cast("string")
+    decoded = raw.select(
+        spark_avro.decode(F.col("value"), known, newest("event")).alias("event"),
+        traceparent.alias("traceparent"),
+        "partition",
+        "offset",
+    )
+    return decoded.select(
+        "event.*",
+        F.struct(
+            F.col(f"event.{key}").alias("key"),
+            "partition",
+            "offset",
+            "traceparent",
+            F.col("event.raw.timestamp").alias("arrived"),
+        ).alias(INPUT),
+    )
+
+
+def watermarked(per_partition: Iterable[DataFrame], lateness: timedelta) -> DataFrame:
+    """One stream of events whose watermark follows the slowest partition.
+
+    Spark takes the minimum over the inputs of a union, so a partition that is read ahead of the others
+    (as in catching up) can make none of their events late.
+    """
+    delay = f"{int(lateness.total_seconds() * 1000)} milliseconds"
+    return reduce(DataFrame.unionByName, (part.withWatermark("event_time", delay) for part in per_partition))
+
+
+def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
+    """The records but those at the `excluded` (partition, offset) places."""
+    for partition, offset in sorted(excluded):
+        raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
+    return raw
