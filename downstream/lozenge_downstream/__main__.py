@@ -1,0 +1,31 @@
+"""`python -m lozenge_downstream`: runs the notifier until SIGTERM or SIGINT."""
+
+import signal
+import sys
+import threading
+
+from lozenge import logs
+from lozenge.errors import LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_downstream import config
+from lozenge_downstream.job import Notifier
+from lozenge_downstream.pipeline import APP
+
+
+def main() -> int:
+    """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        settings = config.settings()
+        logs.configure(APP, instance=settings.instance)
+        Notifier(settings, KafkaSettings(), config.routing(settings.routing)).run(stop)
+    except LozengeError as error:
+        print(f"{APP}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

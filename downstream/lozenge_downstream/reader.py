@@ -1,0 +1,137 @@
+"""Reads the alert topics of all detectors, from where the store stands.
+
+The consumer group carries no truth: on assignment every partition is placed at the store's position
+(a new topic at its beginning), and the group's offsets are committed afterwards for lag tools. The
+fixed member id lets a restarted notifier take its partitions back at once.
+"""
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lozenge.kafka import KafkaSettings
+from lozenge.logs import logger
+from lozenge.topics import ALERTS_PATTERN
+from lozenge_downstream.model import Record
+from lozenge_downstream.pipeline import APP
+from lozenge_downstream.store import Store
+
+IDLE_SECONDS = 0.2
+GATHER_SECONDS = 0.01
+COMMIT_SECONDS = 1.0
+DISCOVER_MS = 2_000
+BROKER_SECONDS = 10.0
+
+Place = tuple[str, int]
+
+
+class Reader:
+    """The one consumer; used by one thread."""
+
+    def __init__(self, kafka: KafkaSettings, store: Store, *, instance: str) -> None:
+        self._store = store
+        self._next: dict[Place, int] = {}
+        self._committed: dict[Place, int] = {}
+        self._committed_at = 0.0
+        self._consumer = Consumer(
+            kafka.client(
+                group_id=APP,
+                group_instance_id=f"{APP}-{instance}",
+                isolation_level="read_committed",
+                enable_auto_commit=False,
+                enable_auto_offset_store=False,
+                # An offset that the topic no longer (or not yet again) has must be seen, not skipped.
+                auto_offset_reset="error",
+                enable_partition_eof=True,
+                topic_metadata_refresh_interval_ms=DISCOVER_MS,
+                partition_assignment_strategy="cooperative-sticky",
+            )
+        )
+        self._consumer.subscribe([ALERTS_PATTERN], on_assign=self._assigned)
+
+    def read(self, limit: int) -> list[Record]:
+        """Up to `limit` records that the store does not have; empty after a short wait without any."""
+        messages = self._consumer.consume(1, IDLE_SECONDS)
+        if messages:
+            messages += self._consumer.consume(limit - 1, GATHER_SECONDS)
+        return [record for message in messages if (record := self._accept(message))]
+
+    def commit(self) -> None:
+        """Tells the group how far the store is, now and then; call it when all that was read is recorded."""
+        if time.monotonic() - self._committed_at < COMMIT_SECONDS:
+            return
+        moved = {place: end for place, end in self._next.items() if self._committed.get(place) != end}
+        if moved:
+            self._consumer.commit(
+                offsets=[TopicPartition(*place, end) for place, end in moved.items()], asynchronous=True
+            )
+            self._committed |= moved
+        self._committed_at = time.monotonic()
+
+    def lag(self) -> int:
+        """Records in the assigned partitions that were not read yet, as of the last fetch."""
+        places = [
+            (place, self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)) for place in self._next
+        ]
+        return sum(max(0, high - self._next[place]) for place, (_, high) in places)
+
+    def close(self) -> None:
+        """Commits what is recorded and leaves."""
+        self._committed_at = 0.0
+        self.commit()
+        self._consumer.close()
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        placed = []
+        for p in partitions:
+            position = self._store.position(p.topic, p.partition)
+            if position is None:
+                position = consumer.get_watermark_offsets(p, BROKER_SECONDS)[0]
+            self._next[p.topic, p.partition] = position
+            placed.append(TopicPartition(p.topic, p.partition, position))
+        consumer.incremental_assign(placed)
+
+    def _accept(self, message: Message) -> Record | None:
+        place = str(message.topic()), int(message.partition() or 0)
+        error, offset = message.error(), int(message.offset() or 0)
+        if error is not None:
+            self._handle(error, place, offset)
+            return None
+        if offset < self._next.get(place, 0):
+            return None
+        self._next[place] = offset + 1
+        return Record(*place, offset, message.key(), message.value(), _headers(message))
+
+    def _handle(self, error: KafkaError, place: Place, offset: int) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:
+            # Past the transaction markers, so that lag tools show 0 and not 1.
+            self._next[place] = max(offset, self._next.get(place, 0))
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._start_over(place)
+        elif error.fatal():
+            raise KafkaException(error)
+
+    def _start_over(self, place: Place) -> None:
+        """The topic no longer has the store's position: retention overtook us, or the topic was made anew."""
+        low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), BROKER_SECONDS)
+        lost = max(low - self._next[place], 0)
+        logger().error(
+            "position is gone",
+            topic=place[0],
+            partition=place[1],
+            offset=self._next[place],
+            low=low,
+            high=high,
+            lost=lost,
+        )
+        with self._store.transaction() as batch:
+            batch.move(place, low)
+        self._next[place] = low
+        self._consumer.seek(TopicPartition(*place, low))
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    # The client's type also allows the forms that only producers pass in.
+    found = message.headers() or []
+    pairs = found.items() if isinstance(found, dict) else found
+    return [(name, value) for name, value in pairs if not isinstance(value, str)]

@@ -1,0 +1,171 @@
+"""Publishes the outbox to Kafka in order of `seq`, each record exactly once.
+
+The order of things: a Kafka transaction commits, then the rows are marked. A crash between the two
+leaves rows unmarked that stand in Kafka; so every start first reads back the last `seq` of each
+partition and marks what is already there. The transactional id keeps a second relay out: the one
+that called `init_transactions` last wins, and the store's epoch says which one may come back.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from lozenge import topics
+from lozenge.errors import Fatal
+from lozenge.kafka import KafkaSettings
+from lozenge.logs import logger
+from lozenge.metrics import Metrics
+from lozenge_downstream.pipeline import DEAD_LETTERS
+from lozenge_downstream.store import Store
+
+SEQ = "lozenge-seq"
+"""Header with the record's number in its output partition."""
+
+BATCH = 500
+LOOK_SECONDS = 0.5
+RETRY_SECONDS = 1.0
+BROKER_SECONDS = 10.0
+TRANSACTION_MS = 15_000
+
+
+class Relay:
+    """One shard's way out. Counts notifications and their latency from detection to commit, not dead letters."""
+
+    def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, *, shard: str = "0") -> None:
+        self._kafka = kafka
+        self._store = store
+        self._metrics = metrics
+        self._shard = shard
+        self._fresh = threading.Event()
+        self._partitions = {t.name: t.partitions for t in topics.platform_topics()}
+
+    def wake(self) -> None:
+        """Tells the relay, from any thread, that the outbox has grown."""
+        self._fresh.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Publishes until `stop` is set and survives a lost broker; raises Fenced once it no longer owns the store."""
+        while not stop.is_set():
+            try:
+                producer = self._producer()
+                self._catch_up()
+                while not stop.is_set():
+                    self._publish(producer)
+            except KafkaException as error:
+                self._store.check_owner()
+                logger().warning("relay starts anew", error=error.args[0].str())
+                stop.wait(RETRY_SECONDS)
+
+    def _producer(self) -> Producer:
+        producer = Producer(
+            self._kafka.client(
+                transactional_id=f"downstream-relay-{self._shard}",
+                transaction_timeout_ms=TRANSACTION_MS,
+                linger_ms=0,
+                compression_type="lz4",
+            )
+        )
+        producer.init_transactions(BROKER_SECONDS)
+        self._store.check_owner()
+        return producer
+
+    def _catch_up(self) -> None:
+        """Marks what an earlier relay published but could not mark."""
+        for topic in (topics.NOTIFICATIONS, DEAD_LETTERS):
+            for partition in range(self._partitions[topic]):
+                last = last_record(self._kafka, topic, partition)
+                if last is None:
+                    continue
+                seq = seq_of(last)
+                self._hold_to_store(topic, partition, seq, last.value())
+                with self._store.transaction() as batch:
+                    if found := batch.published_through(topic, partition, seq):
+                        logger().info("already published", topic=topic, partition=partition, records=found)
+
+    def _hold_to_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
+        """Refuses a topic that another store has written: numbering on would repeat or skip a seq."""
+        row = self._store.outgoing(topic, partition, seq)
+        if seq < self._store.next_seq(topic, partition) and (row is None or row.value == value):
+            return
+        raise Fatal(
+            f"reading back {topic}[{partition}]: its seq {seq} was not written from the store {self._store.name}",
+            hint="start with the store that wrote this topic (its newest copy)",
+        )
+
+    def _publish(self, producer: Producer) -> None:
+        self._fresh.clear()
+        rows = self._store.pending(BATCH)
+        if not rows:
+            self._fresh.wait(LOOK_SECONDS)
+            return
+        producer.begin_transaction()
+        for row in rows:
+            headers: list[tuple[str, str | bytes | None]] = [*row.headers, (SEQ, str(row.seq).encode())]
+            producer.produce(row.topic, row.value, row.key, row.partition, headers=headers)
+        producer.commit_transaction()
+        with self._store.transaction() as batch:
+            batch.published(rows)
+        latencies = [time.time() - row.detected_at for row in rows if row.detected_at is not None]
+        self._metrics.emitted(len(latencies))
+        for seconds in latencies:
+            self._metrics.latency(seconds)
+
+
+def seq_of(message: Message) -> int:
+    """The number that the relay gave a record; raises Fatal for a record of someone else."""
+    number = dict(message.headers() or []).get(SEQ)
+    if not isinstance(number, bytes):
+        raise Fatal(
+            f"reading back {message.topic()}[{message.partition()}]: offset {message.offset()} has no {SEQ} header",
+            hint="only the notifier may write this topic; find the other writer",
+        )
+    return int(number)
+
+
+def last_record(kafka: KafkaSettings, topic: str, partition: int) -> Message | None:
+    """The last committed record of a partition; None if there is none. Raises KafkaException."""
+    with _reader(kafka) as consumer:
+        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), BROKER_SECONDS)
+        # Transaction markers and aborted records take offsets too: step back further until a record shows.
+        step = 2
+        while high > low:
+            start = max(low, high - step)
+            last = _last_from(consumer, TopicPartition(topic, partition, start))
+            if last is not None or start == low:
+                return last
+            step *= 16
+    return None
+
+
+@contextmanager
+def _reader(kafka: KafkaSettings) -> Iterator[Consumer]:
+    consumer = Consumer(
+        kafka.client(
+            group_id="downstream-readback",
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            enable_partition_eof=True,
+            auto_offset_reset="earliest",
+        )
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _last_from(consumer: Consumer, place: TopicPartition) -> Message | None:
+    consumer.assign([place])
+    last = None
+    while True:
+        message = consumer.poll(BROKER_SECONDS)
+        if message is None:
+            raise Fatal(
+                f"reading back {place.topic}[{place.partition}]: the broker sent nothing for {BROKER_SECONDS:g} s"
+            )
+        if message.error():
+            return last  # end of partition
+        last = message
