@@ -157,9 +157,10 @@ class Feed:
             yield self._renewal(at) or self._purchase(at)
 
     def _inject(self, kind: str, at: int, tempo: _Tempo) -> Raw | None:
-        """The first record of a case; None if it has to wait for a renewal."""
+        """The first record of a case; None for an increase, which the next renewal shows."""
         if kind == INCREASE:
             self._increase_wanted = True
+            self._bring_forward(at)
             return None
         card = self._world.rested_card(at)
         if kind == VELOCITY:
@@ -198,22 +199,26 @@ class Feed:
         auth = due.auth._replace(at=min(due.at, latest))
         return self._found(due.kind, auth, due.txn_ids) if due.kind else self._raw(auth)
 
+    def _bring_forward(self, at: int) -> None:
+        """Makes a renewal that is due soon and could show an increase due now, if there is one."""
+        for place, (due, order, subscription) in enumerate(self._renewals):
+            if subscription.equal >= EQUAL_PERIODS and due <= at + _EARLY_RENEWAL:
+                self._renewals[place] = (min(due, at), order, subscription)
+                heapify(self._renewals)
+                return
+
     def _renewal(self, at: int) -> Raw | None:
-        """The charge of a subscription that is due, or due soon enough for a price increase that is wanted."""
+        """The charge of a subscription that is due, at a higher price if an increase is wanted."""
         due, order, subscription = self._renewals[0]
-        increase = self._increase_wanted and subscription.equal >= EQUAL_PERIODS and due <= at + _EARLY_RENEWAL
-        if due > at and not increase:
-            return None
-        card, merchant = subscription.card, subscription.merchant
-        if card.rested > at:
-            heapreplace(self._renewals, (max(due, card.rested), order, subscription))
+        if due > at:
             return None
         heapreplace(self._renewals, (at + subscription.period, order, subscription))
+        increase = self._increase_wanted and subscription.equal >= EQUAL_PERIODS
         if increase:
             self._increase_wanted = False
             subscription.rise(self._random)
         subscription.equal += 1
-        card.rested = at + REST
+        card, merchant = subscription.card, subscription.merchant
         auth = Authorisation(self._next(), at, card, merchant, merchant.terminals[0], subscription.price)
         return self._found(INCREASE, auth) if increase else self._raw(auth)
 

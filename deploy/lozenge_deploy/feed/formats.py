@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from lozenge.topics import RAW_ISO, RAW_JSON
-
 from lozenge_deploy.feed.world import Card, Merchant
 
 ISO_CHANNELS = {"pos": "051", "ecom": "812", "atm": "021", "recurring": "102"}

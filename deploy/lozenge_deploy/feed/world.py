@@ -2,7 +2,8 @@
 
 Its natural limits are what makes an injected case mean something, and all of them hold by construction:
 
-- a card rests `REST` between two ordinary charges, so it makes at most three in any ten minutes;
+- a card rests `REST` between two purchases and has one subscription, so it is charged at most three times in
+  any ten minutes;
 - of three consecutive purchases of a card no two have the same amount, so no card pays one merchant the
   same amount twice within ten minutes;
 - no ordinary amount reaches `CEILING`, a plain number in whatever currency, as the limits of a merchant
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
-REST = 201 * SECOND
+REST = 301 * SECOND
 CEILING = 200
 
 _TRIES = 8
@@ -141,7 +142,7 @@ class World:
         """A card that may be used at `at`, likely one that is usually about then.
 
         Where the rate asks for more than the cards at rest can give, a new card joins. Hence a steady live
-        rate needs, and remembers, some 300 cards per record and second, a quarter of a kilobyte each.
+        rate needs, and remembers, some 450 cards per record and second, less than half a kilobyte each.
         """
         random = self._random.random
         hour = at // (3600 * SECOND) % 24

@@ -1,0 +1,126 @@
+"""`python -m lozenge_deploy.feed`: history first, then live traffic, then a summary of what was injected.
+
+Ends after `--for`, on Ctrl-C or on SIGTERM; every way out completes the cases that have begun, flushes and
+writes the summary. Exit codes are those of `lozenge.errors`; 1 also if the broker did not take everything.
+"""
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lozenge.errors import LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.feed.feed import Feed
+from lozenge_deploy.feed.formats import FORMS
+from lozenge_deploy.feed.schedule import flat_out, paced, steady
+from lozenge_deploy.feed.sender import Sender
+from lozenge_deploy.feed.world import LEAST_CARDS, LEAST_MERCHANTS
+
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+class Format(StrEnum):
+    """The raw forms."""
+
+    json = "json"
+    iso = "iso"
+
+
+class Stop:
+    """Set by SIGINT or SIGTERM; a plain flag, because a signal handler must not take locks."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
+
+
+def seconds(text: str) -> float:
+    """`60s`, `1.5m` or `2h` in seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not a duration such as 60s, 5m or 2h")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def run(
+    bootstrap: Annotated[str, typer.Option(help="Kafka brokers; else LOZENGE_KAFKA_BOOTSTRAP.")] = "",
+    past_days: Annotated[int, typer.Option(min=0, help="Days of history.")] = 90,
+    count: Annotated[int, typer.Option(min=0, help="Records of history.")] = 100_000,
+    rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
+    for_: Annotated[float | None, typer.Option("--for", parser=seconds, help="Live time; else until stopped.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds, times and counts give equal records.")] = 7,
+    cards: Annotated[int, typer.Option(min=LEAST_CARDS)] = 1000,
+    merchants: Annotated[int, typer.Option(min=LEAST_MERCHANTS)] = 400,
+    poison_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of records that are spoilt.")] = 0.002,
+    case_every: Annotated[float, typer.Option(min=0.1, help="Seconds between two live cases.")] = 3.0,
+    format: Annotated[Format, typer.Option(help="The raw form.")] = Format.json,
+    summary: Annotated[Path | None, typer.Option(help="Where the JSON summary goes.")] = None,
+) -> None:
+    """Sends made-up card authorisations and remembers what a detector should find in them."""
+    stopped = Stop()
+    form = FORMS[format]
+    kafka = KafkaSettings(bootstrap=bootstrap) if bootstrap else KafkaSettings()
+    end = datetime.now(UTC)
+    feed = Feed(
+        end - timedelta(days=past_days), seed=seed, cards=cards, merchants=merchants, poison_rate=poison_rate, form=form
+    )
+    sender: Sender | None = None
+    past = 0
+    try:
+        sender = Sender(kafka, form.topic, stopped)
+        if past_days and count:
+            sender.send(feed.past(end, count))
+            past = feed.sent
+            typer.echo(f"{past} records of the last {past_days} days sent", err=True)
+        sender.send(feed.live(_slots(rate, for_, stopped), case_every))
+        for raw in feed.finish(datetime.now(UTC)):
+            sender.send_one(raw)
+    except LozengeError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code) from error
+    finally:
+        if sender is not None:
+            sender.close()
+        failed = sender.failed if sender else 0
+        if summary is not None:
+            _write(summary, feed, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
+    if failed:
+        typer.echo(f"the broker did not acknowledge {failed} of {feed.sent} records", err=True)
+        raise typer.Exit(1)
+
+
+def _slots(rate: float, limit: float | None, stopped: Stop) -> Iterator[int]:
+    if rate == 0:
+        return flat_out(limit, stopped)
+    return paced(steady(datetime.now(UTC), rate, limit), stopped)
+
+
+def _write(path: Path, feed: Feed, run: dict[str, object]) -> None:
+    """Replaces the summary in one step, so that a reader never sees half of it."""
+    cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.cases]
+    text = json.dumps(run | {"sent": feed.sent, "poison": dict(feed.poison), "cases": cases}, indent=1)
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(run)
+    sys.exit(app())

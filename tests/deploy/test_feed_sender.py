@@ -1,0 +1,127 @@
+"""Sending and the command, against librdkafka's own in-process mock cluster (no JVM)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from lozenge.errors import TopicError
+from lozenge.kafka import KafkaSettings
+from lozenge.partitions import partition_of
+from lozenge.topics import RAW_ISO, RAW_JSON, RAW_PARTITIONS
+from lozenge_deploy.feed import Feed
+from lozenge_deploy.feed.sender import Sender
+
+NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    """The address of a mock cluster with both raw topics."""
+    owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    for topic in (RAW_JSON, RAW_ISO):
+        owner.list_topics(topic, timeout=5)  # asking creates it
+    host = next(iter(owner.list_topics(timeout=5).brokers.values()))
+    yield f"{host.host}:{host.port}"
+    owner.flush(0)
+
+
+def read_all(broker: str, topic: str) -> list[Message]:
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "enable.auto.commit": False})
+    parts = [TopicPartition(topic, n) for n in range(RAW_PARTITIONS)]
+    left = sum(consumer.get_watermark_offsets(part, timeout=5)[1] for part in parts)
+    consumer.assign([TopicPartition(part.topic, part.partition, 0) for part in parts])
+    messages: list[Message] = []
+    deadline = time.monotonic() + 10
+    while len(messages) < left:
+        assert time.monotonic() < deadline, f"only {len(messages)} of {left} records came"
+        messages += consumer.consume(left - len(messages), timeout=0.2)
+    consumer.close()
+    return messages
+
+
+def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "lozenge_deploy.feed", "--bootstrap", broker, "--summary", str(summary)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen([*command, *arguments], env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) -> None:
+    feed = Feed(NOW - timedelta(days=9), poison_rate=0.05)
+    raws = list(feed.past(NOW, 5000))
+    sender = Sender(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: False)
+    began = time.time()
+    sender.send(raws)
+    sender.close()
+    messages = read_all(broker, RAW_JSON)
+    assert sender.failed == 0
+    assert all(m.partition() == partition_of(m.key() or b"", RAW_PARTITIONS) for m in messages)
+    assert all(m.timestamp()[1] / 1000 > began - 1 for m in messages), "the Kafka timestamp is the time of sending"
+    for n in range(RAW_PARTITIONS):
+        sent = [raw.value for raw in raws if partition_of(raw.key, RAW_PARTITIONS) == n]
+        assert [m.value() or b"" for m in messages if m.partition() == n] == sent
+
+
+def test_a_stop_ends_the_stream_and_loses_nothing_taken(broker: str) -> None:
+    feed = Feed(NOW - timedelta(days=9))
+    sender = Sender(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: feed.sent >= 700)
+    sender.send(feed.past(NOW, 5000))
+    sender.close()
+    assert len(read_all(broker, RAW_JSON)) == feed.sent == 700
+
+
+def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
+    with pytest.raises(TopicError, match="AUTH-OTHER does not exist"):
+        Sender(KafkaSettings(bootstrap=broker), "AUTH-OTHER", stopped=lambda: False)
+
+
+def test_the_command_sends_past_and_live_and_says_what_it_injected(broker: str, tmp_path: Path) -> None:
+    summary = tmp_path / "feed.json"
+    with feed_command(broker, summary, "--count", "3000", "--rate", "100", "--for", "2s", "--format", "iso") as feed:
+        _, errors = feed.communicate(timeout=30)
+    assert feed.returncode == 0, errors
+    said = json.loads(summary.read_text())
+    messages = read_all(broker, RAW_ISO)
+    assert (said["topic"], said["past"], said["failed"], said["sent"]) == (RAW_ISO, 3000, 0, len(messages))
+    sent = {json.loads(m.value() or b"{}").get("de37") for m in messages if _is_object(m)}
+    assert sent.issuperset(txn_id for case in said["cases"] for txn_id in case["txn_ids"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(
+    broker: str, tmp_path: Path, number: signal.Signals
+) -> None:
+    summary = tmp_path / "feed.json"
+    with feed_command(broker, summary, "--count", "1000", "--rate", "200") as feed:
+        assert feed.stderr is not None
+        assert "1000 records" in feed.stderr.readline()
+        time.sleep(2.0)
+        feed.send_signal(number)
+        assert feed.wait(timeout=10) == 0
+    said = json.loads(summary.read_text())
+    assert said["sent"] == len(read_all(broker, RAW_JSON)) > 1200
+    assert any(len(case["txn_ids"]) > 12 for case in said["cases"]), "the burst that had begun was completed"
+
+
+def test_without_a_broker_the_command_says_so_and_still_writes_its_summary(tmp_path: Path) -> None:
+    summary = tmp_path / "feed.json"
+    with feed_command("127.0.0.1:1", summary) as feed:
+        _, errors = feed.communicate(timeout=30)
+    assert feed.returncode == 3
+    assert "no Kafka broker answers at 127.0.0.1:1" in errors
+    assert json.loads(summary.read_text())["sent"] == 0
+
+
+def _is_object(message: Message) -> bool:
+    try:
+        return isinstance(json.loads(message.value() or b""), dict)
+    except ValueError:
+        return False
