@@ -14,10 +14,10 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from lozenge.currencies import MINOR_DIGITS
-from lozenge.errors import ConfigError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator, model_validator
 
+from lozenge.currencies import MINOR_DIGITS
+from lozenge.errors import ConfigError
 from lozenge_upstream import countries
 
 OPTIONAL = ("transaction_id", "account_id")

@@ -1,0 +1,31 @@
+"""`python -m lozenge_upstream`: normalises until it is stopped.
+
+Everything is set by environment variables, `LOZENGE_UPSTREAM_*` (see `settings.py`) and
+`LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or a mapping are
+wrong, 3 no broker.
+"""
+
+import sys
+
+from lozenge import logs
+from lozenge.errors import LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_upstream.job import run
+from lozenge_upstream.outputs import APP
+from lozenge_upstream.settings import UpstreamSettings
+
+
+def main() -> int:
+    """Runs upstream and returns the exit code."""
+    try:
+        settings = UpstreamSettings.load()
+        logs.configure(APP, instance=settings.instance)
+        run(settings, KafkaSettings())
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

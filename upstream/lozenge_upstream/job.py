@@ -1,0 +1,231 @@
+"""The running normaliser: raw topics in, canonical topics and dead letters out.
+
+**Guarantee: at least once, with deterministic ids and bytes.** A batch is written and acknowledged by
+all replicas, then its end offsets are committed to the consumer group `upstream`. A process that dies
+in between writes that batch again; the repeated records are byte for byte the first ones (key, value,
+headers and partition), so an equal `event_id` is a repeat. Nothing is skipped, and within a partition
+nothing new overtakes. Run one process at a time: a second one repeats everything.
+
+The group's offsets are the only truth. A start makes a new Spark checkpoint and goes on at the group's
+offsets, the first start at the earliest record. To replay, stop upstream, move the offsets of its
+group with any Kafka tool and start it again.
+
+Each source is its own stream with its own plan, and one query holds them all: a record is judged by
+its own source's mapping only, and a batch has one commit.
+"""
+
+import json
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+from types import FrameType
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lozenge import admin, logs, registry, topics
+from lozenge.errors import BrokerUnavailable, LozengeError, TopicError
+from lozenge.kafka import KafkaSettings
+from lozenge.metrics import Metrics, Reporter
+from lozenge.schemas import newest
+from lozenge.session import spark_session
+from lozenge_upstream.mapping import Mapping, load
+from lozenge_upstream.normalise import DECODE_KINDS, KINDS, normalise
+from lozenge_upstream.outputs import APP, outputs
+from lozenge_upstream.position import Offsets, Position, ends_of
+from lozenge_upstream.settings import UpstreamSettings
+
+STOP_SECONDS = 25.0
+"""How long a stop waits for the running batch; then the batch is abandoned and will be repeated."""
+
+_SINK = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": str(256 * 1024),
+    # a dead letter is its raw record and some headers more, so it may exceed what the raw topic allowed
+    "kafka.max.request.size": str(8 * 1024 * 1024),
+}
+
+
+def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
+    """Normalises until SIGTERM or SIGINT, then ends after the current batch.
+
+    Raises ConfigError, TopicError or BrokerUnavailable before anything is read; LozengeError when the
+    query fails, after which a restart goes on where the last commit was.
+    """
+    stop = StopSignal()
+    mappings = load(settings.mappings)
+    partitions = _partitions(kafka, mappings, settings.rekeys)
+    registry.announce(kafka, [newest("event")])
+    log = logs.logger()
+    if settings.is_demo_key:
+        log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
+    position = Position(kafka, APP)
+    metrics = Metrics(APP, settings.instance)
+    start = position.read({mapping.topic: partitions[mapping.topic] for mapping in mappings})
+    spark = spark_session(APP, cores=settings.cores, memory_mb=settings.memory_mb)
+    stop.install()  # Spark has put a handler of its own in the way
+    rows = stream(spark, kafka, settings, mappings, start, partitions)
+    try:
+        with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
+            writer = Writer(kafka, position, metrics, Path(folder), len(settings.rekeys) + 1)
+            query = (
+                rows.writeStream.queryName(APP)
+                .option("checkpointLocation", Path(folder).as_uri())
+                .trigger(processingTime=f"{round(settings.trigger_seconds * 1000)} milliseconds")
+                .foreachBatch(writer)
+                .start()
+            )
+            log.info("upstream runs", sources=[m.source for m in mappings], start=start)
+            _supervise(query, stop, writer, lambda: metrics.lag(position.lag()), kafka)
+    finally:
+        position.close()
+        spark.stop()
+    log.info("upstream stopped at a batch boundary")
+
+
+def stream(
+    spark: SparkSession,
+    kafka: KafkaSettings,
+    settings: UpstreamSettings,
+    mappings: list[Mapping],
+    start: Offsets,
+    partitions: dict[str, int],
+) -> DataFrame:
+    """The output rows of all sources as one streaming DataFrame."""
+    key = settings.token_key.get_secret_value().encode()
+
+    def source(mapping: Mapping) -> DataFrame:
+        raw = (
+            spark.readStream.format("kafka")
+            .options(**kafka.spark())
+            .option("subscribe", mapping.topic)
+            .option("startingOffsets", json.dumps({mapping.topic: start[mapping.topic]}))
+            .option("maxOffsetsPerTrigger", settings.max_offsets)
+            .option("failOnDataLoss", "true")
+            .option("includeHeaders", "true")
+            .option("groupIdPrefix", APP)
+            .option("kafka.isolation.level", "read_committed")
+            .load()
+        )
+        return outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys)
+
+    return reduce(DataFrame.unionByName, map(source, mappings))
+
+
+class StopSignal:
+    """Set by SIGTERM or SIGINT; a plain flag, because a signal handler must not take locks."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.install()
+
+    def install(self) -> None:
+        """Makes this the process's handler of both signals."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+
+
+class Writer:
+    """Writes one batch, then commits its offsets; Spark calls it in batch order from its own thread.
+
+    `copies` is how many canonical records one raw record makes.
+    """
+
+    def __init__(
+        self, kafka: KafkaSettings, position: Position, metrics: Metrics, checkpoint: Path, copies: int
+    ) -> None:
+        self.failure: Exception | None = None
+        self._sink = {**kafka.spark(), **_SINK}
+        self._position, self._metrics, self._checkpoint, self._copies = position, metrics, checkpoint, copies
+        self._busy = threading.Lock()
+        self._closed = False
+        reason = F.col("reason")
+        self._counts = [
+            F.count_if(reason.isNull()).alias("events"),
+            F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
+            F.count_if(reason.isNotNull()).alias("dead"),
+            F.min("arrived").alias("oldest"),
+            *(F.count_if(reason.rlike(f"(^|, ){kind}(:|$)")).alias(f"kind {kind}") for kind in KINDS),
+        ]
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Spark's foreachBatch. After `close` it writes nothing and commits nothing."""
+        with self._busy:
+            if self._closed:
+                return
+            try:
+                self._write(batch, number)
+            except Exception as error:
+                self.failure = error
+                raise
+
+    def close(self, timeout: float) -> None:
+        """Lets the current batch end, for at most `timeout` seconds, and refuses every later one."""
+        self._closed = True
+        if self._busy.acquire(timeout=timeout):
+            self._busy.release()
+
+    def _write(self, batch: DataFrame, number: int) -> None:
+        begun = time.monotonic()
+        seen = Observation()
+        batch.observe(seen, *self._counts).write.format("kafka").options(**self._sink).save()
+        self._position.commit(ends_of(self._checkpoint, number))
+        counts = seen.get
+        records = counts["events"] // self._copies + counts["dead"]
+        if not records:
+            return
+        self._metrics.records(records)
+        self._metrics.emitted(counts["events"])
+        self._metrics.batch(time.monotonic() - begun)
+        self._metrics.latency(time.time() - counts["oldest"] / 1e6)
+        if counts["dead"]:
+            self._metrics.dead_letters(counts["decode"], "decode")
+            self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
+            kinds = {kind: n for kind in KINDS if (n := counts[f"kind {kind}"])}
+            logs.logger().warning("dead letters", batch=number, count=counts["dead"], **kinds)
+
+
+def _supervise(
+    query: StreamingQuery, stop: StopSignal, writer: Writer, tick: Callable[[], None], kafka: KafkaSettings
+) -> None:
+    try:
+        while not stop.asked and not query.awaitTermination(1):
+            tick()
+    except (StreamingQueryException, BrokerUnavailable) as error:
+        admin.partitions(kafka)  # raises BrokerUnavailable if that is what is behind it
+        if isinstance(writer.failure, LozengeError):
+            raise writer.failure from error
+        # The exception's full text holds the plan, and the plan the token key: its first line only.
+        words = str(writer.failure or error).strip().splitlines()[0][:500]
+        raise LozengeError(
+            f"normalising: the query failed: {words}",
+            hint="a restart goes on at the last committed offsets; if it fails again, read the lines above",
+        ) from None
+    finally:
+        writer.close(STOP_SECONDS)
+        query.stop()
+
+
+def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:
+    """How many partitions every topic has; the raw topics must exist, ours must keep their contracts."""
+    existing = admin.partitions(kafka)
+    missing = [f"{mapping.topic} (source {mapping.source})" for mapping in mappings if mapping.topic not in existing]
+    if missing:
+        raise TopicError(
+            f"looking for the raw topics at {kafka.bootstrap}: there is no {', no '.join(missing)}",
+            hint="create it, or remove the mapping that names it",
+        )
+    ours = {topics.EVENTS, topics.dead_letters(APP), *map(topics.events_by, rekeys)}
+    admin.check_topics(kafka, [topic for topic in topics.platform_topics(rekeys) if topic.name in ours])
+    return existing

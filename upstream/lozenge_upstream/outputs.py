@@ -1,0 +1,135 @@
+"""From normalised records to the records that are written: events, their re-keyed copies, dead letters.
+
+One pass: each record lists where it goes (one dead-letter topic, or every canonical topic) and is
+exploded into one row per place, in the columns of Spark's Kafka sink.
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lozenge import headers as h
+from lozenge import partitions, spark_avro, topics
+from lozenge.schemas import newest
+from lozenge_upstream.normalise import DECODE_KINDS
+
+APP = "upstream"
+EVENT_TYPE = "lozenge.event.v1"
+REKEYS = {"terminal": "terminal_id", "merchant": "merchant_id"}
+"""Other keys by which the events can be had, and the field each stands for."""
+
+_HEADERS = "array<struct<key:string,value:binary>>"
+_TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
+
+
+def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Iterable[str]) -> DataFrame:
+    """Rows of topic, partition, key, value, headers; and, not to be written, `reason` and `arrived`.
+
+    `reason` is null for events; `arrived` is the raw record's Kafka timestamp in microseconds.
+
+    `partitions_of` tells how many partitions each output topic has.
+    """
+    good = F.col("reason").isNull()
+    keys = {topics.EVENTS: F.col("card_id")} | {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
+    events = F.array(*(_place(topic, key, partitions_of[topic]) for topic, key in keys.items()))
+    return (
+        normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
+        .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
+        .select(
+            F.explode(F.when(good, events).otherwise(_dead_letter(partitions_of))).alias("_place"),
+            *("_value", "_headers", "reason", "timestamp"),
+        )
+        .select(
+            "_place.topic",
+            "_place.partition",
+            "_place.key",
+            F.col("_value").alias("value"),
+            F.col("_headers").alias("headers"),
+            "reason",
+            F.unix_micros("timestamp").alias("arrived"),
+        )
+    )
+
+
+def _place(topic: str, key: Column, partitions_: int) -> Column:
+    return F.struct(
+        F.lit(topic).alias("topic"),
+        partitions.partition_column(key, partitions_).alias("partition"),
+        key.cast("binary").alias("key"),
+    )
+
+
+def _event(source: str) -> Column:
+    raw = F.struct(F.lit(source).alias("source"), "topic", "partition", "offset", "timestamp")
+    names = ("event_id", "event_time", "card_id", "account_id", "merchant_id", "terminal_id", "mcc", "country")
+    record = F.struct(*names, "amount", "currency", "channel", "auth_result", raw.alias("raw"))
+    return spark_avro.encode(F.when(F.col("reason").isNull(), record), newest("event"))
+
+
+def _event_headers(source: str) -> Column:
+    """The headers of `lozenge.headers.cloud_event`, in its order."""
+    return _headers(
+        {
+            "content-type": F.lit(h.CONTENT_TYPE),
+            "ce_specversion": F.lit("1.0"),
+            "ce_id": F.col("event_id"),
+            "ce_source": F.lit(f"/{APP}/{source}"),
+            "ce_type": F.lit(EVENT_TYPE),
+            "ce_subject": F.col("card_id"),
+            "ce_time": F.date_format("event_time", _ISO),
+            h.TRACEPARENT: _traceparent(),
+        }
+    )
+
+
+def _traceparent() -> Column:
+    """The raw record's own where it is well-formed, else `lozenge.headers.derived_traceparent`."""
+    own = F.get(F.filter("headers", lambda header: header["key"] == h.TRACEPARENT), F.lit(0))["value"].cast("string")
+    digest = F.sha2(F.concat_ws("/", "topic", "partition", "offset").cast("binary"), 256)
+    derived = F.concat(F.lit("00-"), F.left(digest, F.lit(32)), F.lit("-"), F.substring(digest, 33, 16), F.lit("-01"))
+    return F.coalesce(F.when(own.rlike(_TRACEPARENT), own), derived)
+
+
+def _dead_letter(partitions_of: dict[str, int]) -> Column:
+    topic = topics.dead_letters(APP)
+    place = F.struct(
+        F.lit(topic).alias("topic"),
+        F.pmod("partition", F.lit(partitions_of[topic])).alias("partition"),
+        F.col("key"),
+    )
+    return F.array(place)
+
+
+def _dead_letter_headers() -> Column:
+    """What `lozenge.headers.dead_letter` adds to the original headers, with the same precedence."""
+    original = F.coalesce(F.col("headers"), F.array().cast(_HEADERS))
+    kept = F.filter(original, lambda header: header["key"] != h.ATTEMPT)
+    stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")
+    added = {
+        f"{h.ERROR_PREFIX}topic": F.col("topic"),
+        f"{h.ERROR_PREFIX}partition": F.col("partition").cast("string"),
+        f"{h.ERROR_PREFIX}offset": F.col("offset").cast("string"),
+        f"{h.ERROR_PREFIX}connector.name": F.lit(APP),
+        f"{h.ERROR_PREFIX}stage": stage,
+        f"{h.ERROR_PREFIX}exception.class.name": F.lit("DecodeError"),
+        f"{h.ERROR_PREFIX}exception.message": F.left("reason", F.lit(2000)),
+        h.FIRST_FAILED_AT: F.date_format("timestamp", _ISO),
+    }
+    new = F.filter(_headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"]))
+    attempts = F.transform(
+        F.filter(original, lambda header: header["key"] == h.ATTEMPT),
+        lambda header: header["value"].cast("string"),
+    )
+    counted = F.transform(
+        F.filter(attempts, lambda text: text.rlike("^[0-9]{1,9}$")), lambda text: text.try_cast("int")
+    )
+    attempt = F.coalesce(F.array_max(counted), F.lit(0)) + 1
+    return F.concat(kept, new, _headers({h.ATTEMPT: attempt.cast("string")}))
+
+
+def _headers(texts: dict[str, Column]) -> Column:
+    return F.array(
+        *(F.struct(F.lit(k).alias("key"), text.cast("binary").alias("value")) for k, text in texts.items())
+    ).cast(_HEADERS)

@@ -1,0 +1,78 @@
+"""How far upstream has come: the offsets of its consumer group, the only truth about it."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka import KafkaSettings
+
+Offsets = dict[str, dict[str, int]]
+"""The next offset to read, by topic and partition, in the form that Spark writes and takes."""
+
+EARLIEST = -2
+"""Spark's word for the first record that Kafka still has."""
+
+_DEADLINE_SECONDS = 10.0
+
+
+class Position:
+    """The committed offsets of `group`. It never joins the group, so it can commit from any thread."""
+
+    def __init__(self, kafka: KafkaSettings, group: str) -> None:
+        self._bootstrap = kafka.bootstrap
+        self._consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
+        self._done: dict[tuple[str, int], int] = {}
+
+    def read(self, topics: dict[str, int]) -> Offsets:
+        """Where to go on in each topic of so many partitions; `EARLIEST` where nothing was committed."""
+        asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+        try:
+            committed = self._consumer.committed(asked, timeout=_DEADLINE_SECONDS)
+        except KafkaException as error:
+            raise self._unavailable("reading committed offsets", error) from error
+        offsets: Offsets = {topic: {} for topic in topics}
+        for at in committed:
+            offsets[at.topic][str(at.partition)] = at.offset if at.offset >= 0 else EARLIEST
+            self._done[at.topic, at.partition] = max(at.offset, 0)
+        return offsets
+
+    def commit(self, offsets: Offsets) -> None:
+        """Makes `offsets` the group's position and returns when the broker has it."""
+        asked = [TopicPartition(t, int(number), at) for t, ends in offsets.items() for number, at in ends.items()]
+        try:
+            self._consumer.commit(offsets=asked, asynchronous=False)
+        except KafkaException as error:
+            raise self._unavailable("committing offsets", error) from error
+        self._done |= {(at.topic, at.partition): at.offset for at in asked}
+
+    def lag(self) -> int:
+        """Raw records that were written and not yet committed here; raises BrokerUnavailable."""
+        total = 0
+        try:
+            for (topic, number), done in list(self._done.items()):
+                low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), _DEADLINE_SECONDS)
+                total += max(0, high - max(low, done))
+        except KafkaException as error:
+            raise self._unavailable("reading the ends of the raw topics", error) from error
+        return total
+
+    def close(self) -> None:
+        """Releases the connection."""
+        self._consumer.close()
+
+    def _unavailable(self, doing: str, error: KafkaException) -> BrokerUnavailable:
+        return BrokerUnavailable(f"{doing} at {self._bootstrap}: {error.args[0].str()}", hint="check the broker")
+
+
+def ends_of(checkpoint: Path, batch: int) -> Offsets:
+    """The end offsets of one batch, from the plan that Spark writes before it runs the batch."""
+    _version, _metadata, *sources = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
+    return merged(json.loads(source) for source in sources if source != "-")
+
+
+def merged(parts: Iterable[Offsets]) -> Offsets:
+    """The offsets of several sources, which share no topic, as one."""
+    return {topic: ends for part in parts for topic, ends in part.items()}

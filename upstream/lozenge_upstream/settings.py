@@ -1,0 +1,64 @@
+"""The settings of one upstream process, from `LOZENGE_UPSTREAM_*` environment variables."""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lozenge.errors import ConfigError
+from lozenge_upstream.outputs import REKEYS
+
+DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
+"""Known to everybody who reads this: tokens made with it can be turned back into card numbers by trying."""
+
+
+class UpstreamSettings(BaseSettings):
+    """What an operator decides; Kafka itself is configured by `LOZENGE_KAFKA_*`.
+
+    `token_key` turns card numbers into tokens and must stay the same for ever: with another one every
+    card becomes another card. `mappings` is a folder of further source formats. `rekeys` (JSON list)
+    are the keys by which the events are also written. `max_offsets` bounds one batch per source.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_", extra="forbid", hide_input_in_errors=True)
+
+    token_key: SecretStr = SecretStr(DEMO_TOKEN_KEY)
+    mappings: Path | None = None
+    rekeys: tuple[str, ...] = ("terminal",)
+    max_offsets: Annotated[int, Field(gt=0)] = 200_000
+    trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
+    cores: Annotated[int, Field(gt=0)] = 2
+    memory_mb: Annotated[int, Field(ge=450)] = 640
+    instance: str = "0"
+
+    @field_validator("token_key")
+    @classmethod
+    def _long_enough(cls, key: SecretStr) -> SecretStr:
+        if len(key.get_secret_value().encode()) < 16:
+            raise ValueError("must have at least 16 bytes")
+        return key
+
+    @field_validator("rekeys")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if unknown := [name for name in names if name not in REKEYS]:
+            raise ValueError(f"{', '.join(unknown)}: the events can be keyed by {', '.join(REKEYS)}")
+        return names
+
+    @property
+    def is_demo_key(self) -> bool:
+        """Whether nobody has set a token key."""
+        return self.token_key.get_secret_value() == DEMO_TOKEN_KEY
+
+    @classmethod
+    def load(cls) -> Self:
+        """The settings of this process; raises ConfigError with every problem at once."""
+        try:
+            return cls()
+        except ValidationError as error:
+            problems = [
+                f"LOZENGE_UPSTREAM_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}"
+                for e in error.errors(include_url=False, include_input=False)
+            ]
+            raise ConfigError("reading the settings of upstream", problems=problems) from None
