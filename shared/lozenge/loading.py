@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import os
 import sys
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -60,7 +61,8 @@ def from_folder(folder: Path) -> Loaded:
         spec = importlib.util.spec_from_file_location(name, file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # Spark's workers and pickle find functions by module name
+        sys.modules[name] = module
+        _let_workers_import(folder)
         try:
             spec.loader.exec_module(module)
         except Exception as error:
@@ -89,6 +91,13 @@ def _loaded(name: str, detector: object, module: ModuleType) -> Loaded:
             hint="folder, module, project name and entry point are one and the same name",
         )
     return Loaded(name, version, detector, declaration, folder)
+
+
+def _let_workers_import(folder: Path) -> None:
+    """Spark's Python workers find the detector's functions by module name, on the path they inherit."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(folder) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
 
 
 def _import_failed(name: str, error: Exception) -> DetectorError:

@@ -1,4 +1,4 @@
-"""`python -m lozenge.job`: runs the detector that is installed in this environment.
+"""`python -m lozenge.job [NAME | FOLDER]`: runs the detector installed here, or the one in a source folder.
 
 The start order comes from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. Ends with 0 after
 SIGTERM or SIGINT, 3 if the broker is not there, 1 or 2 for what a person must mend.
@@ -7,6 +7,7 @@ SIGTERM or SIGINT, 3 if the broker is not there, 1 or 2 for what a person must m
 import os
 import signal
 import sys
+from pathlib import Path
 
 from lozenge import logs
 from lozenge.admin import partitions
@@ -14,7 +15,7 @@ from lozenge.errors import LozengeError
 from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
-from lozenge.loading import installed
+from lozenge.loading import from_folder, installed
 from lozenge.metrics import Metrics, Reporter
 
 
@@ -22,7 +23,8 @@ def main() -> int:
     """Runs until a signal or an error; returns the exit code."""
     job, kafka = JobSettings(), KafkaSettings()
     try:
-        loaded = installed(sys.argv[1] if len(sys.argv) > 1 else None)
+        which = sys.argv[1] if len(sys.argv) > 1 else None
+        loaded = from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
         identity = Identity.of(loaded, job)
         logs.configure(identity.app, instance=job.instance, debug=job.debug, release=job.release)
         partitions(kafka)  # a missing broker should not cost a JVM start to find out

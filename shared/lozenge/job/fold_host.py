@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from lozenge.detector import INPUT
 from lozenge.errors import DetectorError
 from lozenge.fold import Entry, Failure, Fold, Raised, Slot, key_bytes
+from lozenge.job.judgement import Judgement, Poisoned
 from lozenge.job.output import Finding
 from lozenge.job.state_topic import read_state
 from lozenge.job.transaction import Record
@@ -29,20 +30,18 @@ CHUNK_ROWS = 20_000
 _PLACE = ("partition", "offset", "traceparent", "arrived")
 _NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
 
-Poisoned = tuple[int, int, Exception]
-"""(partition, offset, error) of an event on which the author's code raised."""
-
 
 class FoldHost:
     """The slots of one running fold. `judge` is called once per batch, from one thread."""
 
-    def __init__(self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str) -> None:
+    def __init__(self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str, partitions: int) -> None:
         if key_column not in fold.by:
             raise DetectorError(
                 f"planning the fold: by={fold.by} lacks the detector's key {key_column}",
                 hint=f"add {key_column} to by=(...), or declare another key in [tool.lozenge]",
             )
-        self._fold, self._settings, self._topic = fold, settings, state_topic
+        self._fold, self._settings = fold, settings
+        self._topic, self._partitions = state_topic, partitions
         self._entity = fold.by.index(key_column)
         self._decoder = msgspec.json.Decoder(Entry[fold.state])  # type: ignore[name-defined]
         self._encoder = msgspec.json.Encoder()
@@ -53,7 +52,7 @@ class FoldHost:
         """How many keys it holds."""
         return sum(len(slot.entries) for slot in self._slots.values())
 
-    def prepared(self) -> DataFrame:
+    def frame(self) -> DataFrame:
         """The fold's events with the platform's columns flattened, ready to be collected as Arrow."""
         events = self._fold.events
         if INPUT not in events.columns:
@@ -64,7 +63,7 @@ class FoldHost:
         own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_PLACE, _NAMES, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c != INPUT), *own)
 
-    def judge(self, batch: pa.Table) -> tuple[list[Finding], list[Poisoned], list[Record]]:
+    def judge(self, batch: pa.Table) -> Judgement:
         """Folds one batch: findings in order, events that raised, and the state records to write."""
         findings: list[Finding] = []
         poisoned: list[Poisoned] = []
@@ -75,15 +74,15 @@ class FoldHost:
                     if isinstance(outcome, Raised):
                         findings.append(self._finding(outcome, place))
                     elif outcome.event is not None:
-                        poisoned.append((place[0], place[1], outcome.error))
+                        poisoned.append(Poisoned(place[0], place[1], outcome.error))
                     else:
                         raise _timer_failed(outcome)
-        return findings, poisoned, list(self._changes())
+        return Judgement(findings, poisoned, list(self._changes()))
 
-    def restore(self, kafka: KafkaSettings, partitions: int) -> int:
+    def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
         self._slots = {}
-        for partition, key, value in read_state(kafka, self._topic, partitions):
+        for partition, key, value in read_state(kafka, self._topic, self._partitions):
             self._slot(partition).restore(key, self._decoder.decode(value))
         return self.keys
 

@@ -6,23 +6,14 @@ puts those records aside as dead letters and runs the batch without them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lozenge.errors import DetectorError
+from lozenge.job.judgement import Poisoned
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
 
 Ranges = dict[int, tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Poisoned:
-    """A record that no retry will mend, with the error it raises alone."""
-
-    partition: int
-    offset: int
-    error: Exception
 
 
 def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Poisoned]:

@@ -5,6 +5,7 @@ which checkpoint that was. Offsets alone would not do: a batch without data, in 
 has the same end offsets as the one before it.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from lozenge.errors import BrokerUnavailable, StaleGeneration
 from lozenge.kafka import KafkaSettings
 
-TIMEOUT_SECONDS = 15.0
+CALL_SECONDS = 10.0
+DEADLINE_SECONDS = 60.0
 NO_CHECKPOINT = "-"
 
 
@@ -69,30 +71,29 @@ class Group:
 
         Waits for an open transaction of the group to end. Raises BrokerUnavailable.
         """
-        asked = [TopicPartition(self.topic, p) for p in range(self._partitions)]
-        try:
-            committed = self._consumer.committed(asked, timeout=TIMEOUT_SECONDS)
-            offsets = {
-                t.partition: t.offset
-                if t.offset >= 0
-                else self._consumer.get_watermark_offsets(t, timeout=TIMEOUT_SECONDS)[0]
-                for t in committed
-            }
-        except KafkaException as error:
-            raise BrokerUnavailable(
-                f"reading the offsets of {self.topic}: {error.args[0].str()}",
-                hint=f"check that the broker at {self._bootstrap} runs",
-            ) from error
+        committed, offsets = self._ask()
         stamps = [stamp for t in committed if (stamp := Stamp.parse(t.metadata)) is not None]
         newest = max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
         return Positions(offsets, newest)
 
-    def ends(self) -> dict[int, int]:
-        """The end offset of every partition, as a read_committed reader sees it."""
-        return {
-            p: self._consumer.get_watermark_offsets(TopicPartition(self.topic, p), timeout=TIMEOUT_SECONDS)[1]
-            for p in range(self._partitions)
-        }
+    def _ask(self) -> tuple[list[TopicPartition], dict[int, int]]:
+        asked = [TopicPartition(self.topic, p) for p in range(self._partitions)]
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            try:
+                committed = self._consumer.committed(asked, timeout=CALL_SECONDS)
+                return committed, {t.partition: t.offset if t.offset >= 0 else self._earliest(t) for t in committed}
+            except KafkaException as error:  # the group's coordinator may just be moving or loading
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(
+                        f"reading the offsets of {self.topic}: {error.args[0].str()}",
+                        hint=f"check that the broker at {self._bootstrap} runs",
+                    ) from error
+                time.sleep(0.2)
+
+    def _earliest(self, partition: TopicPartition) -> int:
+        low: int = self._consumer.get_watermark_offsets(partition, timeout=CALL_SECONDS)[0]
+        return low
 
     def close(self) -> None:
         """Gives the connection back."""

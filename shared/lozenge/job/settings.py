@@ -41,4 +41,6 @@ def detector_settings(loaded: Loaded, overrides: str) -> Settings:
         raise ConfigError(f"reading settings of {loaded.name}: not JSON: {error}") from error
     except ValidationError as error:
         problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors()]
-        raise ConfigError(f"reading settings of {loaded.name}: {len(problems)} problem(s)", problems=problems) from error
+        raise ConfigError(
+            f"reading settings of {loaded.name}: {len(problems)} problem(s)", problems=problems
+        ) from error

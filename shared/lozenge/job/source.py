@@ -1,19 +1,23 @@
 """Reading the canonical topic: as a stream from given offsets, or as a bounded range; bytes to events."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import reduce
 
+from confluent_kafka import Consumer, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import spark_avro
 from lozenge.detector import INPUT
+from lozenge.errors import TopicError
 from lozenge.headers import TRACEPARENT
 from lozenge.kafka import KafkaSettings
 from lozenge.schemas import Schema, newest
 
+FETCH_SECONDS = 15.0
 Ranges = Mapping[int, tuple[int, int]]
 """Offsets by partition: from (inclusive) and to (exclusive)."""
 
@@ -83,3 +87,21 @@ def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
     for partition, offset in sorted(excluded):
         raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
     return raw
+
+
+def fetch(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message:
+    """The one record at a place, byte for byte; raises TopicError if it is not there any more."""
+    consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
+    try:
+        consumer.assign([TopicPartition(topic, partition, offset)])
+        deadline = time.monotonic() + FETCH_SECONDS
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.5)
+            if message is not None and message.error() is None and message.offset() == offset:
+                return message
+    finally:
+        consumer.close()
+    raise TopicError(
+        f"fetching {topic} {partition}:{offset} for its dead letter: no such record",
+        hint="the topic's retention may be shorter than the detector's lag",
+    )

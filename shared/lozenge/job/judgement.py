@@ -1,0 +1,24 @@
+"""What judging one batch comes to."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lozenge.job.output import Finding
+from lozenge.job.transaction import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Poisoned:
+    """A record that no retry will mend, with the error it raises alone."""
+
+    partition: int
+    offset: int
+    error: Exception
+
+
+class Judgement(NamedTuple):
+    """What one batch comes to: alerts to raise, records to put aside, state to keep."""
+
+    findings: list[Finding]
+    poisoned: list[Poisoned]
+    state: list[Record]

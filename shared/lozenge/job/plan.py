@@ -1,0 +1,106 @@
+"""How a detector becomes a Spark query: source, decoding, the author's function, the host of its result."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge.detector import Settings
+from lozenge.errors import DecodeError, DetectError, DetectorError, LozengeError
+from lozenge.fold import Fold
+from lozenge.job import source
+from lozenge.job.crossings import Crossings
+from lozenge.job.fold_host import FoldHost
+from lozenge.job.hosts import AggregateHost, Host, RuleHost
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Poisoned
+from lozenge.job.output import AlertWriter
+from lozenge.job.poison import Ranges, first_line
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.registry import learn
+from lozenge.schemas import packaged
+from lozenge.tables import load, version
+
+
+class Plan:
+    """Builds the query of one detector, as a stream or over a bounded range.
+
+    It changes between two starts of the query: schemas are learned, poisoned records excluded. The same
+    expressions serve stream and range, so what fails in one fails in the other.
+    """
+
+    def __init__(
+        self, loaded: Loaded, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: SparkSession
+    ) -> None:
+        self._loaded, self._identity, self._settings = loaded, identity, settings
+        self._kafka, self._spark = kafka, spark
+        self._schemas = [s for s in packaged() if s.name == "event"]
+        self.excluded: list[Poisoned] = []
+
+    def host(self, offsets: Mapping[int, int], max_batch: int, alerts: AlertWriter, partitions: int) -> Host:
+        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch."""
+        declaration = self._loaded.declaration
+        result = self._detect(self._stream(offsets, max_batch))
+        if isinstance(result, Fold):
+            return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
+        if declaration.kind == "aggregate":
+            return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
+        return RuleHost(result)
+
+    def tables_version(self) -> str:
+        """Digest over the reference tables as they are now; "" without any."""
+        tables = self._loaded.declaration.tables
+        return version(tables, self._loaded.folder) if tables else ""
+
+    def evaluate(self, ranges: Ranges, *, decode_only: bool = False) -> None:
+        """Runs the detector's expressions over `ranges` and throws the result away; raises what they raise."""
+        raw = source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
+        frame = self._events(raw)
+        if not decode_only:
+            result = self._detect(frame)
+            frame = result.events if isinstance(result, Fold) else result
+        frame.write.format("noop").mode("overwrite").save()
+
+    def exclude(self, poisoned: Poisoned) -> None:
+        """Leaves a record out from the next start on, with its failure named by the stage that raised it."""
+        place = {poisoned.partition: (poisoned.offset, poisoned.offset + 1)}
+        kind: type[LozengeError] = DetectError
+        try:
+            self.evaluate(place, decode_only=True)
+        except Exception:  # the bytes themselves cannot be read
+            kind = DecodeError
+        error = kind(first_line(poisoned.error))
+        self.excluded.append(Poisoned(poisoned.partition, poisoned.offset, error))
+
+    def learn(self, schema_id: int) -> bool:
+        """Fetches event schemas announced since the start; whether `schema_id` is known now."""
+        known = {s.id for s in self._schemas}
+        self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
+        return any(s.id == schema_id for s in self._schemas)
+
+    def _stream(self, offsets: Mapping[int, int], max_batch: int) -> DataFrame:
+        lateness = self._loaded.declaration.lateness
+        starts = [offsets] if lateness is None else [{p: o} for p, o in sorted(offsets.items())]
+        share = max(1, max_batch // len(starts))
+        streams = [self._events(self._source(start, share)) for start in starts]
+        return streams[0] if lateness is None else source.watermarked(streams, lateness)
+
+    def _source(self, start: Mapping[int, int], max_batch: int) -> DataFrame:
+        return source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
+
+    def _events(self, raw: DataFrame) -> DataFrame:
+        kept = source.without(raw, [(p.partition, p.offset) for p in self.excluded])
+        return source.events(kept, self._schemas, self._loaded.declaration.key_column)
+
+    def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
+        tables = load(self._spark, self._loaded.declaration.tables, self._loaded.folder)
+        try:
+            return self._loaded.detector.detect(events, self._settings, tables)
+        except LozengeError:
+            raise
+        except Exception as error:
+            raise DetectorError(
+                f"planning {self._identity.app}: detect() raised {type(error).__name__}: {first_line(error)}",
+                hint="run the detector's tests; detect() must build expressions from the event's columns",
+            ) from error

@@ -1,0 +1,174 @@
+"""What the integration tests share: events in, a runner in a thread, an independent reader of what came out."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.declaration import Declaration
+from lozenge.detector import Detector
+from lozenge.job.runner import Runner
+from lozenge.job.settings import JobSettings
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
+from lozenge.partitions import partition_of
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DEADLINE_SECONDS = 120.0
+
+
+def event(
+    number: int, card: str = "card_1", amount: str = "10.00", at: timedelta = timedelta(), **more: Any
+) -> dict[str, Any]:
+    """A canonical event; `number` makes its id."""
+    return {
+        "event_id": f"event-{number}",
+        "event_time": NOW + at,
+        "card_id": card,
+        "account_id": None,
+        "merchant_id": "m-1",
+        "terminal_id": "t-1",
+        "mcc": "5411",
+        "country": "DE",
+        "amount": Decimal(amount),
+        "currency": "EUR",
+        "channel": "pos",
+        "auth_result": "approved",
+        "raw": {"source": "test", "topic": "AUTH-JSON", "partition": 0, "offset": number, "timestamp": NOW},
+    } | more
+
+
+def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:
+    """Writes canonical events (or any bytes, under the key "card_1") to the events topic."""
+    codec = codec or Codec.of("event")
+    producer = Producer(kafka.client(linger_ms=5))
+    for item in events:
+        key = item["card_id"].encode() if isinstance(item, dict) else b"card_1"
+        value = codec.encode(item) if isinstance(item, dict) else item
+        producer.produce(topics.EVENTS, value, key, partition_of(key, topics.EVENT_PARTITIONS), headers={"x": b"1"})
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def committed(kafka: KafkaSettings, topic: str) -> list[Any]:
+    """Every committed record of `topic`, read by kafka-python with nothing of ours."""
+    consumer = KafkaConsumer(
+        **kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, consumer_timeout_ms=2000
+    )
+    try:
+        parts = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        return list(consumer)
+    finally:
+        consumer.close()
+
+
+def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
+    """The committed alerts of a detector."""
+    codec = Codec.of("alert")
+    return [codec.decode(record.value) for record in committed(kafka, topics.alerts(detector))]
+
+
+def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> Loaded:
+    """A detector under a name of its own, whose group stands at the present end of the events topic."""
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
+    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
+    consumer = Consumer(kafka.client(group_id=name, enable_auto_commit=False))
+    places = [TopicPartition(topics.EVENTS, p) for p in range(topics.EVENT_PARTITIONS)]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place, timeout=10)[1]
+    wait_for(lambda: _commits(consumer, places), "the group's first offsets")
+    consumer.close()
+    return Loaded(name, "1.0.0", detector, Declaration.model_validate(fields), folder)
+
+
+def _commits(consumer: Consumer, places: list[TopicPartition]) -> bool:
+    try:
+        consumer.commit(offsets=places, asynchronous=False)
+        return True
+    except Exception:  # the coordinator of a new group may still be loading
+        return False
+
+
+class Running:
+    """A runner in a thread. `error` is what ended it, None after a stop."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.runner = runner
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.runner.run()
+        except BaseException as error:
+            self.error = error
+
+    def stop(self) -> None:
+        """Stops it at a batch boundary and waits for its end."""
+        self.runner.stop()
+        self.join()
+
+    def join(self) -> None:
+        """Waits until it has ended by itself."""
+        self.thread.join(DEADLINE_SECONDS)
+        assert not self.thread.is_alive(), "the runner did not end"
+
+
+@contextmanager
+def running(
+    loaded: Loaded, kafka: KafkaSettings, spark: Any, work: Path, make: Callable[..., Runner] = Runner, **job: Any
+) -> Iterator[Running]:
+    """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
+    settings = JobSettings(work=work, **job)
+    run = Running(make(loaded, settings, kafka, spark, Metrics(loaded.name)))
+    yield run
+    run.stop()
+    if run.error is not None:
+        raise run.error
+
+
+def as_release(loaded: Loaded, detector: Detector[Any]) -> Loaded:
+    """The same detector with other code."""
+    return replace(loaded, detector=detector)
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Returns once `condition` holds; fails the test when it has not within the deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"waited {DEADLINE_SECONDS:.0f} s for {what}")
+
+
+def group_offsets(kafka: KafkaSettings, group: str) -> dict[int, tuple[int, str]]:
+    """(offset, metadata) by partition, as any lag tool sees them."""
+    consumer = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
+    try:
+        found = {}
+        for partition in range(topics.EVENT_PARTITIONS):
+            place = consumer.committed(KafkaPythonPartition(topics.EVENTS, partition), metadata=True)
+            if place is not None:
+                found[partition] = (place.offset, place.metadata)
+        return found
+    finally:
+        consumer.close()

@@ -1,0 +1,286 @@
+"""From canonical event to alert exactly once: crashes around the commit, generations, poison, schemas."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import NOW, alerts, as_release, committed, event, group_offsets, new_detector, running, send, wait_for
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.errors import DetectorError, Fenced, StaleGeneration
+from lozenge.job.runner import Runner
+from lozenge.kafka import KafkaSettings
+from lozenge.records import Alert
+
+pytestmark = pytest.mark.integration
+
+
+class Limit(Settings):
+    limit: float = 100.0
+    window: str = "10 minutes"
+
+
+def over(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.lit("over")))
+
+
+def over_and_fragile(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    risky = events.withColumn("number", F.col("merchant_id").cast("int"))
+    return risky.where(F.col("number") > 0).select(*alert(reason=F.lit("numbered")))
+
+
+def burst(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    counted = events.groupBy(F.window("event_time", settings.window), "card_id").agg(
+        F.count("*").alias("n"), F.max("event_time").alias("last")
+    )
+    return counted.where(F.col("n") >= 3).select(
+        *alert(reason=F.lit("burst"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="3")
+    )
+
+
+class Count(State):
+    n: int = 0
+
+
+def every_second(state: Count, event: Event, settings: Limit) -> Any:
+    if event.merchant_id == "poison":
+        raise ValueError("cannot count this")
+    state.n += 1
+    if state.n % 2 == 0:
+        yield Alert(reason=f"number {state.n}", values={"n": state.n})
+
+
+def counting(events: DataFrame, settings: Limit, tables: Tables) -> Fold[Count]:
+    return fold(events, by="card_id", state=Count, step=every_second, expires=timedelta(days=1))
+
+
+class Crash(BaseException):
+    """Ends a runner the way a kill does: nothing after it runs."""
+
+
+class CrashAfterCommit(Runner):
+    """Dies between the Kafka transaction of its n-th batch and Spark's own commit of that batch."""
+
+    dies_at = 1
+
+    def _run_batch(self, *args: Any) -> None:
+        super()._run_batch(*args)
+        type(self).dies_at -= 1
+        if type(self).dies_at == 0:
+            raise Crash
+
+
+class CrashBeforeCommit(Runner):
+    """Dies when its n-th batch is judged, before the transaction."""
+
+    dies_at = 1
+
+    def _run_batch(self, *args: Any) -> None:
+        type(self).dies_at -= 1
+        if type(self).dies_at == 0:
+            raise Crash
+        super()._run_batch(*args)
+
+
+def crashing(base: type[Runner], at: int) -> type[Runner]:
+    return type("Crashing", (base,), {"dies_at": at})
+
+
+@pytest.fixture
+def kafka(broker: Any) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def run_until_crash(
+    loaded: Any, kafka: KafkaSettings, spark: SparkSession, work: Path, base: type[Runner], at: int
+) -> None:
+    with pytest.raises(Crash), running(loaded, kafka, spark, work, make=crashing(base, at)) as run:
+        run.join()
+
+
+@pytest.mark.parametrize("base", [CrashAfterCommit, CrashBeforeCommit])
+@pytest.mark.parametrize(("detect", "kind"), [(over, "rule"), (counting, "stateful"), (burst, "aggregate")])
+def test_a_crash_on_either_side_of_the_commit_costs_and_doubles_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[Runner], detect: Any, kind: str
+) -> None:
+    declared = {"kind": kind} | ({"lateness": "10m"} if kind == "aggregate" else {})
+    loaded = new_detector(kafka, Detector(detect, settings=Limit), tmp_path, **declared)
+    send(kafka, [event(n, card=f"card_{n % 5}", amount="150.00") for n in range(20)])
+    run_until_crash(loaded, kafka, spark, tmp_path, base, 1)
+    send(kafka, [event(n, card=f"card_{n % 5}", amount="150.00") for n in range(20, 40)])
+    expected = {"rule": 40, "stateful": 20, "aggregate": 5}[kind]
+    with running(loaded, kafka, spark, tmp_path, generation=2):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
+    ids = [a["alert_id"] for a in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == expected
+
+
+@pytest.mark.parametrize("base", [CrashAfterCommit, CrashBeforeCommit])
+def test_a_crash_around_a_batch_without_data_is_told_apart_by_its_stamp(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[Runner]
+) -> None:
+    """The second batch only moves the watermark: its end offsets equal the first one's."""
+    loaded = new_detector(kafka, Detector(burst, settings=Limit), tmp_path, kind="aggregate", lateness="1s")
+    cards = [f"card_{n}" for n in range(40)]  # every partition has events, so the watermark moves
+    send(kafka, [event(n, card=card) for n, card in enumerate(cards * 3)])
+    run_until_crash(loaded, kafka, spark, tmp_path, base, 2)
+    before = group_offsets(kafka, loaded.name)
+    send(kafka, [event(1000 + n, card=card, at=timedelta(hours=1)) for n, card in enumerate(cards * 3)])
+    with running(loaded, kafka, spark, tmp_path, generation=2):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 80, "80 alerts")
+    ids = [a["alert_id"] for a in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == 80
+    stamps = {int(metadata.split("/")[2]) for _, metadata in before.values()}
+    assert stamps == ({1} if base is CrashAfterCommit else {0})
+
+
+def test_an_older_generation_that_starts_late_is_refused(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    with running(loaded, kafka, spark, tmp_path, generation=5):
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("5/"), "the claim of generation 5")
+    before = group_offsets(kafka, loaded.name)
+    with pytest.raises(StaleGeneration), running(loaded, kafka, spark, tmp_path, generation=4) as run:
+        run.join()
+    assert group_offsets(kafka, loaded.name) == before
+
+
+def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    with pytest.raises(Fenced), running(loaded, kafka, spark, tmp_path / "old", generation=1) as old:
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("1/"), "the claim of generation 1")
+        renamed = as_release(loaded, Detector(over, settings=Limit))
+        with running(renamed, kafka, spark, tmp_path / "new", generation=2):
+            wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("2/"), "the claim of generation 2")
+            send(kafka, [event(n, amount="150.00") for n in range(10)])
+            old.join()
+            wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "the new one's alerts")
+    assert len(alerts(kafka, loaded.name)) == 10
+
+
+def test_a_release_beside_the_live_one_leaves_it_untouched(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    from lozenge.admin import ensure_topics
+
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    ensure_topics(kafka, topics.shadow_topics(loaded.name, "dev"))
+    with running(loaded, kafka, spark, tmp_path / "live", generation=3):
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("3/"), "the live claim")
+        live = group_offsets(kafka, loaded.name)
+        with running(loaded, kafka, spark, tmp_path / "dev", live=False, release="dev", generation=9):
+            wait_for(lambda: group_offsets(kafka, f"{loaded.name}@dev"), "the claim beside it")
+            assert group_offsets(kafka, loaded.name) == live
+            send(kafka, [event(n, amount="150.00") for n in range(8)])
+            wait_for(lambda: len(alerts(kafka, loaded.name)) >= 8, "the live alerts")
+            wait_for(lambda: len(committed(kafka, topics.shadow_alerts(loaded.name, "dev"))) >= 8, "the alerts beside")
+    assert len(alerts(kafka, loaded.name)) == 8
+
+
+def test_one_poisoned_record_in_ten_thousand_costs_one_dead_letter(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
+    many = [event(n, card=f"card_{n % 97}", merchant_id="poison" if n == 6789 else "7") for n in range(10_000)]
+    send(kafka, many)
+    with running(loaded, kafka, spark, tmp_path) as run:
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 9_999 or run.error, "9,999 alerts")
+    assert len({a["alert_id"] for a in alerts(kafka, loaded.name)}) == len(alerts(kafka, loaded.name)) == 9_999
+    (letter,) = committed(kafka, topics.dead_letters(loaded.name))
+    headers = dict(letter.headers)
+    assert headers["__connect.errors.stage"] == b"detect"
+    assert headers["__connect.errors.connector.name"] == loaded.name.encode()
+    assert headers["x"] == b"1" and headers["attempt"] == b"1"
+    original = next(r for r in committed(kafka, topics.EVENTS) if r.value == letter.value and r.key == letter.key)
+    assert headers["__connect.errors.offset"] == str(original.offset).encode()
+
+
+def test_a_fold_puts_aside_the_event_that_raises_and_goes_on(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(counting, settings=Limit), tmp_path, kind="stateful")
+    send(kafka, [event(n, merchant_id="poison" if n == 3 else "m-1") for n in range(9)])
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 4, "4 alerts")
+    assert sorted(a["evidence"]["values"]["n"] for a in alerts(kafka, loaded.name)) == ["2", "4", "6", "8"]
+    assert len(committed(kafka, topics.dead_letters(loaded.name))) == 1
+
+
+def test_bytes_that_are_no_event_become_a_dead_letter_of_stage_decode(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    send(kafka, [event(1, amount="150.00"), b"\x00\x00\x00\x00\x01garbage", b"not framed", event(2, amount="150.00")])
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
+    letters = committed(kafka, topics.dead_letters(loaded.name))
+    assert sorted(letter.value for letter in letters) == [b"\x00\x00\x00\x00\x01garbage", b"not framed"]
+    assert {dict(letter.headers)["__connect.errors.stage"] for letter in letters} == {b"decode"}
+
+
+def test_a_detector_that_raises_on_everything_commits_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
+    before = group_offsets(kafka, loaded.name)
+    send(kafka, [event(n, merchant_id="poison") for n in range(300)])
+    with pytest.raises(DetectorError, match="more than 100"), running(loaded, kafka, spark, tmp_path) as run:
+        run.join()
+    after = group_offsets(kafka, loaded.name)
+    assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
+    assert committed(kafka, topics.dead_letters(loaded.name)) == []
+
+
+def test_a_field_that_upstream_adds_reaches_a_running_detector_without_a_restart(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    import json
+
+    from lozenge.avro import Codec
+    from lozenge.registry import announce
+    from lozenge.schemas import Schema, newest
+
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    grown = newest("event").definition
+    grown["fields"].append({"name": "risk_hint", "type": ["null", "string"], "default": None})
+    schema = Schema(901, "event", 2, json.dumps(grown))
+    with running(loaded, kafka, spark, tmp_path) as run:
+        send(kafka, [event(1, amount="150.00")])
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 1, "the first alert")
+        announce(kafka, [schema])
+        send(kafka, [event(2, amount="150.00", risk_hint="new")], Codec(schema))
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "the alert of the new schema")
+        assert run.thread.is_alive()
+    assert committed(kafka, topics.dead_letters(loaded.name)) == []
+
+
+def test_alert_ids_do_not_depend_on_batches_or_releases(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    from lozenge.admin import ensure_topics
+
+    for release, batch in (("r1", 3), ("r2", 1000)):
+        ensure_topics(kafka, topics.shadow_topics(loaded.name, release))
+    first = group_offsets(kafka, loaded.name)
+    send(kafka, [event(n, amount="150.00", at=timedelta(seconds=n)) for n in range(30)])
+    seen = {}
+    for release, batch in (("r1", 3), ("r2", 1000)):
+        smaller = loaded.declaration.model_copy(update={"max_batch": batch})
+        from dataclasses import replace
+
+        other = replace(loaded, declaration=smaller)
+        topic = topics.shadow_alerts(loaded.name, release)
+        with running(other, kafka, spark, tmp_path, live=False, release=release):
+            wait_for(lambda: len(_mine(kafka, topic, 30)) >= 30, "30 alerts")
+        seen[release] = _mine(kafka, topic, 30)
+    assert seen["r1"] == seen["r2"] and first
+    assert NOW.year == 2026
+
+
+def _mine(kafka: KafkaSettings, topic: str, limit: int) -> set[str]:
+    return {dict(record.headers)["ce_id"].decode() for record in committed(kafka, topic)}
