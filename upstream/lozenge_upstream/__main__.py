@@ -5,6 +5,7 @@ Everything is set by environment variables, `LOZENGE_UPSTREAM_*` (see `settings.
 wrong, 3 no broker.
 """
 
+import os
 import sys
 
 from lozenge import logs
@@ -17,15 +18,18 @@ from lozenge_upstream.settings import UpstreamSettings
 
 def main() -> int:
     """Runs upstream and returns the exit code."""
+    logs.configure(APP)
     try:
         settings = UpstreamSettings.load()
         logs.configure(APP, instance=settings.instance)
         run(settings, KafkaSettings())
     except LozengeError as error:
-        print(error, file=sys.stderr)
+        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # the threads of Spark's gateway would hold the process for seconds

@@ -25,20 +25,20 @@ from pathlib import Path
 from types import FrameType
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge import admin, logs, registry, topics
-from lozenge.errors import BrokerUnavailable, LozengeError, TopicError
+from lozenge.errors import LozengeError, TopicError
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
 from lozenge.schemas import newest
 from lozenge.session import spark_session
 from lozenge_upstream.mapping import Mapping, load
-from lozenge_upstream.normalise import DECODE_KINDS, KINDS, normalise
+from lozenge_upstream.normalise import normalise
 from lozenge_upstream.outputs import APP, outputs
 from lozenge_upstream.position import Offsets, Position, ends_of
+from lozenge_upstream.progress import Progress, counted
 from lozenge_upstream.settings import UpstreamSettings
 
 STOP_SECONDS = 25.0
@@ -75,20 +75,26 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     rows = stream(spark, kafka, settings, mappings, start, partitions)
     try:
         with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
-            writer = Writer(kafka, position, metrics, Path(folder), len(settings.rekeys) + 1)
+            progress = Progress(metrics, len(settings.rekeys) + 1)
+            writer = Writer(kafka, position, progress, Path(folder))
             query = (
-                rows.writeStream.queryName(APP)
+                counted(rows)
+                .writeStream.queryName(APP)
                 .option("checkpointLocation", Path(folder).as_uri())
                 .trigger(processingTime=f"{round(settings.trigger_seconds * 1000)} milliseconds")
                 .foreachBatch(writer)
                 .start()
             )
             log.info("upstream runs", sources=[m.source for m in mappings], start=start)
-            _supervise(query, stop, writer, lambda: metrics.lag(position.lag()), kafka)
+
+            def tick() -> None:
+                progress.report(query)
+                metrics.lag(position.lag())
+
+            _supervise(query, writer, stop, tick)
     finally:
         position.close()
         spark.stop()
-    log.info("upstream stopped at a batch boundary")
 
 
 def stream(
@@ -137,84 +143,64 @@ class StopSignal:
 
 
 class Writer:
-    """Writes one batch, then commits its offsets; Spark calls it in batch order from its own thread.
+    """Writes one batch, then commits its offsets; Spark calls it in batch order from its own thread."""
 
-    `copies` is how many canonical records one raw record makes.
-    """
-
-    def __init__(
-        self, kafka: KafkaSettings, position: Position, metrics: Metrics, checkpoint: Path, copies: int
-    ) -> None:
+    def __init__(self, kafka: KafkaSettings, position: Position, progress: Progress, checkpoint: Path) -> None:
         self.failure: Exception | None = None
         self._sink = {**kafka.spark(), **_SINK}
-        self._position, self._metrics, self._checkpoint, self._copies = position, metrics, checkpoint, copies
+        self._position, self._progress, self._checkpoint = position, progress, checkpoint
         self._busy = threading.Lock()
         self._closed = False
-        reason = F.col("reason")
-        self._counts = [
-            F.count_if(reason.isNull()).alias("events"),
-            F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
-            F.count_if(reason.isNotNull()).alias("dead"),
-            F.min("arrived").alias("oldest"),
-            *(F.count_if(reason.rlike(f"(^|, ){kind}(:|$)")).alias(f"kind {kind}") for kind in KINDS),
-        ]
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Spark's foreachBatch. After `close` it writes nothing and commits nothing."""
         with self._busy:
             if self._closed:
                 return
+            begun = time.monotonic()
             try:
-                self._write(batch, number)
+                batch.write.format("kafka").options(**self._sink).save()
+                self._position.commit(ends_of(self._checkpoint, number))
             except Exception as error:
                 self.failure = error
                 raise
+            self._progress.committed(number, time.monotonic() - begun)
 
-    def close(self, timeout: float) -> None:
-        """Lets the current batch end, for at most `timeout` seconds, and refuses every later one."""
+    def close(self, timeout: float) -> bool:
+        """Refuses every later batch and waits for the current one; False if that took too long."""
         self._closed = True
-        if self._busy.acquire(timeout=timeout):
+        ended = self._busy.acquire(timeout=timeout)
+        if ended:
             self._busy.release()
-
-    def _write(self, batch: DataFrame, number: int) -> None:
-        begun = time.monotonic()
-        seen = Observation()
-        batch.observe(seen, *self._counts).write.format("kafka").options(**self._sink).save()
-        self._position.commit(ends_of(self._checkpoint, number))
-        counts = seen.get
-        records = counts["events"] // self._copies + counts["dead"]
-        if not records:
-            return
-        self._metrics.records(records)
-        self._metrics.emitted(counts["events"])
-        self._metrics.batch(time.monotonic() - begun)
-        self._metrics.latency(time.time() - counts["oldest"] / 1e6)
-        if counts["dead"]:
-            self._metrics.dead_letters(counts["decode"], "decode")
-            self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
-            kinds = {kind: n for kind in KINDS if (n := counts[f"kind {kind}"])}
-            logs.logger().warning("dead letters", batch=number, count=counts["dead"], **kinds)
+        return ended
 
 
-def _supervise(
-    query: StreamingQuery, stop: StopSignal, writer: Writer, tick: Callable[[], None], kafka: KafkaSettings
-) -> None:
+def _supervise(query: StreamingQuery, writer: Writer, stop: StopSignal, tick: Callable[[], None]) -> None:
     try:
         while not stop.asked and not query.awaitTermination(1):
             tick()
-    except (StreamingQueryException, BrokerUnavailable) as error:
-        admin.partitions(kafka)  # raises BrokerUnavailable if that is what is behind it
+        ended = writer.close(STOP_SECONDS)
+        deadline = time.monotonic() + 3
+        while query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(0.02)  # Spark has yet to sum up the batch that was just committed
+        tick()
+    except StreamingQueryException as error:
         if isinstance(writer.failure, LozengeError):
-            raise writer.failure from error
-        # The exception's full text holds the plan, and the plan the token key: its first line only.
-        words = str(writer.failure or error).strip().splitlines()[0][:500]
+            raise writer.failure from None
+        # The exception's full text holds the plan, and the plan the token key: one line of it only.
         raise LozengeError(
-            f"normalising: the query failed: {words}",
-            hint="a restart goes on at the last committed offsets; if it fails again, read the lines above",
+            f"normalising: the query failed: {_gist(writer.failure or error)}",
+            hint="a restart goes on at the last committed offsets",
         ) from None
     finally:
-        writer.close(STOP_SECONDS)
         query.stop()
+    logs.logger().info("upstream stopped" + ("" if ended else "; its last batch was abandoned and will be repeated"))
+
+
+def _gist(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return (causes or lines or [type(error).__name__])[-1 if causes else 0][:500]
 
 
 def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:

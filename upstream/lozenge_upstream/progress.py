@@ -1,0 +1,70 @@
+"""What a batch held, counted while it is written, and reported when Spark says that it is over."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lozenge import logs
+from lozenge.metrics import Metrics
+from lozenge_upstream.normalise import DECODE_KINDS, KINDS
+
+_NAME = "outputs"
+
+
+def counted(rows: DataFrame) -> DataFrame:
+    """`rows` with the counts of every batch taken on the way, so that nothing is computed twice."""
+    reason = F.col("reason")
+    return rows.observe(
+        _NAME,
+        F.count_if(reason.isNull()).alias("events"),
+        F.count_if(reason.isNotNull()).alias("dead"),
+        F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
+        F.min("arrived").alias("oldest"),
+        *(F.count_if(reason.rlike(f"(^|, ){kind}(:|$)")).alias(_kind(kind)) for kind in KINDS),
+    )
+
+
+class Progress:
+    """Turns finished batches into metrics and one log line per batch with dead letters.
+
+    `copies` is how many canonical records one raw record makes.
+    """
+
+    def __init__(self, metrics: Metrics, copies: int) -> None:
+        self._metrics, self._copies = metrics, copies
+        self._committed: deque[tuple[int, float, float]] = deque()
+
+    def committed(self, batch: int, seconds: float) -> None:
+        """Notes that `batch` was written and committed just now, after `seconds`; called in batch order."""
+        self._committed.append((batch, seconds, time.time()))
+
+    def report(self, query: StreamingQuery) -> None:
+        """Reports every batch that has ended since the last call; call it every few seconds at least."""
+        observed = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+        for batch, seconds, at in self._ended(max(observed, default=-1)):
+            counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}
+            if counts.get("oldest") is not None:
+                self._count(batch, counts, seconds, at)
+
+    def _ended(self, newest: int) -> Iterator[tuple[int, float, float]]:
+        while self._committed and self._committed[0][0] <= newest:
+            yield self._committed.popleft()
+
+    def _count(self, batch: int, counts: dict[str, int], seconds: float, at: float) -> None:
+        self._metrics.records(counts["events"] // self._copies + counts["dead"])
+        self._metrics.emitted(counts["events"])
+        self._metrics.batch(seconds)
+        self._metrics.latency(at - counts["oldest"] / 1e6)
+        self._metrics.dead_letters(counts["decode"], "decode")
+        self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
+        if counts["dead"]:
+            kinds = {kind: count for kind in KINDS if (count := counts[_kind(kind)])}
+            logs.logger().warning("dead letters", batch=batch, count=counts["dead"], **kinds)
+
+
+def _kind(kind: str) -> str:
+    return f"kind_{kind.replace('-', '_')}"
