@@ -2,25 +2,40 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from lozenge.toolchain import cache_path, cds
-from lozenge.toolchain.cds import LOGGING
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+
+_LOGGING = Path(__file__).with_name("toolchain") / "log4j2.properties"
+
+# The serial collector suits a heap of half a gigabyte: less memory, fewer threads. The optimising
+# compiler C2 costs more processor time at a start than all else, but a busy job needs it (decoding
+# Avro takes 1.4 s per million with C1 alone, 0.9 s with C2). So its thresholds are 40 times the usual
+# ones: what is hot is compiled a few seconds later, and a job with little to do never pays for it.
+_JVM = (
+    "-XX:+UseSerialGC",
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=24000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=1600000",
+)
 
 _DEFAULTS = {
     # A job is small and its partition count is frozen by its first batch; Spark's 200 would ruin it.
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
-    # State that survives a schema that grows, that Real-Time Mode accepts, in bounded native memory.
+    # State that Real-Time Mode accepts too, in bounded native memory. (Avro encoding is only for
+    # transformWithState: Spark refuses it for aggregates.)
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    "spark.sql.streaming.stateStore.encodingFormat": "avro",
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
@@ -80,6 +95,5 @@ def spark_session(
 
 
 def _jvm_options() -> list[str]:
-    """The serial collector suits a heap of half a gigabyte (less memory, fewer threads). C2 stays on:
-    with C1 alone a start is a little cheaper, but a busy job takes longer for every event."""
-    return ["-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={LOGGING}", *cds.options()]
+    crash_report = f"-XX:ErrorFile={tempfile.gettempdir()}/lozenge-jvm-crash-%p.log"
+    return [*_JVM, f"-Dlog4j2.configurationFile={_LOGGING}", crash_report, *cds.options()]

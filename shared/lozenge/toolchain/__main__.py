@@ -1,0 +1,47 @@
+"""`python -m lozenge.toolchain`: installs what Spark needs beside Python and says where it is.
+
+With `java` it only prints the Java home; with `lock` it rewrites `jars.sha256` from `ivy.xml`.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from lozenge.errors import ToolchainError
+from lozenge.toolchain import cds, jars
+from lozenge.toolchain.java import find_java, java_home
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m lozenge.toolchain", description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["install", "java", "lock"], default="install")
+    try:
+        match parser.parse_args().what:
+            case "java":
+                print(java_home())
+            case "lock":
+                jars.lock()
+            case _:
+                _install()
+    except ToolchainError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _install() -> None:
+    java = find_java()
+    print(f"Java {java.version} from {java.origin}: {java.home}")
+    print(f"JVM jars: {jars.install()}")
+    print(f"class-data archive: {_archive() or 'could not be made; every start takes a little longer'}")
+
+
+def _archive() -> Path | None:
+    if ready := cds.archive():
+        return ready
+    print("making the class-data archive, which makes every later start cheaper (half a minute)", file=sys.stderr)
+    return cds.make()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
