@@ -4,25 +4,24 @@ python examples/consume_notifications.py 127.0.0.1:9092
 """
 
 import sys
-from io import BytesIO
 
-import fastavro
 from kafka import KafkaConsumer
-from lozenge.schemas import newest
 
-schema = fastavro.parse_schema(newest("notification").definition)
+from lozenge.avro import Codec
+
+codec = Codec.of("notification")
 consumer = KafkaConsumer(
     "pay.notifications.v1",
     bootstrap_servers=sys.argv[1],
     isolation_level="read_committed",  # say so: the default also shows what a transaction took back
     auto_offset_reset="earliest",
-    consumer_timeout_ms=10_000,
+    consumer_timeout_ms=10_000,  # ends after ten quiet seconds; leave it out to wait for ever
 )
 expected: dict[int, int] = {}
 for record in consumer:
-    notification = fastavro.schemaless_reader(BytesIO(record.value[5:]), schema)  # 5 bytes name the schema
+    notification = codec.decode(record.value)
     seq = notification["seq"]
-    if seq != expected.get(record.partition, seq):
-        print(f"MISSED partition {record.partition}: expected seq {expected[record.partition]}, got {seq}")
+    if seq != expected.setdefault(record.partition, seq):
+        print(f"GAP partition {record.partition}: expected seq {expected[record.partition]}, got {seq}")
     expected[record.partition] = seq + 1
     print(record.partition, seq, notification["severity"], notification["title"], notification["case_id"])

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 from sqlalchemy import bindparam
 
 from lozenge_downstream.model import Decision, Outgoing, RawHeaders, Record
-from lozenge_downstream.tables import DUE, decisions, deliveries, outbox, positions, sequences
+from lozenge_downstream.tables import DUE, decisions, deliveries, is_due, outbox, positions, sequences
 
 CHUNK = 500
 
@@ -122,10 +122,10 @@ class Batch:
 
     def forget(self, before: float) -> None:
         """Deletes what was decided, published and delivered before `before`; what is still on its way stays."""
-        waiting = sql.select(deliveries.c.notification_id).where(deliveries.c.state == DUE)
+        waiting = sql.select(deliveries.c.notification_id).where(is_due)
         old = sql.and_(outbox.c.published_at < before, outbox.c.id.not_in(waiting))
         self._connection.execute(outbox.delete().where(old))
-        self._connection.execute(deliveries.delete().where(deliveries.c.state != DUE, deliveries.c.due_at < before))
+        self._connection.execute(deliveries.delete().where(~is_due, deliveries.c.due_at < before))
         done = sql.or_(decisions.c.notification_id.is_(None), decisions.c.notification_id.not_in(waiting))
         self._connection.execute(decisions.delete().where(decisions.c.decided_at < before, done))
 

@@ -103,7 +103,7 @@ class Webhook(BaseModel):
     url: HttpUrl
     secret: SecretReference
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
-    concurrency: Annotated[int, Field(ge=1, le=256)] = 32
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 16
     attempts: Annotated[int, Field(ge=1, le=100)] = 11
     first_retry: Annotated[float, Field(gt=0)] = 5.0
     max_retry: Annotated[float, Field(gt=0)] = 43_200.0

@@ -4,10 +4,11 @@ Every stage is a pure function: the clock, the memory of earlier alerts and the 
 come in as arguments. Each decision carries a named reason, which the store keeps.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from lozenge import headers, topics
 from lozenge.avro import Codec, UnknownSchema
@@ -176,7 +177,7 @@ def webhook_body(fields: Mapping[str, Any], alert: Alert) -> str:
     """The JSON text of a webhook: the notification, its detector and its entity (Standard Webhooks layout)."""
     data = {**fields, "detector": alert["detector"], "entity": alert["entity"]}
     document = {"type": f"{TYPE}.{fields['status']}", "timestamp": fields["created_at"], "data": data}
-    return json.dumps(document, default=datetime.isoformat, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(document).decode()
 
 
 def dead_letter(record: Record, stage: str, error: Exception, number: Number, now: datetime) -> Outgoing:

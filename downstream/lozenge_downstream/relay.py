@@ -65,7 +65,7 @@ class Relay:
                 transactional_id=f"downstream-relay-{self._shard}",
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
-                compression_type="lz4",
+                compression_type="gzip",  # the one that every client reads without a further library
             )
         )
         producer.init_transactions(BROKER_SECONDS)

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlche
 from lozenge.errors import ConfigError, Fatal, Fenced, Retryable
 from lozenge_downstream.batch import Batch, Delivery, unpack
 from lozenge_downstream.model import Outgoing
-from lozenge_downstream.tables import DUE, SCHEMA_VERSION, deliveries, meta, metadata, outbox, positions, sequences
+from lozenge_downstream.tables import SCHEMA_VERSION, deliveries, is_due, meta, metadata, outbox, positions, sequences
 
 LOCK_SECONDS = 10.0
 READ = {"lozenge_read": True}
@@ -86,13 +86,13 @@ class Store:
         """Up to `limit` deliveries of a webhook whose time has come, longest due first."""
         table = deliveries.c
         query = sql.select(table.webhook, table.notification_id, table.body, table.attempts, table.detected_at)
-        query = query.where(table.webhook == webhook, table.state == DUE, table.due_at <= time.time())
+        query = query.where(table.webhook == webhook, is_due, table.due_at <= time.time())
         with self._reading() as connection:
             return [Delivery(*row) for row in connection.execute(query.order_by(table.due_at).limit(limit))]
 
     def orphans(self, webhooks: Collection[str]) -> dict[str, int]:
         """Deliveries that wait for a webhook not among `webhooks`, counted by name."""
-        query = sql.select(deliveries.c.webhook, sql.func.count()).where(deliveries.c.state == DUE)
+        query = sql.select(deliveries.c.webhook, sql.func.count()).where(is_due)
         query = query.where(deliveries.c.webhook.not_in(webhooks)).group_by(deliveries.c.webhook)
         with self._reading() as connection:
             return {str(row[0]): int(row[1]) for row in connection.execute(query)}

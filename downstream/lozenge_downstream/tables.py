@@ -94,5 +94,6 @@ deliveries = Table(
     Column("error", Text),
 )
 """One notification to one webhook: due (again) at `due_at`, sent, or failed for good."""
-_due = deliveries.c.state == sql.literal_column(f"'{DUE}'")
-Index("deliveries_due", deliveries.c.webhook, deliveries.c.due_at, sqlite_where=_due, postgresql_where=_due)
+is_due = deliveries.c.state == sql.literal_column(f"'{DUE}'")
+"""Literal, because SQLite takes a partial index only for a condition that it can read in the statement."""
+Index("deliveries_due", deliveries.c.webhook, deliveries.c.due_at, sqlite_where=is_due, postgresql_where=is_due)

@@ -1,0 +1,234 @@
+"""Deliveries to real receivers on loopback, also to ones that misbehave."""
+
+import socket
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from lozenge.metrics import Metrics
+from lozenge_deploy.demo.receiver import Receiver
+from lozenge_downstream.config import Route, Routing
+from lozenge_downstream.deliver import Deliverer
+from lozenge_downstream.model import Record
+from lozenge_downstream.pipeline import DEAD_LETTERS, Pipeline
+from lozenge_downstream.store import Store
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+MakeRecord = Callable[..., Record]
+Answer = Callable[[BaseHTTPRequestHandler, int], None]
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+
+
+def hook(url: str, **settings: Any) -> dict[str, Any]:
+    return {"url": url, "secret": {"env": "HOOK_SECRET"}, "first_retry": 0.1, **settings}
+
+
+def take(store: Store, record: MakeRecord, count: int, *webhooks: str) -> None:
+    with store.transaction() as batch:
+        pipeline = Pipeline([Route(name="all", webhooks=webhooks)])
+        records = [record(n) for n in range(count)]
+        batch.record(pipeline.run(records, seen=batch.seen, number=batch.number, now=datetime.now(UTC)))
+
+
+@contextmanager
+def delivering(store: Store, **webhooks: dict[str, Any]) -> Iterator[None]:
+    """Runs the deliverer beside the test and raises what ended it."""
+    failures: list[BaseException] = []
+    deliverer = Deliverer(store, Routing.model_validate({"webhooks": webhooks}).webhooks, Metrics("test"))
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            deliverer.run(stop)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        deliverer.wake()
+        thread.join(20)
+    assert not thread.is_alive()
+    assert not failures
+
+
+@contextmanager
+def misbehaving(answer: Answer) -> Iterator[tuple[str, dict[str, int]]]:
+    """A receiver that calls `answer` with the number of times it saw this webhook-id before."""
+    seen: dict[str, int] = defaultdict(int)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            before = seen[self.headers["webhook-id"]]
+            seen[self.headers["webhook-id"]] += 1
+            answer(self, before)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/", seen
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def reply(handler: BaseHTTPRequestHandler, status: int, **headers: str) -> None:
+    handler.send_response(status)
+    for name, value in ({"content_length": "0"} | headers).items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.02)
+
+
+def all_sent(store: Store) -> bool:
+    return not store.orphans([])
+
+
+def test_messages_are_signed_and_sent_once(store: Store, record: MakeRecord) -> None:
+    take(store, record, 200, "ops")
+    with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
+        wait_for(lambda: all_sent(store))
+        assert receiver.count() == {"received": 200, "distinct": 200, "repeats": 0, "invalid": 0}
+        assert receiver.latest[0]["type"] == "lozenge.notification.opened"
+
+
+def test_a_wrong_secret_is_refused_by_the_receiver(store: Store, record: MakeRecord) -> None:
+    take(store, record, 1, "ops")
+    with Receiver("whsec_" + "A" * 32) as receiver, delivering(store, ops=hook(receiver.url)):
+        wait_for(lambda: receiver.count()["invalid"] > 1)
+        assert receiver.count()["received"] == 0
+
+
+@pytest.mark.parametrize("status", [302, 500, 503])
+def test_a_failed_attempt_comes_back_with_the_same_id(store: Store, record: MakeRecord, status: int) -> None:
+    def answer(handler: BaseHTTPRequestHandler, before: int) -> None:
+        reply(handler, 204 if before == 2 else status, location="http://127.0.0.1:1/")
+
+    take(store, record, 5, "ops")
+    with misbehaving(answer) as (url, seen), delivering(store, ops=hook(url)):
+        wait_for(lambda: all_sent(store))
+    assert list(seen.values()) == [3] * 5
+
+
+def test_retry_after_is_obeyed(store: Store, record: MakeRecord) -> None:
+    times: list[float] = []
+
+    def answer(handler: BaseHTTPRequestHandler, before: int) -> None:
+        times.append(time.time())
+        reply(handler, 204 if before else 429, retry_after="2")
+
+    take(store, record, 1, "ops")
+    with misbehaving(answer) as (url, _), delivering(store, ops=hook(url)):
+        wait_for(lambda: all_sent(store))
+    assert times[1] - times[0] >= 2
+
+
+def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:
+    released = threading.Event()
+
+    def hang(handler: BaseHTTPRequestHandler, _: int) -> None:
+        released.wait(60)
+
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        closed = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+    take(store, record, 100, "hangs", "closed", "well")
+    hooks = {"hangs": {"timeout": 60}, "closed": {"attempts": 100}}
+    with misbehaving(hang) as (url, seen), Receiver(SECRET) as receiver:
+        with delivering(
+            store, hangs=hook(url, **hooks["hangs"]), closed=hook(closed, **hooks["closed"]), well=hook(receiver.url)
+        ):
+            wait_for(lambda: "well" not in store.orphans([]))
+            assert store.orphans([]) == {"hangs": 100, "closed": 100}
+            assert len(seen) <= 16
+        released.set()
+
+
+def test_an_answer_that_hangs_or_drips_ends_at_the_timeout(store: Store, record: MakeRecord) -> None:
+    def drip(handler: BaseHTTPRequestHandler, before: int) -> None:
+        reply(handler, 200, content_length="100000")
+        while not before:
+            try:
+                handler.wfile.write(b".")
+            except OSError:
+                return
+            time.sleep(0.05)
+        handler.wfile.write(b"." * 100_000)
+
+    take(store, record, 1, "ops")
+    with misbehaving(drip) as (url, seen), delivering(store, ops=hook(url, timeout=1)):
+        wait_for(lambda: all_sent(store))
+    assert list(seen.values()) == [2]
+
+
+def test_an_endless_answer_is_cut(store: Store, record: MakeRecord) -> None:
+    written = 0
+
+    def flood(handler: BaseHTTPRequestHandler, _: int) -> None:
+        nonlocal written
+        reply(handler, 200, content_length=str(10 * 2**30))
+        try:
+            while True:
+                written += handler.wfile.write(b"." * 65536)
+        except OSError:
+            return
+
+    take(store, record, 1, "ops")
+    with misbehaving(flood) as (url, _), delivering(store, ops=hook(url)):
+        wait_for(lambda: all_sent(store))
+    assert written < 100 * 2**20
+
+
+def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> None:
+    take(store, record, 1, "ops")
+    (notification,) = store.pending(10)
+    with (
+        misbehaving(lambda handler, _: reply(handler, 500)) as (url, seen),
+        delivering(store, ops=hook(url, attempts=2)),
+    ):
+        wait_for(lambda: all_sent(store))
+    assert list(seen.values()) == [2]
+    (letter,) = [o for o in store.pending(10) if o.topic == DEAD_LETTERS]
+    assert (letter.key, letter.value) == (notification.key, notification.value)
+    headers = dict(letter.headers)
+    assert headers["__connect.errors.stage"] == b"deliver"
+    assert headers["__connect.errors.exception.message"] == b"webhook ops: HTTP 500 (2 attempts)"
+    assert headers["ce_id"] == notification.id.encode()
+
+
+def test_what_is_due_survives_a_restart(store: Store, record: MakeRecord) -> None:
+    take(store, record, 20, "ops")
+    with misbehaving(lambda handler, _: reply(handler, 503)) as (url, seen), delivering(store, ops=hook(url)):
+        wait_for(lambda: len(seen) == 20)
+    with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
+        wait_for(lambda: all_sent(store))
+        assert receiver.count()["distinct"] == 20
