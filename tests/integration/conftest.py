@@ -1,0 +1,76 @@
+"""One broker and one Spark session for all integration tests of a run; tests use topics of their own."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge.session import spark_session
+from lozenge_deploy.broker import SETTINGS, EmbeddedBroker
+from tests.conftest import container_wanted, docker_answers
+
+
+class Broker(Protocol):
+    """What a test may rely on, wherever the broker runs."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running broker, the same for all tests."""
+    in_container = container_wanted() and docker_answers()
+    embedded = EmbeddedBroker(tmp_path_factory.mktemp("broker"))
+    started: AbstractContextManager[Broker] = _container() if in_container else embedded
+    with started as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The process's Spark session, with two task slots, the same for all tests."""
+    session = spark_session("tests", cores=2, memory_mb=1024)
+    yield session
+    session.stop()
+
+
+@dataclass(frozen=True)
+class _Container:
+    bootstrap: str
+
+
+@contextmanager
+def _container() -> Iterator[Broker]:
+    """Kafka's own image under the embedded broker's settings, reachable on loopback only."""
+    from testcontainers.core.container import DockerContainer
+    from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    settings = dict(line.split("=", 1) for line in SETTINGS.read_text().splitlines() if "=" in line and line[0] != "#")
+    settings |= {
+        "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.quorum.voters": "1@127.0.0.1:9093",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    image = os.environ.get("LOZENGE_TEST_IMAGE", "apache/kafka:4.3.1")
+    container = DockerContainer(image).with_kwargs(ports={"9092/tcp": ("127.0.0.1", port)})
+    for name, value in settings.items():
+        container.with_env("KAFKA_" + name.upper().replace(".", "_"), value)
+    with container.waiting_for(LogMessageWaitStrategy("Kafka Server started").with_startup_timeout(120)):
+        yield _Container(f"127.0.0.1:{port}")

@@ -1,0 +1,169 @@
+"""The embedded broker: starts, stops, survives kills, keeps its topics, and never outlives its owner."""
+
+import contextlib
+import datetime as dt
+import ipaddress
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pydantic import SecretStr
+from pyspark.sql import SparkSession
+
+from lozenge.errors import BrokerUnavailable, UsageError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.broker import EmbeddedBroker, SecureListener
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that a test may kill: not the one all tests share."""
+    folder = tmp_path_factory.mktemp("own")
+    listener = SecureListener(_self_signed(folder), "lozenge", 'se"cret')
+    with EmbeddedBroker(folder / "data", secure=listener) as broker:
+        yield broker
+
+
+def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:
+    before = own.bootstrap
+    _create(own.bootstrap, "kept")
+    for end in (own.stop, own.kill):
+        _produce(own.bootstrap, "kept")
+        end()
+        assert own.pid is None
+        own.start()
+    assert own.bootstrap == before, "clients must find it again"
+    assert _count(own.bootstrap, "kept") == 2
+
+
+def test_a_topic_nobody_made_is_an_error(own: EmbeddedBroker) -> None:
+    consumer = Consumer({"bootstrap.servers": own.bootstrap, "group.id": "g"})
+    try:
+        with pytest.raises(KafkaException, match="UNKNOWN_TOPIC"):
+            consumer.get_watermark_offsets(TopicPartition("misspelt", 0), timeout=5)
+    finally:
+        consumer.close()
+
+
+def test_secure_listener_serves_python_and_spark(own: EmbeddedBroker, spark: SparkSession) -> None:
+    secure = KafkaSettings(
+        bootstrap=own.secure_bootstrap,
+        security="SASL_SSL",
+        username="lozenge",
+        password=SecretStr('se"cret'),
+        ca=own.data.parent / "authority.pem",
+    )
+    _create(own.bootstrap, "secured")
+    writer = spark.createDataFrame([(b"k", b"v")], "key binary, value binary").write.format("kafka")
+    writer.options(**secure.spark()).option("topic", "secured").save()
+    reader = spark.read.format("kafka").options(**secure.spark()).option("subscribe", "secured")
+    assert reader.load().count() == 1
+    assert AdminClient(secure.client()).list_topics("secured", timeout=10).topics["secured"].error is None
+
+
+def test_secure_listener_refuses_a_wrong_password(own: EmbeddedBroker) -> None:
+    secure = KafkaSettings(
+        bootstrap=own.secure_bootstrap,
+        security="SASL_SSL",
+        username="lozenge",
+        password=SecretStr("wrong"),
+        ca=own.data.parent / "authority.pem",
+    )
+    with pytest.raises(KafkaException):
+        AdminClient(secure.client(log_level=0)).list_topics(timeout=3)
+
+
+def test_port_taken(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(UsageError, match=f"port {port} on 127.0.0.1 is taken"):
+            EmbeddedBroker(tmp_path, port).start()
+
+
+def test_data_folder_in_use(own: EmbeddedBroker) -> None:
+    with pytest.raises(BrokerUnavailable, match="ended with code") as caught:
+        EmbeddedBroker(own.data).start()
+    assert "broker.log" in str(caught.value)
+
+
+def test_dies_with_its_owner(tmp_path: Path) -> None:
+    script = (
+        "import sys, time, pathlib, lozenge_deploy.broker as b\n"
+        "broker = b.EmbeddedBroker(pathlib.Path(sys.argv[1])); broker.start()\n"
+        "print(broker.pid, flush=True); time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout
+        pid = int(owner.stdout.readline())
+        owner.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < deadline:
+            os.kill(pid, 0)
+            if _is_zombie(pid):
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail(f"broker {pid} outlived the process that started it")
+
+
+def _is_zombie(pid: int) -> bool:
+    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return status.stdout.startswith("Z")
+
+
+def _create(bootstrap: str, topic: str) -> None:
+    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, 1)])[topic].result(30)
+
+
+def _produce(bootstrap: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer.produce(topic, b"x")
+    assert producer.flush(30) == 0
+
+
+def _count(bootstrap: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g"})
+    low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
+    consumer.close()
+    return int(high - low)
+
+
+def _self_signed(folder: Path) -> Path:
+    """A key with a certificate for 127.0.0.1 in one PEM file, and `authority.pem`, which vouches for it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "lozenge test")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    folder.joinpath("authority.pem").write_bytes(pem)
+    keystore = folder / "server.pem"
+    keystore.write_bytes(private + pem)
+    return keystore

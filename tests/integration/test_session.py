@@ -1,0 +1,87 @@
+"""Spark with the pinned jars: they link against this pyspark, and talk to a real broker."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import from_avro, to_avro
+
+from lozenge.session import spark_session
+from lozenge.toolchain import cds
+from tests.integration.conftest import Broker
+
+SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
+
+
+def test_kafka_sink_and_stream_with_avro(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+    topic = "test-session"
+    AdminClient({"bootstrap.servers": broker.bootstrap}).create_topics([NewTopic(topic, 2)])[topic].result(30)
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+    records = spark.range(100).select(
+        F.col("id").cast("string").alias("key"), to_avro(F.struct("id"), SCHEMA).alias("value")
+    )
+    records.write.format("kafka").options(**options).option("topic", topic).save()
+
+    decoded = from_avro("value", SCHEMA, {"mode": "PERMISSIVE"}).alias("r")
+    stream = spark.readStream.format("kafka").options(**options).load().select(decoded).select("r.id")
+    seen: list[int] = []
+    query = (
+        stream.writeStream.foreachBatch(lambda batch, _: seen.extend(row.id for row in batch.collect()))
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert sorted(seen) == list(range(100))
+
+
+def test_aggregate_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+    tmp_path.joinpath("in").mkdir()
+    tmp_path.joinpath("in", "1").write_text("a\nb\na\n")
+    counts = spark.readStream.text(str(tmp_path / "in")).groupBy("value").count()
+    seen: dict[str, int] = {}
+    query = (
+        counts.writeStream.foreachBatch(lambda batch, _: seen.update(dict(batch.collect())))
+        .outputMode("update")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert seen == {"a": 2, "b": 1}
+
+
+def test_time_is_utc_and_arithmetic_strict(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def test_leaves_nothing_in_the_working_directory(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spark.sql("SHOW TABLES").collect()
+    spark.range(1).createOrReplaceTempView("v")
+    assert not list(tmp_path.iterdir())
+    assert not [
+        name
+        for name in ("spark-warehouse", "metastore_db", "derby.log")
+        if Path(__file__).parents[2].joinpath(name).exists()
+    ]
+
+
+def test_a_process_has_one_session(spark: SparkSession) -> None:
+    assert spark_session("another").sparkContext.applicationId == spark.sparkContext.applicationId
+
+
+def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stem = tmp_path / "spark-x"
+    monkeypatch.setattr(cds, "_stem", lambda: stem)
+    whole = tmp_path / "spark-x-3.jsa"
+    whole.write_bytes(b"abc")
+    assert cds.archive() == whole
+    whole.write_bytes(b"ab")
+    assert cds.archive() is None
+    assert cds.options() == []
