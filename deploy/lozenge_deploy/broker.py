@@ -21,7 +21,7 @@ from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 
 LOOPBACK = "127.0.0.1"
-_SETTINGS = Path(__file__).with_name("broker.properties")
+SETTINGS = Path(__file__).with_name("broker.properties")
 _LOGGING = Path(__file__).with_name("broker.log4j2.properties")
 _CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant does for one node
 
@@ -91,23 +91,25 @@ class EmbeddedBroker:
         """
         if self.pid:
             return
+        self.kill()  # what is left of one that ended by itself
         deadline = time.monotonic() + timeout
         self._port = _free_port(self._port)
         if self._secure:
             self._secure_port = _free_port(self._secure_port)
         self.data.mkdir(parents=True, exist_ok=True)
         properties = self.data / "server.properties"
-        properties.write_text(_SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
+        properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
         properties.chmod(0o600)
         if not (self.data / "topics" / "meta.properties").exists():
             self._format(properties)
-        self._process = subprocess.Popen(
-            self._java("kafka.Kafka", str(properties)),
-            stdin=subprocess.DEVNULL,
-            stdout=(self.data / "broker.out").open("wb"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
-        )
+        with (self.data / "broker.out").open("wb") as out:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka", str(properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
+            )
         self._leash = _leash(self._process.pid)
         try:
             self._await_answer(deadline, timeout)
@@ -172,21 +174,19 @@ class EmbeddedBroker:
         ]
 
     def _await_answer(self, deadline: float, timeout: float) -> None:
-        assert self._process
-        while time.monotonic() < deadline:
-            if (code := self._process.poll()) is not None:
-                raise BrokerUnavailable(f"the embedded broker ended with code {code}{self._tail()}", hint=self._advice())
+        ended = None
+        while time.monotonic() < deadline and ended is None:
             if _listening(self._port) and _answers(self.bootstrap):
                 return
             time.sleep(0.05)
-        raise BrokerUnavailable(f"the embedded broker was silent for {timeout:g} s{self._tail()}", hint=self._advice())
-
-    def _tail(self) -> str:
+            ended = self._process.poll() if self._process else 1
+        what = f"was silent for {timeout:g} s" if ended is None else f"ended with code {ended}"
         said = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
-        return "".join(f"\n  {line}" for line in "".join(said).splitlines()[-5:])
-
-    def _advice(self) -> str:
-        return f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed"
+        last = "".join(f"\n  {line}" for line in "".join(said).splitlines()[-5:])
+        raise BrokerUnavailable(
+            f"the embedded broker {what}{last}",
+            hint=f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed",
+        )
 
 
 def _free_port(wanted: int) -> int:

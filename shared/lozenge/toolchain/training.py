@@ -21,9 +21,8 @@ def main(jvm_option: str, folder: str) -> None:
     spark = spark_session("class-data archive", conf={"spark.driver.extraJavaOptions": jvm_option})
     raw = Path(folder, "raw")
     raw.mkdir()
-    raw.joinpath("1.json").write_text(
-        "".join(json.dumps({"k": k, "v": "2026-01-01T00:00:00Z"}) + "\n" for k in range(9))
-    )
+    lines = [json.dumps({"k": k, "v": "2026-01-01T00:00:00Z"}) for k in range(9)]
+    raw.joinpath("1.json").write_text("\n".join(lines))
     events = _decoded(spark.readStream.text(str(raw)))
     counts = events.withWatermark("at", "1 minute").groupBy(F.window("at", "1 minute"), "k").count()
     for name, frame in {"stateless": events.where("k > 1"), "stateful": counts}.items():
