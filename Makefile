@@ -27,6 +27,7 @@ help: ## list the verbs
 
 .PHONY: setup
 setup: .venv/.ready ## install everything into .venv and the user's cache (once; about 2 minutes)
+	@echo "ready: 'make demo' runs it, 'make test' proves it"
 
 .PHONY: demo
 demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended and ends with a balance

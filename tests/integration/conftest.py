@@ -66,7 +66,6 @@ def _container() -> Iterator[Broker]:
         "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "controller.quorum.voters": "1@127.0.0.1:9093",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     }
     image = os.environ.get("LOZENGE_TEST_IMAGE", "apache/kafka:4.3.1")
     container = DockerContainer(image).with_kwargs(ports={"9092/tcp": ("127.0.0.1", port)})

@@ -17,7 +17,8 @@ SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "lon
 
 def test_kafka_sink_and_stream_with_avro(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     topic = "test-session"
-    AdminClient({"bootstrap.servers": broker.bootstrap}).create_topics([NewTopic(topic, 2)])[topic].result(30)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 2)])[topic].result(30)
     options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
     records = spark.range(100).select(
         F.col("id").cast("string").alias("key"), to_avro(F.struct("id"), SCHEMA).alias("value")
