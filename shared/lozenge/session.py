@@ -78,7 +78,7 @@ def spark_session(
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     connector = [str(jar) for jar in jars("connector")]
-    settings = {
+    settings: dict[str, bool | float | int | str | None] = {
         **_DEFAULTS,
         **local,
         "spark.sql.warehouse.dir": str(cache_path("spark-warehouse")),
@@ -88,7 +88,7 @@ def spark_session(
         **(conf or {}),
     }
     settings["spark.driver.extraJavaOptions"] = " ".join(
-        [*_jvm_options(), settings.get("spark.driver.extraJavaOptions", "")]
+        [*_jvm_options(), str(settings.get("spark.driver.extraJavaOptions", ""))]
     ).strip()
     builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]")
     return builder.config(map=settings).getOrCreate()

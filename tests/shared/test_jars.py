@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from lozenge.errors import ToolchainError
-from lozenge.toolchain import jars
+from lozenge.toolchain import cache_path, jars
 
 CONTENT = {"connector/a-1.jar": b"a", "connector/b-1.jar": b"b", "broker/c-1.jar": b"c"}
 
@@ -45,7 +45,7 @@ def test_wrong_content_is_never_installed(monkeypatch: pytest.MonkeyPatch) -> No
     def fetch(into: Path, total: int | None = None) -> None:
         write_jars(into)
         into.joinpath("broker/c-1.jar").write_bytes(b"evil")
-        jars.cache_path("ivy").mkdir()
+        cache_path("ivy").mkdir()
 
     monkeypatch.setattr(jars, "fetch", fetch)
     with pytest.raises(ToolchainError, match=r"broker/c-1\.jar has SHA-256 \w{64}, expected") as caught:
@@ -53,7 +53,7 @@ def test_wrong_content_is_never_installed(monkeypatch: pytest.MonkeyPatch) -> No
     assert "make setup" in caught.value.hint
     assert not jars.folder().exists()
     assert not list(jars.folder().parent.glob(".new-*")), "the half-made folder must be gone"
-    assert not jars.cache_path("ivy").exists(), "or the next attempt would find the same file"
+    assert not cache_path("ivy").exists(), "or the next attempt would find the same file"
 
 
 def test_jar_changed_after_installation_is_refused_and_mended() -> None:

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from lozenge.toolchain import cache_path
 from lozenge.toolchain.jars import jars
@@ -67,7 +68,7 @@ def make(*, timeout: float = 300) -> Path | None:
 def _stem() -> Path:
     """The archive's path without its size: one per Java, pyspark, jars and their places."""
     java = find_java()
-    class_path = [*jars("connector"), *sorted(Path(pyspark.__file__).parent.glob("jars/*.jar"))]
+    class_path = [*jars("connector"), *sorted(Path(_find_spark_home()).glob("jars/*.jar"))]
     seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in class_path]
     key = hashlib.sha256(repr((str(java.home), java.version, seen)).encode()).hexdigest()[:12]
     return cache_path("cds", f"spark-{pyspark.__version__}-java-{java.version}-{key}")

@@ -15,7 +15,7 @@ import shutil
 import ssl
 import subprocess
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +55,8 @@ def find_java() -> Java:
     if home := os.environ.get("JAVA_HOME"):
         if not (java := _probe(Path(home, "bin", "java"), "JAVA_HOME")):
             raise ToolchainError(f"JAVA_HOME is {home}, but {home}/bin/java does not start", hint=_REMEDY)
-        return _recent_enough(java)
+        # as it was given: behind it may be a script of ours that the JDK it starts knows nothing of
+        return _recent_enough(replace(java, home=Path(home)))
     on_path = shutil.which("java")
     found = _probe(Path(on_path), "java on the PATH") if on_path else None
     if found and found.version >= MINIMUM:

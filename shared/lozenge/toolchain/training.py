@@ -29,7 +29,9 @@ def main(jvm_option: str, folder: str) -> None:
         writer = frame.writeStream.foreachBatch(_collect).outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", f"{folder}/{name}").start().awaitTermination()
     _kafka_clients(spark)
-    jvm = spark.sparkContext._gateway.proc
+    gateway = spark.sparkContext._gateway
+    assert gateway
+    jvm = gateway.proc
     spark.stop()
     jvm.stdin.close()  # tells the JVM to end; it writes the archive as it does
     jvm.wait()
@@ -53,6 +55,7 @@ def _kafka_clients(spark: SparkSession) -> None:
     """Loads the connector and constructs a client of each kind; none connects anywhere."""
     spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "none"}).load()
     jvm = spark.sparkContext._jvm
+    assert jvm
     settings = jvm.java.util.HashMap()
     settings.put("bootstrap.servers", "127.0.0.1:9")
     for kind in ("Serializer", "Deserializer"):
