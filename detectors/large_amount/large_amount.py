@@ -1,7 +1,7 @@
-"""Flags an approved or declined authorisation above the limit for its kind of merchant.
+"""Flags an authorisation above the limit for its kind of merchant, approved or not.
 
-Fires on the amount alone, in the authorisation's own currency; it misses thieves who stay below the
-limit, and it knows nothing of the cardholder's habits.
+The limit is a plain number in whatever currency the authorisation has. It misses thieves who stay below
+the limit, and it knows nothing of the cardholder's habits.
 """
 
 from decimal import Decimal
@@ -19,25 +19,20 @@ class LargeAmount(Settings):
 
 
 def detect(events: DataFrame, settings: LargeAmount, tables: Tables) -> DataFrame:
-    """One alert for each event whose amount is above its category's limit."""
-    limit = F.coalesce(F.col("mcc_limit"), F.lit(settings.default_limit))
-    over = F.col("amount") / limit
+    """One alert for each event whose amount is above its category's limit; one exactly at it passes."""
+    amount, currency = F.col("amount"), F.col("currency")
+    limit = F.coalesce("mcc_limit", F.lit(settings.default_limit))
+    spent = F.format_string("%s at merchant %s", money_column(amount, currency), "merchant_id")
+    why = F.when(
+        F.col("mcc_limit").isNotNull(),
+        F.format_string("%s is above the limit of %s for category %s", spent, money_column(limit, currency), "mcc"),
+    ).otherwise(F.format_string("%s is above the general limit of %s", spent, money_column(limit, currency)))
+    # from 0.5 just above the limit towards 1 far above it; a limit of zero divides by nothing
+    score = F.coalesce(1 - 0.5 * F.try_divide(limit, amount), F.lit(1.0))
     return (
         events.join(F.broadcast(tables["mcc_limits"]), "mcc", "left")
-        .where(F.col("amount") > limit)
-        .select(
-            *alert(
-                reason=F.format_string(
-                    "%s at merchant %s is above the limit of %s for category %s",
-                    money_column(F.col("amount"), F.col("currency")),
-                    F.col("merchant_id"),
-                    money_column(limit, F.col("currency")),
-                    F.col("mcc"),
-                ),
-                score=F.least(F.lit(1.0), (1 - 0.5 / over).cast("double")),
-                values={"amount": F.col("amount"), "limit": limit, "mcc": F.col("mcc")},
-            )
-        )
+        .where(amount > limit)
+        .select(*alert(reason=why, score=score, values={"amount": amount, "limit": limit, "mcc": F.col("mcc")}))
     )
 
 

@@ -1,0 +1,179 @@
+"""Evaluates one detector as its job would, with Kafka left out.
+
+A rule, a model and a fold's own expressions are evaluated once over all events; the fold is then fed in
+batches. An aggregate runs as a real streaming query over one file per batch and partition, because its
+watermark and its update mode have no counterpart outside of one. What Spark cannot stream is refused
+as it would be in the job, and events on which the author's code raises are found and put aside.
+"""
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge.detector import Settings
+from lozenge.errors import DetectorError
+from lozenge.fold import Fold
+from lozenge.job import source
+from lozenge.job.crossings import Crossings
+from lozenge.job.fold_host import FoldHost
+from lozenge.job.hosts import AggregateHost, Host, RuleHost
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Judgement, Poisoned
+from lozenge.job.output import AlertWriter, Finding
+from lozenge.job.poison import Ranges, find_poison, first_line
+from lozenge.loading import Loaded
+from lozenge.session import spark_session
+from lozenge.tables import load
+from lozenge.testing.events import places
+from lozenge.topics import EVENT_PARTITIONS
+
+_RELEASE = "test"
+
+
+@cache
+def spark() -> SparkSession:
+    """The Spark session of this test process; the first call takes some seconds."""
+    return spark_session("lozenge-testing", cores=2)
+
+
+class Bench:
+    """One detector with its settings and tables; `writer` signs its findings."""
+
+    def __init__(self, loaded: Loaded, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        declaration = loaded.declaration
+        self._loaded, self._declaration, self._settings = loaded, declaration, settings
+        self._identity = Identity(loaded.name, _RELEASE, True, declaration.key)
+        self._tables = load(spark(), {n: t for n, t in declaration.tables.items() if n not in rows}, loaded.folder)
+        for name, given in rows.items():
+            self._tables[name] = spark().createDataFrame(list(given), declaration.tables[name].columns or None)
+        self.writer = AlertWriter(
+            self._identity,
+            EVENT_PARTITIONS,
+            title=declaration.title,
+            severity=declaration.severity,
+            digest=settings.digest,
+        )
+
+    def judge(self, batch: pa.Table, size: int | None) -> tuple[list[Finding], list[Poisoned]]:
+        """Findings in order, and the events that raise, of a run in batches of `size`."""
+        run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
+        poisoned: list[Poisoned] = []
+        try:
+            judgements = run(batch, size)
+        except DetectorError:
+            raise
+        except Exception:  # whatever the author's code or Spark raises
+            poisoned = find_poison(_ranges(batch), lambda ranges: self._evaluate(_within(batch, ranges)))
+            if not poisoned:
+                raise
+            judgements = run(_without(batch, poisoned), size)
+        for judgement in judgements:
+            poisoned += judgement.poisoned
+        return [finding for judgement in judgements for finding in judgement.findings], poisoned
+
+    def _as_batches(self, batch: pa.Table, size: int | None) -> list[Judgement]:
+        self._refuse_unstreamable(batch.schema)
+        host = self._host(self._detect(spark().createDataFrame(batch)))
+        rows = host.frame().toArrow()
+        if not isinstance(host, FoldHost):
+            return [host.judge(rows)]
+        rows = rows.sort_by([("_input_offset", "ascending"), ("_input_partition", "ascending")])
+        size = size or max(rows.num_rows, 1)
+        return [host.judge(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
+
+    def _as_stream(self, batch: pa.Table, size: int | None) -> list[Judgement]:
+        lateness = self._declaration.lateness
+        assert lateness is not None  # the declaration sees to it
+        judgements = []
+        with tempfile.TemporaryDirectory() as folder:
+            schema = spark().createDataFrame(batch.slice(0, 0)).schema
+            streams = [
+                spark().readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(part))
+                for part in _write(batch, size or max(batch.num_rows, 1), Path(folder))
+            ]
+            host = self._host(self._detect(source.watermarked(streams, lateness)))
+            query = (
+                host.frame()
+                .writeStream.outputMode("update")
+                .foreachBatch(lambda frame, _: judgements.append(host.judge(frame.toArrow())))
+                .option("checkpointLocation", f"{folder}/checkpoint")
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+        return judgements
+
+    def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
+        return self._loaded.detector.detect(events, self._settings, self._tables)
+
+    def _host(self, result: "DataFrame | Fold[Any]") -> Host:
+        state = self._identity.state
+        if isinstance(result, Fold):
+            return FoldHost(result, self._settings, self._declaration.key_column, state, EVENT_PARTITIONS)
+        if self._declaration.kind == "aggregate":
+            return AggregateHost(result, Crossings(self.writer, state, EVENT_PARTITIONS))
+        return RuleHost(result)
+
+    def _evaluate(self, batch: pa.Table) -> None:
+        result = self._detect(spark().createDataFrame(batch))
+        frame = result.events if isinstance(result, Fold) else result
+        frame.write.format("noop").mode("overwrite").save()
+
+    def _refuse_unstreamable(self, schema: pa.Schema) -> None:
+        jvm: Any = spark()._jvm
+        with tempfile.TemporaryDirectory() as folder:
+            columns = spark().createDataFrame(schema.empty_table()).schema
+            result = self._detect(spark().readStream.schema(columns).parquet(folder))
+        frame: Any = result.events if isinstance(result, Fold) else result
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
+        try:
+            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), append)
+        except AnalysisException as error:
+            raise DetectorError(
+                f"planning {self._loaded.name}: Spark cannot run it as a stream: {first_line(error)}",
+                hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
+            ) from error
+
+
+def _write(batch: pa.Table, size: int, folder: Path) -> list[Path]:
+    """One folder per partition that has events, in each one file per batch, so that all keep step."""
+    where = [partition for partition, _ in places(batch)]
+    parts = []
+    for partition in sorted(set(where)) or [0]:
+        part = folder / f"partition-{partition}"
+        part.mkdir()
+        parts.append(part)
+        for number, start in enumerate(range(0, max(batch.num_rows, 1), size)):
+            mine = [p == partition for p in where[start : start + size]]
+            file = part / f"{number:06d}.parquet"
+            pq.write_table(batch.slice(start, size).filter(pa.array(mine, pa.bool_())), file)
+            os.utime(file, (number, number))  # Spark reads the oldest first
+    return parts
+
+
+def _ranges(batch: pa.Table) -> Ranges:
+    """Every offset of the batch, by partition."""
+    ranges: Ranges = {}
+    for partition, offset in places(batch):
+        ranges[partition] = (0, offset + 1)
+    return ranges
+
+
+def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
+    nowhere = (0, 0)
+    kept = [ranges.get(p, nowhere)[0] <= o < ranges.get(p, nowhere)[1] for p, o in places(batch)]
+    return batch.filter(pa.array(kept, pa.bool_()))
+
+
+def _without(batch: pa.Table, poisoned: Sequence[Poisoned]) -> pa.Table:
+    out = {(p.partition, p.offset) for p in poisoned}
+    return batch.filter(pa.array([place not in out for place in places(batch)], pa.bool_()))

@@ -1,0 +1,120 @@
+"""`run` and what it returns; how the detector is evaluated stands in `bench`."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lozenge.avro import Codec
+from lozenge.declaration import Declaration
+from lozenge.detector import Detector, Settings
+from lozenge.job.judgement import Poisoned
+from lozenge.job.output import Finding
+from lozenge.loading import Loaded, from_folder
+from lozenge.testing.bench import Bench
+from lozenge.testing.events import NOW, Partial, Place, events, places, table
+
+
+@dataclass(frozen=True)
+class AlertRecord:
+    """An alert as it would stand in the detector's topic; `trigger` is (partition, offset) of its event."""
+
+    alert_id: str
+    entity: str
+    severity: str
+    score: float
+    title: str
+    reason: str
+    evidence: tuple[str, ...]
+    values: Mapping[str, str]
+    labels: Mapping[str, str]
+    event_time: datetime
+    trigger: Place | None
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """An event on which the detector's code raised."""
+
+    event_id: str
+    error: str
+
+
+class Run(list[AlertRecord]):
+    """The alerts of one run by event time, with the events that could not be judged."""
+
+    def __init__(self, alerts: Iterable[AlertRecord], dead_letters: Iterable[DeadLetter]) -> None:
+        super().__init__(sorted(alerts, key=lambda alert: alert.event_time))
+        self.dead_letters = list(dead_letters)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """Reason by alert id: what a notifier, which drops repeats, would tell."""
+        return {alert.alert_id: alert.reason for alert in self}
+
+
+def beside(test_file: str) -> Loaded:
+    """The detector in the folder of a test: `detector = beside(__file__)`."""
+    return from_folder(Path(test_file).resolve().parent)
+
+
+def declared(detector: Detector[Any], name: str = "under_test", **declaration: Any) -> Loaded:
+    """A detector that has no folder, with what `[tool.lozenge]` would say, such as kind="stateful"."""
+    values = {"kind": "rule", "owner": "nobody", "title": "Under test", **declaration}
+    return Loaded(name, "0", detector, Declaration.model_validate(values), Path())
+
+
+def run(
+    detector: Loaded | Detector[Any],
+    partials: Iterable[Partial],
+    settings: Mapping[str, Any] | Settings | None = None,
+    *,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    batches: int | None = None,
+) -> Run:
+    """What the detector makes of these events, which arrive in the order given.
+
+    `settings` are the values that differ from the defaults. `tables` replaces reference tables by rows;
+    the others are the detector's own files. `batches` is the largest number of events in one micro-batch
+    (None: all in one); it must not change what is told. A bare Detector has its declaration beside its
+    module; one that has none goes through `declared` first. Raises DetectorError for a detector that
+    could not run as a job.
+    """
+    loaded = detector if isinstance(detector, Loaded) else beside(inspect.getfile(detector.detect))
+    values = (
+        settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
+    )
+    bench = Bench(loaded, values, tables or {})
+    batch = table(events(partials), loaded.declaration.key_column)
+    findings, poisoned = bench.judge(batch, batches)
+    names = dict(zip(places(batch), batch.column("event_id").to_pylist(), strict=True))
+    return Run(
+        (_written(bench, finding) for finding in findings),
+        (_dead_letter(names, poison) for poison in poisoned),
+    )
+
+
+def _written(bench: Bench, finding: Finding) -> AlertRecord:
+    """The finding after a round trip through its record, so that what cannot be written fails here."""
+    alert = Codec.of("alert").decode(bench.writer.record(finding, NOW).value)
+    trigger = alert["trigger"]
+    return AlertRecord(
+        alert_id=alert["alert_id"],
+        entity=alert["entity"]["id"],
+        severity=alert["severity"],
+        score=alert["score"],
+        title=alert["title"],
+        reason=alert["reason"],
+        evidence=tuple(alert["evidence"]["event_ids"]),
+        values=alert["evidence"]["values"],
+        labels=alert["labels"],
+        event_time=alert["event_time"],
+        trigger=(trigger["partition"], trigger["offset"]) if trigger else None,
+    )
+
+
+def _dead_letter(names: Mapping[Place, str], poisoned: Poisoned) -> DeadLetter:
+    error = poisoned.error
+    return DeadLetter(names[poisoned.partition, poisoned.offset], f"{type(error).__name__}: {error}")
