@@ -81,7 +81,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/.ready: pyproject.toml $(wildcard requirements/*.txt) $(wildcard shared/lozenge/toolchain/*)
+.venv/.ready: pyproject.toml $(wildcard requirements/*.txt) $(addprefix shared/lozenge/toolchain/,ivy.xml jars.sha256)
 	@if [ -z "$(PYTHON3)" ]; then \
 		echo "Lozenge needs Python 3.11 or newer and found none; install it, or name it: make PYTHON3=/path/to/python3" >&2; \
 		exit 1; \
