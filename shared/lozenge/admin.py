@@ -1,9 +1,10 @@
 """Making topics and holding them to their contracts."""
 
+import time
 from collections.abc import Iterable
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka import KafkaSettings
@@ -25,7 +26,9 @@ def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> di
 
 
 def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication: int = 1) -> None:
-    """Creates what is missing, then checks every topic against its contract; safe to call at once from several.
+    """Creates what is missing, waits until it can be used, and holds every topic to its contract.
+
+    Safe to call at once from several processes.
 
     Raises BrokerUnavailable, or TopicError naming every topic whose partition count differs.
     """
@@ -41,7 +44,28 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicError(f"creating topic {name}: {error.args[0].str()}") from error
-    check_topics(kafka, [t for t in wanted if t not in missing])
+    _wait_for_leaders(admin, missing, kafka)
+    check_topics(kafka, wanted)
+
+
+def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSettings) -> None:
+    """A topic is listed a moment before its partitions can be read or written."""
+    places = {TopicPartition(t.name, p): OffsetSpec.latest() for t in created for p in range(t.partitions)}
+    deadline = time.monotonic() + DEADLINE_SECONDS * 3
+    while places:
+        for place, future in admin.list_offsets(places, request_timeout=DEADLINE_SECONDS).items():
+            try:
+                future.result()
+                del places[place]
+            except KafkaException as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(
+                        f"creating topic {place.topic}: partition {place.partition} has no leader "
+                        f"({error.args[0].str()})",
+                        hint=f"check the broker at {kafka.bootstrap}",
+                    ) from error
+        if places:
+            time.sleep(0.1)
 
 
 def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:

@@ -30,6 +30,9 @@ def configure(app: str, *, instance: str = "0", debug: bool = False, **context: 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # PySpark prints every exception that it translates, with the JVM's stack; ours tell what matters.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)
 
 

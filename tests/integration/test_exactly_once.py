@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import NOW, alerts, as_release, committed, event, group_offsets, new_detector, running, send, wait_for
+from tests.integration.harness import NOW, alerts, as_release, committed, event, group_offsets, new_detector, running, send, wait_for
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
-from lozenge.errors import DetectorError, Fenced, StaleGeneration
+from lozenge.errors import DetectorError, Fenced, LozengeError, StaleGeneration
 from lozenge.job.runner import Runner
 from lozenge.kafka import KafkaSettings
 from lozenge.records import Alert
@@ -57,8 +57,8 @@ def counting(events: DataFrame, settings: Limit, tables: Tables) -> Fold[Count]:
     return fold(events, by="card_id", state=Count, step=every_second, expires=timedelta(days=1))
 
 
-class Crash(BaseException):
-    """Ends a runner the way a kill does: nothing after it runs."""
+class Crash(LozengeError):
+    """Ends a runner at once: nothing of it runs after this."""
 
 
 class CrashAfterCommit(Runner):
@@ -70,7 +70,7 @@ class CrashAfterCommit(Runner):
         super()._run_batch(*args)
         type(self).dies_at -= 1
         if type(self).dies_at == 0:
-            raise Crash
+            raise Crash("killed here")
 
 
 class CrashBeforeCommit(Runner):
@@ -81,7 +81,7 @@ class CrashBeforeCommit(Runner):
     def _run_batch(self, *args: Any) -> None:
         type(self).dies_at -= 1
         if type(self).dies_at == 0:
-            raise Crash
+            raise Crash("killed here")
         super()._run_batch(*args)
 
 

@@ -34,6 +34,7 @@ class TransactionalWriter:
 
     `fence` makes every earlier holder of the same transactional id unable to write; whoever called it
     last wins. All records of a batch are held in memory, so an aborted transaction is simply repeated.
+    Records are not compressed: alerts are few, and a consumer in any language reads them as they are.
     """
 
     def __init__(self, kafka: KafkaSettings, transactional_id: str) -> None:
@@ -43,7 +44,6 @@ class TransactionalWriter:
             kafka.client(
                 transactional_id=transactional_id,
                 transaction_timeout_ms=30_000,
-                compression_type="lz4",
                 linger_ms=5,
                 queue_buffering_max_messages=1_000_000,
             )
