@@ -52,7 +52,7 @@ class Notifier:
         with Reporter(self._metrics, self._kafka), ThreadPoolExecutor(2) as threads:
             loops: list[Future[None]] = [threads.submit(part.run, stop) for part in (self._relay, self._deliverer)]
             for loop in loops:
-                loop.add_done_callback(lambda _: stop.set())
+                loop.add_done_callback(lambda ended: stop.set() if ended.exception() else None)
             try:
                 while not stop.is_set():
                     self._step()

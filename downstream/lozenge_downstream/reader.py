@@ -7,8 +7,9 @@ fixed member id lets a restarted notifier take its partitions back at once.
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.topics import ALERTS_PATTERN
@@ -85,10 +86,8 @@ class Reader:
         placed = []
         for p in partitions:
             position = self._store.position(p.topic, p.partition)
-            if position is None:
-                position = consumer.get_watermark_offsets(p, BROKER_SECONDS)[0]
-            self._next[p.topic, p.partition] = position
-            placed.append(TopicPartition(p.topic, p.partition, position))
+            self._next[p.topic, p.partition] = position or 0
+            placed.append(TopicPartition(p.topic, p.partition, OFFSET_BEGINNING if position is None else position))
         consumer.incremental_assign(placed)
 
     def _accept(self, message: Message) -> Record | None:
@@ -108,12 +107,16 @@ class Reader:
             self._next[place] = max(offset, self._next.get(place, 0))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._start_over(place)
-        elif error.fatal():
-            raise KafkaException(error)
+        elif error.fatal() or error.code() == KafkaError._FATAL:
+            self._store.check_owner()
+            raise Fatal(f"reading alerts: {error.str()}", hint="is a second notifier running with another store?")
 
     def _start_over(self, place: Place) -> None:
         """The topic no longer has the store's position: retention overtook us, or the topic was made anew."""
-        low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), BROKER_SECONDS)
+        try:
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), BROKER_SECONDS)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"reading {place[0]}[{place[1]}]: {error.args[0].str()}") from error
         lost = max(low - self._next[place], 0)
         logger().error(
             "position is gone",

@@ -8,10 +8,9 @@ that called `init_transactions` last wins, and the store's epoch says which one 
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from lozenge import topics
 from lozenge.errors import Fatal
@@ -24,6 +23,8 @@ from lozenge_downstream.store import Store
 SEQ = "lozenge-seq"
 """Header with the record's number in its output partition."""
 
+OUTPUTS = (topics.NOTIFICATIONS, DEAD_LETTERS)
+FIRST_STEP = 4
 BATCH = 500
 LOOK_SECONDS = 0.5
 RETRY_SECONDS = 1.0
@@ -74,16 +75,13 @@ class Relay:
 
     def _catch_up(self) -> None:
         """Marks what an earlier relay published but could not mark."""
-        for topic in (topics.NOTIFICATIONS, DEAD_LETTERS):
-            for partition in range(self._partitions[topic]):
-                last = last_record(self._kafka, topic, partition)
-                if last is None:
-                    continue
-                seq = seq_of(last)
-                self._hold_to_store(topic, partition, seq, last.value())
-                with self._store.transaction() as batch:
-                    if found := batch.published_through(topic, partition, seq):
-                        logger().info("already published", topic=topic, partition=partition, records=found)
+        places = [TopicPartition(t, p) for t in OUTPUTS for p in range(self._partitions[t])]
+        for last in last_records(self._kafka, places):
+            topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
+            self._hold_to_store(topic, partition, seq, last.value())
+            with self._store.transaction() as batch:
+                if found := batch.published_through(topic, partition, seq):
+                    logger().info("already published", topic=topic, partition=partition, records=found)
 
     def _hold_to_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
         """Refuses a topic that another store has written: numbering on would repeat or skip a seq."""
@@ -125,23 +123,8 @@ def seq_of(message: Message) -> int:
     return int(number)
 
 
-def last_record(kafka: KafkaSettings, topic: str, partition: int) -> Message | None:
-    """The last committed record of a partition; None if there is none. Raises KafkaException."""
-    with _reader(kafka) as consumer:
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), BROKER_SECONDS)
-        # Transaction markers and aborted records take offsets too: step back further until a record shows.
-        step = 2
-        while high > low:
-            start = max(low, high - step)
-            last = _last_from(consumer, TopicPartition(topic, partition, start))
-            if last is not None or start == low:
-                return last
-            step *= 16
-    return None
-
-
-@contextmanager
-def _reader(kafka: KafkaSettings) -> Iterator[Consumer]:
+def last_records(kafka: KafkaSettings, places: Iterable[TopicPartition]) -> list[Message]:
+    """The last committed record of each partition that has one. Raises KafkaException."""
     consumer = Consumer(
         kafka.client(
             group_id="downstream-readback",
@@ -149,23 +132,40 @@ def _reader(kafka: KafkaSettings) -> Iterator[Consumer]:
             enable_auto_commit=False,
             enable_partition_eof=True,
             auto_offset_reset="earliest",
+            fetch_wait_max_ms=10,  # there is nothing to wait for at the end of a log
         )
     )
     try:
-        yield consumer
+        bounds = [(p, *consumer.get_watermark_offsets(p, BROKER_SECONDS)) for p in places]
+        found: list[Message] = []
+        step = FIRST_STEP
+        # Transaction markers and aborted records take offsets too: step back further where no record shows.
+        while bounds:
+            starts = [TopicPartition(p.topic, p.partition, max(low, high - step)) for p, low, high in bounds]
+            last = _last_of_each(consumer, starts)
+            found += last.values()
+            bounds = [b for b in bounds if (b[0].topic, b[0].partition) not in last and b[2] - step > b[1]]
+            step *= 16
+        return found
     finally:
         consumer.close()
 
 
-def _last_from(consumer: Consumer, place: TopicPartition) -> Message | None:
-    consumer.assign([place])
-    last = None
-    while True:
+def _last_of_each(consumer: Consumer, starts: list[TopicPartition]) -> dict[tuple[str, int], Message]:
+    """The last record of every partition at or after its start."""
+    consumer.assign(starts)
+    open_ends = {(p.topic, p.partition) for p in starts}
+    last: dict[tuple[str, int], Message] = {}
+    while open_ends:
         message = consumer.poll(BROKER_SECONDS)
         if message is None:
-            raise Fatal(
-                f"reading back {place.topic}[{place.partition}]: the broker sent nothing for {BROKER_SECONDS:g} s"
-            )
-        if message.error():
-            return last  # end of partition
-        last = message
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "reading back the outputs"))
+        place = str(message.topic()), int(message.partition() or 0)
+        error = message.error()
+        if error is None:
+            last[place] = message
+        elif error.code() == KafkaError._PARTITION_EOF:
+            open_ends.discard(place)
+        else:
+            raise KafkaException(error)
+    return last

@@ -1,8 +1,8 @@
 """The notifier's store: who owns it, its transactions, and what the loops read from it.
 
 Guarantees: a batch is recorded with its offsets or not at all; `seq` is gapless because its counter
-lives in the same transaction; the notifier that opened the store last owns it, and every write of an
-earlier one raises Fenced.
+lives in the same transaction; the notifier that opened the store last owns it, and whatever an earlier
+one does here raises Fenced.
 """
 
 import threading
@@ -53,8 +53,8 @@ class Store:
 
     def check_owner(self) -> None:
         """Raises Fenced if another notifier opened this store since."""
-        with self._reading() as connection:
-            self._check(connection)
+        with self._reading():
+            pass
 
     def position(self, topic: str, partition: int) -> int | None:
         """The next offset to read; None for a partition never read."""
@@ -102,18 +102,19 @@ class Store:
         self._engine.dispose()
 
     def _check(self, connection: sql.Connection) -> None:
-        # for_update makes a second writer wait on PostgreSQL; SQLite's BEGIN IMMEDIATE already did.
-        query = sql.select(meta.c.value).where(meta.c.key == "epoch").with_for_update()
+        # Shared with readers; on PostgreSQL it makes a take-over wait for a transaction that has begun.
+        query = sql.select(meta.c.value).where(meta.c.key == "epoch").with_for_update(read=True)
         if connection.execute(query).scalar() != self._epoch:
             raise Fenced(
-                f"writing the store {self.name}: a newer notifier has opened it",
+                f"using the store {self.name}: a newer notifier has opened it",
                 hint="one notifier owns a store; this one stops, the newer one goes on",
             )
 
     @contextmanager
     def _reading(self) -> Iterator[sql.Connection]:
-        with self._translated("reading"), self._engine.connect() as connection:
-            yield connection.execution_options(**READ)
+        with self._translated("reading"), self._engine.connect().execution_options(**READ) as connection:
+            self._check(connection)
+            yield connection
 
     @contextmanager
     def _translated(self, doing: str) -> Iterator[None]:
