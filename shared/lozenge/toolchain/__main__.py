@@ -5,7 +5,6 @@ With `java` it only prints the Java home; with `lock` it rewrites `jars.sha256` 
 
 import argparse
 import sys
-from pathlib import Path
 
 from lozenge.errors import ToolchainError
 from lozenge.toolchain import cds, jars
@@ -33,14 +32,7 @@ def _install() -> None:
     java = find_java()
     print(f"Java {java.version} from {java.origin}: {java.home}")
     print(f"JVM jars: {jars.install()}")
-    print(f"class-data archive: {_archive() or 'could not be made; every start takes a little longer'}")
-
-
-def _archive() -> Path | None:
-    if ready := cds.archive():
-        return ready
-    print("making the class-data archive, which makes every later start cheaper (half a minute)", file=sys.stderr)
-    return cds.make()
+    print(f"class-data archive: {cds.make() or 'could not be made; every start takes a little longer'}")
 
 
 if __name__ == "__main__":

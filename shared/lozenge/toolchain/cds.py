@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 from pyspark.find_spark_home import _find_spark_home
 
-from lozenge.toolchain import cache_path
+from lozenge.toolchain import cache_path, one_at_a_time
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import find_java
 
@@ -43,26 +43,32 @@ def archive() -> Path | None:
     return None
 
 
-def make(*, timeout: float = 300) -> Path | None:
-    """Makes the archive by running a short job that does what jobs do; None if that did not work.
+def make(*, timeout: float = 600) -> Path | None:
+    """Makes the archive, unless it is there, by running a short job that does what jobs do.
 
-    Other processes may do the same at once: each writes its own file and the last one stays.
+    None if that did not work within `timeout` seconds, with the reason on stderr: nothing depends on
+    it. Safe to run in several processes at once: the others wait for the first.
     """
-    stem = _stem()
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=stem.parent) as folder:
-        made = Path(folder, "archive")
-        write = "-XX:AOTCacheOutput=" if find_java().version >= _ONE_STEP_AOT else "-XX:ArchiveClassesAtExit="
-        command = [sys.executable, "-m", "lozenge.toolchain.training", f"{write}{made}", folder]
-        try:
-            run = subprocess.run(command, timeout=timeout, capture_output=True, text=True)
-            made.replace(f"{stem}-{made.stat().st_size}.jsa")
-        except subprocess.TimeoutExpired:
-            print(f"class-data archive: the training job took more than {timeout:g} s", file=sys.stderr)
-        except FileNotFoundError:
-            print("class-data archive: the training job wrote none; it said", file=sys.stderr)
-            print("\n".join(run.stderr.splitlines()[-5:]), file=sys.stderr)
-    return archive()
+    with one_at_a_time("cds"):
+        if ready := archive():
+            return ready
+        print("making the class-data archive, which makes every later start cheaper (half a minute)", file=sys.stderr)
+        with tempfile.TemporaryDirectory(dir=cache_path("cds")) as folder:
+            made = Path(folder, "archive")
+            try:
+                run = subprocess.run(_training(made), timeout=timeout, capture_output=True, text=True)
+                made.replace(f"{_stem()}-{made.stat().st_size}.jsa")
+            except subprocess.TimeoutExpired:
+                print(f"class-data archive: the training job took more than {timeout:g} s", file=sys.stderr)
+            except FileNotFoundError:
+                print("class-data archive: the training job wrote none; it said", file=sys.stderr)
+                print("\n".join(run.stderr.splitlines()[-5:]), file=sys.stderr)
+        return archive()
+
+
+def _training(made: Path) -> list[str]:
+    write = "-XX:AOTCacheOutput=" if find_java().version >= _ONE_STEP_AOT else "-XX:ArchiveClassesAtExit="
+    return [sys.executable, "-m", "lozenge.toolchain.training", f"{write}{made}", str(made.parent)]
 
 
 def _stem() -> Path:

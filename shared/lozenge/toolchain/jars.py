@@ -4,22 +4,18 @@
 contain. A jar whose content differs from that list is never handed out.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import pyspark
 
 from lozenge.errors import ToolchainError
-from lozenge.toolchain import cache_path
+from lozenge.toolchain import cache_path, one_at_a_time
 from lozenge.toolchain.java import java_home
 
 Conf = Literal["connector", "broker"]
@@ -57,7 +53,7 @@ def install() -> Path:
     wrong checksum and, with Ivy's words, if a download fails; what was already fetched is kept.
     """
     target = folder()
-    with _lock():
+    with one_at_a_time("jars"):
         if target.exists() and not _wrong(target, list(_pinned())):
             return target
         stage = Path(tempfile.mkdtemp(prefix=".new-", dir=target.parent))
@@ -80,7 +76,7 @@ def install() -> Path:
 
 def lock() -> None:
     """Rewrites `jars.sha256` from what `ivy.xml` resolves to now (for the developer who changed it)."""
-    with _lock(), tempfile.TemporaryDirectory() as stage:
+    with one_at_a_time("jars"), tempfile.TemporaryDirectory() as stage:
         fetch(Path(stage))
         files = sorted(Path(stage).glob("*/*.jar"))
         lines = [f"{_sha256(file)}  {file.relative_to(stage)}\n" for file in files]
@@ -155,16 +151,3 @@ def _wrong(root: Path, names: list[str]) -> str | None:
 def _sha256(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-@contextmanager
-def _lock() -> Iterator[None]:
-    """One installer per user at a time. The system releases the lock of a process that dies."""
-    cache_path("jars").mkdir(parents=True, exist_ok=True)
-    with cache_path("jars", ".lock").open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("another process is installing the JVM jars; waiting for it", file=sys.stderr)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
