@@ -50,7 +50,8 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
 
 def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSettings) -> None:
     """A topic is listed a moment before its partitions can be read or written."""
-    places = {TopicPartition(t.name, p): OffsetSpec.latest() for t in created for p in range(t.partitions)}
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    places = {TopicPartition(t.name, p): latest for t in created for p in range(t.partitions)}
     deadline = time.monotonic() + DEADLINE_SECONDS * 3
     while places:
         for place, future in admin.list_offsets(places, request_timeout=DEADLINE_SECONDS).items():

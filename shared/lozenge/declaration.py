@@ -106,7 +106,7 @@ def folder_of(module_file: str, name: str) -> Path:
 
 
 def _line(text: str, path: tuple[int | str, ...]) -> str:
-    """" (line N)" of the last named key of `path`, if the file spells it."""
+    """ " (line N)" of the last named key of `path`, if the file spells it."""
     for part in reversed(path):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip().startswith((f"{part} ", f"{part}=")):

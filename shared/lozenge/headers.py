@@ -26,9 +26,7 @@ def derived_traceparent(topic: str, partition: int, offset: int) -> str:
     return f"00-{digest[:32]}-{digest[32:48]}-01"
 
 
-def cloud_event(
-    *, id: str, source: str, type: str, subject: str, time: datetime, traceparent: str | None
-) -> Headers:
+def cloud_event(*, id: str, source: str, type: str, subject: str, time: datetime, traceparent: str | None) -> Headers:
     """CloudEvents 1.0 attributes of an Avro record as headers."""
     headers = [
         ("content-type", CONTENT_TYPE.encode()),

@@ -31,7 +31,9 @@ def uuid5_column(*parts: "Column") -> "Column":
         name = text if index == 0 else F.concat(name, F.lit(_SEPARATOR), text)
     namespace = F.unhex(F.lit(NAMESPACE.hex))
     digest = F.sha1(F.concat(namespace, name.cast("binary")))
-    variant = F.substr(F.lit("89ab"), F.conv(F.substr(digest, F.lit(17), F.lit(1)), 16, 10).cast("int") % 4 + 1, F.lit(1))
+    variant = F.substr(
+        F.lit("89ab"), F.conv(F.substr(digest, F.lit(17), F.lit(1)), 16, 10).cast("int") % 4 + 1, F.lit(1)
+    )
     return F.concat(
         F.substr(digest, F.lit(1), F.lit(8)),
         F.lit("-"),

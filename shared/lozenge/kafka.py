@@ -11,6 +11,8 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 LOOPBACK = "127.0.0.1:9092"
+Option = str | int | float | bool
+"""The value of a client's configuration property."""
 
 
 class KafkaSettings(BaseSettings):
@@ -34,9 +36,9 @@ class KafkaSettings(BaseSettings):
         """Whether clients authenticate by user name and password."""
         return self.security.startswith("SASL")
 
-    def client(self, **overrides: object) -> dict[str, object]:
+    def client(self, **overrides: Option) -> dict[str, Option]:
         """Configuration of a confluent-kafka client; `overrides` are librdkafka's names with `_` for `.`."""
-        config: dict[str, object] = {
+        config: dict[str, Option] = {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security,
             "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it

@@ -59,7 +59,8 @@ def from_folder(folder: Path) -> Loaded:
     module = sys.modules.get(name)
     if module is None or getattr(module, "__file__", None) != str(file):
         spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         _let_workers_import(folder)

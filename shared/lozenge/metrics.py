@@ -70,11 +70,11 @@ class Metrics:
     def snapshot(self) -> dict[str, Any]:
         """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds)."""
         samples = {
-            sample.name + ("{%s}" % ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items())) if sample.labels else ""): sample.value
+            sample.name + _labels(sample.labels): sample.value
             for family in self.registry.collect()
             for sample in family.samples
             if not sample.name.endswith("_created")
-        }  # fmt: skip
+        }
         return {
             "app": self.app,
             "instance": self.instance,
@@ -90,9 +90,7 @@ class Reporter:
     def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
         self._metrics, self._interval = metrics, interval
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
-        self._producer = Producer(
-            kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000)
-        )
+        self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
@@ -119,3 +117,7 @@ class Reporter:
             self._producer.poll(0)
         except (BufferError, KafkaException):
             pass  # the next snapshot carries the same totals
+
+
+def _labels(labels: dict[str, str]) -> str:
+    return "{" + ",".join(f"{name}={value}" for name, value in sorted(labels.items())) + "}" if labels else ""

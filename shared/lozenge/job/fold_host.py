@@ -130,7 +130,7 @@ class FoldHost:
         )
 
 
-def _python_values(column: pa.Array) -> Sequence[Any]:
+def _python_values(column: "pa.Array[Any]") -> Sequence[Any]:
     """`column` as Python objects; times as aware UTC datetimes, the quick way."""
     if pa.types.is_timestamp(column.type) and column.null_count == 0:
         naive = pc.cast(column, pa.timestamp("us")).to_numpy(zero_copy_only=False).astype("datetime64[us]").tolist()

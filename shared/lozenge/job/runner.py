@@ -67,7 +67,7 @@ class Runner:
         self._group = Group(kafka, identity.app, identity.input, self._partitions)
         self._writer = TransactionalWriter(kafka, f"{identity.app}-{job.instance}")
         self._max_batch = self._declaration.max_batch
-        self._stamp, self._offsets = Stamp(job.generation), dict[int, int]()
+        self._stamp, self.offsets = Stamp(job.generation), dict[int, int]()
         self._batch = -1
         self._failure: Exception | None = None
         self._stop = threading.Event()
@@ -96,8 +96,8 @@ class Runner:
         refuse_if_stale(positions, generation, app)
         before = positions.stamp or Stamp(generation)
         self._stamp = Stamp(generation, before.checkpoint, before.batch)
-        self._offsets = dict(positions.offsets)
-        self._writer.commit([], self._group, self._offsets, self._stamp)
+        self.offsets = dict(positions.offsets)
+        self._writer.commit([], self._group, self.offsets, self._stamp)
 
     # 2. plan, restore, start
 
@@ -108,9 +108,9 @@ class Runner:
         if not resumes or self._checkpoint.last_planned() < self._stamp.batch:
             self._checkpoint.renew()
         self._tables = self._plan.tables_version()
-        host = self._plan.host(self._offsets, self._max_batch, self._alerts, self._partitions)
+        host = self._plan.host(self.offsets, self._max_batch, self._alerts, self._partitions)
         restored = host.restore(self._kafka)
-        logger().info("query starts", offsets=self._offsets, keys=restored, checkpoint=self._checkpoint.id)
+        logger().info("query starts", offsets=self.offsets, keys=restored, checkpoint=self._checkpoint.id)
         writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
         return (
             writer.outputMode("update" if aggregate else "append")
@@ -148,8 +148,8 @@ class Runner:
         records = [self._alerts.record(finding, now) for finding in findings]
         records += [self._dead_letter(p) for p in poisoned]
         self._writer.commit([*records, *state], self._group, ends, stamp)
-        self._stamp, self._offsets = stamp, self._offsets | ends
-        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self._offsets[p.partition]]
+        self._stamp, self.offsets = stamp, self.offsets | ends
+        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self.offsets[p.partition]]
         self._measure(findings, poisoned, started)
 
     def _set_aside(self, ends: dict[int, int]) -> list[Poisoned]:
@@ -188,7 +188,7 @@ class Runner:
                     self._metrics.lag(sum(int(s.metrics.get("maxOffsetsBehindLatest", 0)) for s in progress.sources))
             if time.monotonic() - touched > RETOUCH_SECONDS:
                 touched = time.monotonic()
-                self._writer.commit([], self._group, self._offsets, self._stamp)
+                self._writer.commit([], self._group, self.offsets, self._stamp)
             changed = False
             if time.monotonic() - looked > 2:
                 looked, changed = time.monotonic(), self._plan.tables_version() != self._tables
@@ -211,7 +211,7 @@ class Runner:
             return
         partitions(self._kafka)  # an unreachable broker is never a record's fault
         ends = self._checkpoint.planned(self._batch)
-        found = find_poison({p: (self._offsets[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
+        found = find_poison({p: (self.offsets[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
         if not found:
             raise DetectorError(
                 f"running {self._identity.app}: a batch failed, though no record fails alone: {first_line(error)}",

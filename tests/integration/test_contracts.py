@@ -1,0 +1,109 @@
+"""The contracts that several languages must keep alike: partitions, ids and Avro bytes."""
+
+import random
+import uuid
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as Place
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import ids, spark_avro
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from lozenge.partitions import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
+from lozenge.schemas import newest
+from lozenge.topics import Topic
+from tests.integration.conftest import Broker
+
+KEYS = [f"card_{random.Random(n).getrandbits(96):024x}" for n in range(9_990)] + [
+    "a", "ab", "äöü", "卡片", "🂡", " ", "0", "card", "x" * 500, "\x00",
+]  # fmt: skip
+PARTITIONS = 7
+
+
+def test_the_partition_of_ten_thousand_keys_is_the_same_in_spark_python_and_librdkafka(
+    broker: Broker, spark: SparkSession
+) -> None:
+    expected = {key: partition_of(key.encode(), PARTITIONS) for key in KEYS}
+    frame = spark.createDataFrame([(key,) for key in KEYS], "key string")
+    in_spark = frame.select("key", partition_column(F.col("key"), PARTITIONS).alias("p")).collect()
+    assert {row["key"]: row["p"] for row in in_spark} == expected
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    topic = f"partitions-{uuid.uuid4().hex[:8]}"
+    ensure_topics(kafka, [Topic(topic, PARTITIONS)])
+    delivered: dict[str, int] = {}
+    producer = Producer(kafka.client(partitioner=LIBRDKAFKA_PARTITIONER))
+
+    def note(_: object, message: Message) -> None:
+        delivered[(message.key() or b"").decode()] = message.partition() or 0
+
+    for key in KEYS:
+        producer.produce(topic, b"", key.encode(), on_delivery=note)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    assert delivered == expected
+
+
+def test_an_id_is_the_same_uuid_in_spark_and_in_python(spark: SparkSession) -> None:
+    parts = [(f"source-{n}", f"txn/{n}/ü") for n in range(1000)] + [("", ""), ("a", "bc"), ("ab", "c")]
+    frame = spark.createDataFrame(parts, "a string, b string")
+    rows = frame.select("a", "b", ids.uuid5_column(F.col("a"), F.col("b")).alias("id")).collect()
+    assert [row["id"] for row in rows] == [ids.uuid5(row["a"], row["b"]) for row in rows]
+    assert all(uuid.UUID(row["id"]).version == 5 for row in rows)
+
+
+def test_an_event_has_the_same_bytes_from_spark_and_from_python(spark: SparkSession) -> None:
+    codec, schema = Codec.of("event"), newest("event")
+    records = [_event(n) for n in range(500)]
+    encoded = [codec.encode(record) for record in records]
+    frame = spark.createDataFrame([(value,) for value in encoded], "value binary")
+    again = frame.select(spark_avro.decode(F.col("value"), [schema], schema).alias("event")).select(
+        spark_avro.encode(F.col("event"), schema).alias("value")
+    )
+    assert [bytes(row["value"]) for row in again.collect()] == encoded
+    assert [codec.decode(value) for value in encoded] == records
+
+
+def test_group_offsets_with_metadata_are_seen_by_another_client(broker: Broker) -> None:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    topic, group = f"offsets-{uuid.uuid4().hex[:8]}", f"group-{uuid.uuid4().hex[:8]}"
+    ensure_topics(kafka, [Topic(topic, 1), Topic(f"{topic}-out", 1)])
+    producer = Producer(kafka.client(transactional_id=f"{group}-0"))
+    consumer = Consumer(kafka.client(group_id=group))
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(f"{topic}-out", b"alert")
+    places = [TopicPartition(topic, 0, 42, metadata="7/abc/3")]
+    producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 30)
+    producer.commit_transaction(30)
+    consumer.close()
+    other = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
+    found: Any = other.committed(Place(topic, 0), metadata=True)
+    other.close()
+    assert (found.offset, found.metadata) == (42, "7/abc/3")
+
+
+def _event(n: int) -> dict[str, Any]:
+    rng = random.Random(n)
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=rng.randrange(10**13))
+    return {
+        "event_id": ids.event_id("test", str(n)),
+        "event_time": moment,
+        "card_id": f"card_{n}",
+        "account_id": rng.choice([None, f"a-{n}", "Konto ü"]),
+        "merchant_id": rng.choice(["m", "händler", "商店", ""]),
+        "terminal_id": f"t-{n}",
+        "mcc": "5411",
+        "country": "DE",
+        "amount": Decimal(rng.choice([0, 1, -1, 127, 128, -128, -129, 10**17, rng.randrange(10**12)])).scaleb(-4),
+        "currency": rng.choice(["EUR", "JPY", "KWD"]),
+        "channel": "pos",
+        "auth_result": "approved",
+        "raw": {"source": "test", "topic": "AUTH-JSON", "partition": n % 4, "offset": n, "timestamp": moment},
+    }  # fmt: skip
