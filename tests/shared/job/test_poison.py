@@ -1,0 +1,44 @@
+"""The search for the records that make a batch fail."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lozenge.errors import DetectorError
+from lozenge.job.poison import MAX_POISON, Ranges, find_poison
+
+Places = set[tuple[int, int]]
+
+
+class Evaluation:
+    """Fails when a range holds a bad place; counts its calls."""
+
+    def __init__(self, bad: Places) -> None:
+        self.bad, self.calls = bad, 0
+
+    def __call__(self, ranges: Ranges) -> None:
+        self.calls += 1
+        if any(p in ranges and ranges[p][0] <= o < ranges[p][1] for p, o in self.bad):
+            raise ValueError("bad record")
+
+
+@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 499)), max_size=MAX_POISON))
+def test_exactly_the_bad_records_are_found(bad: Places) -> None:
+    found = find_poison(dict.fromkeys(range(4), (0, 500)), Evaluation(bad))
+    assert {(p.partition, p.offset) for p in found} == bad
+
+
+def test_one_in_ten_thousand_takes_about_two_evaluations_a_halving() -> None:
+    evaluation = Evaluation({(2, 6_789)})
+    find_poison({2: (0, 10_000)}, evaluation)
+    assert evaluation.calls <= 2 * 14 + 2
+
+
+def test_a_failure_that_does_not_come_back_blames_nobody() -> None:
+    assert find_poison({0: (0, 100)}, Evaluation(set())) == []
+
+
+def test_code_that_fails_on_everything_is_not_the_records_fault() -> None:
+    everything = {(0, offset) for offset in range(1000)}
+    with pytest.raises(DetectorError, match=f"more than {MAX_POISON}.*ValueError: bad record"):
+        find_poison({0: (0, 1000)}, Evaluation(everything))

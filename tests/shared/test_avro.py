@@ -1,0 +1,95 @@
+"""The codec: framing, evolution both ways, and hostile bytes."""
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lozenge import schemas
+from lozenge.avro import Codec, UnknownSchema
+from lozenge.errors import DecodeError, SchemaError
+from lozenge.schemas import Schema, newest, packaged
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+EVENT: dict[str, Any] = {
+    "event_id": "e-1",
+    "event_time": NOW,
+    "card_id": "card_1",
+    "account_id": None,
+    "merchant_id": "m-1",
+    "terminal_id": "t-1",
+    "mcc": "5411",
+    "country": "DE",
+    "amount": Decimal("-12.5000"),
+    "currency": "EUR",
+    "channel": "pos",
+    "auth_result": "approved",
+    "raw": {"source": "s", "topic": "t", "partition": 0, "offset": 7, "timestamp": NOW},
+}
+
+
+def grown() -> Schema:
+    definition = newest("event").definition
+    definition["fields"].append({"name": "hint", "type": ["null", "string"], "default": None})
+    return Schema(77, "event", 2, json.dumps(definition))
+
+
+def test_a_record_survives_the_round_trip_and_carries_its_schema_id() -> None:
+    data = Codec.of("event").encode(EVENT)
+    assert data[:5] == b"\x00" + newest("event").id.to_bytes(4, "big")
+    assert Codec.of("event").decode(data) == EVENT
+
+
+def test_an_old_reader_takes_a_grown_record_and_the_other_way_round() -> None:
+    old, new = Codec.of("event"), Codec(grown(), [newest("event")])
+    old.learn(grown())
+    assert old.decode(new.encode(EVENT | {"hint": "x"})) == EVENT
+    assert new.decode(old.encode(EVENT)) == EVENT | {"hint": None}
+
+
+def test_an_unknown_schema_id_is_named() -> None:
+    with pytest.raises(UnknownSchema) as caught:
+        Codec.of("event").decode(Codec(grown()).encode(EVENT | {"hint": None}))
+    assert caught.value.id == 77
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\x00", b"\x00\x00\x00\x00", b"\x01\x00\x00\x00\x01rest", b"{}"])
+def test_bytes_without_the_header_are_refused(data: bytes | None) -> None:
+    with pytest.raises(DecodeError):
+        Codec.of("event").decode(data)
+
+
+def test_bytes_left_over_are_refused() -> None:
+    with pytest.raises(DecodeError, match="left over"):
+        Codec.of("event").decode(Codec.of("event").encode(EVENT) + b"x")
+
+
+@given(st.binary(max_size=200))
+def test_hostile_bytes_raise_a_decode_error_and_nothing_else(body: bytes) -> None:
+    codec = Codec.of("event")
+    with contextlib.suppress(DecodeError):
+        codec.decode(b"\x00" + newest("event").id.to_bytes(4, "big") + body)
+
+
+def test_every_packaged_schema_is_locked_and_ids_are_distinct() -> None:
+    assert len({s.id for s in packaged()}) == len(packaged())
+    assert {s.name for s in packaged()} == set(schemas.NAMES)
+
+
+def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    for file in ("lock.json", "event.v1.avsc", "alert.v1.avsc", "notification.v1.avsc"):
+        text = (schemas.resources.files("lozenge.schemas") / file).read_text("utf-8")
+        (tmp_path / file).write_text(text + (" " if file == "alert.v1.avsc" else ""), "utf-8")
+    monkeypatch.setattr(schemas.resources, "files", lambda _: tmp_path)
+    packaged.cache_clear()
+    try:
+        with pytest.raises(SchemaError, match=r"alert\.v1\.avsc"):
+            packaged()
+    finally:
+        monkeypatch.undo()
+        packaged.cache_clear()

@@ -1,0 +1,47 @@
+"""Record headers: CloudEvents, trace context, dead letters."""
+
+from datetime import UTC, datetime
+
+from lozenge.errors import DecodeError
+from lozenge.headers import cloud_event, dead_letter, derived_traceparent
+
+NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
+
+
+def test_a_record_carries_cloud_event_attributes_and_its_trace() -> None:
+    headers = dict(cloud_event(id="i", source="/upstream/x", type="t", subject="s", time=NOW, traceparent="00-a-b-01"))
+    assert headers["ce_id"] == b"i"
+    assert headers["ce_specversion"] == b"1.0"
+    assert headers["ce_time"] == b"2026-03-01T12:00:00.000005Z"
+    assert headers["traceparent"] == b"00-a-b-01"
+
+
+def test_a_derived_trace_is_a_pure_function_of_the_place() -> None:
+    assert derived_traceparent("t", 1, 2) == derived_traceparent("t", 1, 2) != derived_traceparent("t", 1, 3)
+    version, trace, span, flags = derived_traceparent("t", 1, 2).split("-")
+    assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")
+
+
+def _letter(original: list[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
+    error = DecodeError("decoding x")
+    return dict(
+        dead_letter(original, topic="t", partition=3, offset=9, app="a", stage="decode", error=error, failed_at=NOW)
+    )
+
+
+def test_a_dead_letter_keeps_the_original_headers_and_says_why() -> None:
+    headers = _letter([("traceparent", b"tp"), ("empty", None)])
+    assert headers["traceparent"] == b"tp"
+    assert headers["empty"] is None
+    assert headers["__connect.errors.offset"] == b"9"
+    assert headers["__connect.errors.stage"] == b"decode"
+    assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
+    assert headers["__connect.errors.exception.message"] == b"decoding x"
+    assert headers["attempt"] == b"1"
+
+
+def test_a_second_failure_keeps_the_first_ones_reason_and_counts_up() -> None:
+    again = _letter([("__connect.errors.stage", b"normalise"), ("attempt", b"1"), ("first-failed-at", b"then")])
+    assert again["__connect.errors.stage"] == b"normalise"
+    assert again["first-failed-at"] == b"then"
+    assert again["attempt"] == b"2"
