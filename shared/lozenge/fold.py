@@ -3,17 +3,19 @@
     step(state, event, settings) -> alerts and timers      changes `state` in place
     on_timer(state, at, settings) -> alerts and timers
 
-Contract, whatever the batches are:
+Contract, whatever the batches are and however often the job is started again:
 - events of one slot (input partition) are folded in offset order;
+- a key's clock is the largest event time it has seen, the slot's clock the largest of all its keys';
 - a key's timers that are due by its next event's time fire before that event; a silent key is woken
-  once the slot's clock (its largest event time) has passed the timer by `grace`;
-- an event is never dropped for being late; the key's clock is the largest event time it has seen;
+  once the slot's clock has passed the timer by `grace`;
+- an event is never dropped for being late;
 - an event id among the last `REMEMBERED` of its key is a repeat and is ignored;
 - an exception leaves the state as it was before that event and yields one `Failure`;
-- a key without events for `expires` (on its own clock) starts afresh, and its state is dropped once
-  the slot's clock has passed that moment by `grace`.
+- a key that has been silent for more than `expires` (on its own clock), with no timer to come, starts
+  afresh; its state is dropped once the slot's clock has passed that moment by `grace`.
 """
 
+import bisect
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -73,7 +75,7 @@ def fold(
     """A stateful detector: `step` over the events of each distinct value of the columns `by`.
 
     `by` must contain the detector's declared key, so that one key lives in one slot. `expires` bounds
-    the state: a key silent for longer is forgotten.
+    the state: a key silent for longer is forgotten, once its last timer has fired.
     """
     columns = (by,) if isinstance(by, str) else tuple(by)
     return Fold(events, columns, state, step, expires, on_timer, grace)
@@ -123,109 +125,111 @@ class Slot(Generic[S]):
         self.entries: dict[Key, Entry[S]] = {}
         self.changed: set[Key] = set()
         self.clock: datetime | None = None
-        self._agenda: list[tuple[datetime, int, Key]] = []
-        self._pushed = 0
+        # When to look at which key: a marker for each pending timer, and one for each key's end. Only the
+        # latter is renewed (True), so the agenda stays as small as the state.
+        self._agenda: list[tuple[datetime, Key, bool]] = []
 
     def restore(self, key: Key, entry: Entry[S]) -> None:
         """Puts back an entry that was stored; the slot's clock follows the entries'."""
         self.entries[key] = entry
         if self.clock is None or entry.clock > self.clock:
             self.clock = entry.clock
-        self._schedule(key, entry)
+        for at in entry.timers:
+            heapq.heappush(self._agenda, (at, key, False))
+        heapq.heappush(self._agenda, (self._end(entry), key, True))
 
     def advance(self, key: Key, event: Any) -> Iterator[Outcome]:
         """Folds one event, which must come in offset order, after waking every silent key that is due."""
         now: datetime = event.event_time
         if self.clock is None or now > self.clock:
             self.clock = now
-            yield from self._wake_silent(now)
+            yield from self._wake_silent(now - self._fold.grace)
         entry = self.entries.get(key)
-        if entry is not None:
-            if entry.timers:
-                yield from self._fire(key, entry, now)
-            if now - entry.clock > self._fold.expires:
-                entry = None
-        digest = blake2b(event.event_id.encode(), digest_size=_DIGEST_BYTES).digest()
         if entry is None:
-            entry = Entry(self._fold.state(), now, [], b"")
-        elif _contains(entry.recent, digest):
-            return
-        before = msgspec.msgpack.encode(entry.state)
-        try:
-            results = list(self._fold.step(entry.state, event, self._settings) or ())
-        except Exception as error:  # the author's code may raise anything
-            entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
-            yield Failure(key, event, now, error)
-            return
-        entry.recent = entry.recent[-(REMEMBERED - 1) * _DIGEST_BYTES :] + digest
-        entry.clock = max(entry.clock, now)
-        self._keep(key, entry)
-        yield from self._results(key, entry, event, now, results)
+            entry = self.entries[key] = Entry(self._fold.state(), now, [], b"")
+            heapq.heappush(self._agenda, (self._end(entry), key, True))
+            self.changed.add(key)
+        elif entry.timers:
+            yield from self._fire(key, entry, now)
+        if now > entry.clock:
+            if not entry.timers and now - entry.clock > self._fold.expires:
+                entry.state, entry.recent = self._fold.state(), b""
+            # also for an event that fails: some entry must hold the slot's clock, or a restart would lose it
+            entry.clock = now
+            self.changed.add(key)
+        digest = blake2b(event.event_id.encode(), digest_size=_DIGEST_BYTES).digest()
+        if not _contains(entry.recent, digest):
+            yield from self._call(key, entry, event, now, digest)
 
-    def _wake_silent(self, now: datetime) -> Iterator[Outcome]:
-        limit = now - self._fold.grace
+    def _wake_silent(self, limit: datetime) -> Iterator[Outcome]:
         while self._agenda and self._agenda[0][0] <= limit:
-            _, _, key = heapq.heappop(self._agenda)
+            due, key, is_end = heapq.heappop(self._agenda)
             entry = self.entries.get(key)
             if entry is None:
                 continue
-            yield from self._fire(key, entry, limit)
-            if entry.clock + self._fold.expires <= limit:
+            if not is_end:
+                yield from self._fire(key, entry, due)
+            elif (end := self._end(entry)) <= due:
                 del self.entries[key]
                 self.changed.add(key)
             else:
-                self._schedule(key, entry)
+                heapq.heappush(self._agenda, (end, key, True))
 
     def _fire(self, key: Key, entry: Entry[S], until: datetime) -> Iterator[Outcome]:
-        handler = self._fold.on_timer
         while entry.timers and entry.timers[0] <= until:
             at = entry.timers.pop(0)
             self.changed.add(key)
-            if handler is None:
-                continue
-            before = msgspec.msgpack.encode(entry.state)
-            try:
-                results = list(handler(entry.state, at, self._settings) or ())
-            except Exception as error:  # the author's code may raise anything
-                entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
-                yield Failure(key, None, at, error)
-                continue
-            entry.clock = max(entry.clock, at)
-            yield from self._results(key, entry, None, at, results)
+            yield from self._call(key, entry, None, at)
 
-    def _results(
-        self, key: Key, entry: Entry[S], event: Any | None, at: datetime, results: Iterable[Alert | Timer]
+    def _call(
+        self, key: Key, entry: Entry[S], event: Any | None, at: datetime, digest: bytes = b""
     ) -> Iterator[Outcome]:
+        """Runs the author's code for an event, or for the timer at `at`: all of its effects or none."""
+        before = msgspec.msgpack.encode(entry.state)
+        try:
+            if event is not None:
+                results = [_checked(r) for r in self._fold.step(entry.state, event, self._settings) or ()]
+            elif self._fold.on_timer is not None:
+                results = [_checked(r, at) for r in self._fold.on_timer(entry.state, at, self._settings) or ()]
+            else:
+                results = []
+        except Exception as error:  # the author's code may raise anything
+            entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
+            yield Failure(key, event, at, error)
+            return
+        entry.recent = (entry.recent + digest)[-REMEMBERED * _DIGEST_BYTES :]
+        self.changed.add(key)
         ordinal = 0
         for result in results:
-            if isinstance(result, Timer):
-                if result.at not in entry.timers:
-                    entry.timers.append(result.at)
-                    entry.timers.sort()
-                    self._push(result.at, key)
-            else:
+            if isinstance(result, Alert):
                 yield Raised(key, result, event, at, ordinal)
                 ordinal += 1
+            elif result.at not in entry.timers:
+                bisect.insort(entry.timers, result.at)
+                heapq.heappush(self._agenda, (result.at, key, False))
 
-    def _keep(self, key: Key, entry: Entry[S]) -> None:
-        self.changed.add(key)
-        if self.entries.get(key) is not entry:
-            self.entries[key] = entry
-            self._schedule(key, entry)
-
-    def _schedule(self, key: Key, entry: Entry[S]) -> None:
-        """Puts the key's next wake-up on the agenda: one marker per key, renewed when it comes up."""
+    def _end(self, entry: Entry[S]) -> datetime:
+        """When the key is forgotten if nothing more happens."""
         expiry = entry.clock + self._fold.expires
-        self._push(min(entry.timers[0], expiry) if entry.timers else expiry, key)
-
-    def _push(self, due: datetime, key: Key) -> None:
-        self._pushed += 1  # breaks ties, so that keys are never compared
-        heapq.heappush(self._agenda, (due, self._pushed, key))
+        return max(expiry, entry.timers[-1]) if entry.timers else expiry
 
 
 def key_bytes(values: Iterable[Any]) -> Key:
     """The key of one event, from the values of its `by` columns: the same bytes live, stored and in tests."""
     return msgspec.json.encode(tuple(values))
+
+
+def _checked(result: object, fired_at: datetime | None = None) -> Alert | Timer:
+    """What the author's code yielded, if it is of use; `fired_at` is the timer that it was called for."""
+    if isinstance(result, Alert):
+        return result
+    if not isinstance(result, Timer):
+        raise TypeError(f"a fold yields Alert and Timer, not {type(result).__name__}")
+    if result.at.tzinfo is None:
+        raise ValueError("Timer(at) has no time zone; derive it from event.event_time")
+    if fired_at is not None and result.at <= fired_at:
+        raise ValueError(f"the timer at {fired_at.isoformat()} set one that is no later: it would fire for ever")
+    return result
 
 
 def _contains(recent: bytes, digest: bytes) -> bool:
