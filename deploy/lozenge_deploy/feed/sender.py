@@ -33,7 +33,6 @@ class Sender:
         self._producer = Producer(
             kafka.client(
                 enable_idempotence=True,
-                compression_type="lz4",
                 linger_ms=5,
                 batch_size=262_144,
                 queue_buffering_max_messages=100_000,

@@ -22,6 +22,7 @@ from lozenge.metrics import Metrics, Reporter
 def main() -> int:
     """Runs until a signal or an error; returns the exit code."""
     job, kafka = JobSettings(), KafkaSettings()
+    logs.configure("job", instance=job.instance, debug=job.debug, release=job.release)  # until it has a name
     try:
         which = sys.argv[1] if len(sys.argv) > 1 else None
         loaded = from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)

@@ -1,0 +1,61 @@
+"""Has everything that was sent come through? Asked of the broker's consumer groups alone."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from lozenge import admin, topics
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.catalogue import DetectorFolder
+
+QUIET_SECONDS = 3.0
+_CALL_SECONDS = 10.0
+
+Place = tuple[str, int]
+
+
+class Drain:
+    """The groups from first to last, each with its input topics; used by one thread."""
+
+    def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
+        self._admin = AdminClient(kafka.client())  # type: ignore[arg-type]  # its values are of these types
+        self._partitions = admin.partitions(kafka)
+        # in the order of the flow: when a group is found at its end, nothing more comes to the next one
+        self._inputs: dict[str, list[str]] = {
+            "upstream": [topics.RAW_JSON],
+            **{d.name: [d.input] for d in detectors},
+            "downstream": [topics.alerts(d.name) for d in detectors],
+        }
+        self._outputs = [topics.NOTIFICATIONS, *self._inputs["downstream"]]
+        self._seen: object = None
+        self._since = 0.0
+
+    def behind(self) -> dict[str, int]:
+        """The groups that are not at the end of their input, with the offsets they have still to go."""
+        lags = {group: self._lag(group, inputs) for group, inputs in self._inputs.items()}
+        return {group: lag for group, lag in lags.items() if lag}
+
+    def settled(self, delivered: int) -> bool:
+        """Whether neither the outputs nor `delivered` (webhooks received so far) have changed for a while.
+
+        Offsets do not show what waits in the notifier's outbox, nor a window that closes after its last event.
+        """
+        seen = (self._ends(self._outputs), delivered)
+        if seen != self._seen:
+            self._seen, self._since = seen, time.monotonic()
+        return time.monotonic() - self._since >= QUIET_SECONDS
+
+    def _lag(self, group: str, inputs: Sequence[str]) -> int:
+        ends = self._ends(inputs)
+        places = [TopicPartition(*place) for place in ends]
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        committed = asked[group].result(_CALL_SECONDS).topic_partitions
+        return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)
+
+    def _ends(self, names: Sequence[str]) -> Mapping[Place, int]:
+        places = [TopicPartition(name, number) for name in names for number in range(self._partitions[name])]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets(dict.fromkeys(places, latest))
+        return {(p.topic, p.partition): future.result(_CALL_SECONDS).offset for p, future in asked.items()}

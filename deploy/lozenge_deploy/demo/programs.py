@@ -1,0 +1,80 @@
+"""What the demo runs: each stage's command and environment, as an operator would give them."""
+
+import base64
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from lozenge.toolchain.java import java_home
+from lozenge_deploy.catalogue import DetectorFolder
+from lozenge_deploy.environments import digest_of
+from lozenge_deploy.processes import Program
+
+SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
+NICE = 7
+"""Detectors that come later must not slow down what already runs."""
+
+
+class Programs:
+    """The programs of one run, around one broker; their files lie in `work`."""
+
+    def __init__(self, bootstrap: str, work: Path) -> None:
+        self._bootstrap, self._work = bootstrap, work
+        self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+    def upstream(self, rekeys: tuple[str, ...]) -> Program:
+        """The normaliser."""
+        return self._program("upstream", ["lozenge_upstream"], {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys)})
+
+    def downstream(self, webhook_url: str) -> Program:
+        """The notifier, with one webhook that takes every alert."""
+        routing = self._work / "routing.toml"
+        routing.write_text(f'[webhooks.demo]\nurl = "{webhook_url}"\nsecret = {{ env = "{SECRET_VARIABLE}" }}\n')
+        variables = {
+            "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{self._work / 'downstream.db'}",
+            "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
+            SECRET_VARIABLE: self.secret,
+        }
+        return self._program("downstream", ["lozenge_downstream"], variables)
+
+    def feed(self, past: int, rate: float, seed: int, seconds: float | None) -> Program:
+        """The generator; it ends by itself after `seconds` of live traffic."""
+        arguments = ["--count", str(past), "--rate", str(rate), "--seed", str(seed), "--summary", str(self.summary)]
+        if seconds is not None:
+            arguments += ["--for", f"{seconds:g}s"]
+        return self._program("feed", ["lozenge_deploy.feed", *arguments], {}, finite=True)
+
+    def detector(self, detector: DetectorFolder, python: Path, nice: int = 0) -> Program:
+        """A detector in its own environment; every start carries a higher generation than the one before."""
+        common = {
+            "LOZENGE_JOB_RELEASE": f"{detector.version}+{digest_of(detector.folder)[:8]}",
+            "LOZENGE_JOB_WORK": str(self._work / "jobs"),
+            # One copy of Spark's jars for all, so that they share pages and the class-data archive.
+            "SPARK_HOME": str(_find_spark_home()),
+        }
+
+        def environment(start: int) -> Mapping[str, str]:
+            inherited = self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)})
+            return {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
+
+        return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
+
+    @property
+    def summary(self) -> Path:
+        """Where the feed says what it sent and injected."""
+        return self._work / "feed.json"
+
+    def _program(self, name: str, module: list[str], variables: Mapping[str, str], *, finite: bool = False) -> Program:
+        command = [sys.executable, "-m", *module]
+        return Program(name, command, lambda _: self._environment(variables), self._work, finite=finite)
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Ours, without what points at another cluster, and `variables`."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
+        ours = {"LOZENGE_KAFKA_BOOTSTRAP": self._bootstrap, "JAVA_HOME": str(java_home())}
+        return kept | ours | dict(variables)

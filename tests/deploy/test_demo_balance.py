@@ -1,0 +1,121 @@
+import io
+from collections import Counter
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lozenge import ids
+from lozenge_deploy.demo.balance import REFUSALS, SOURCE, Case, Summary, as_json, balance, match, table
+from lozenge_deploy.demo.counts import Alert, Counts
+from lozenge_deploy.feed.feed import KINDS
+from lozenge_deploy.feed.poison import REASONS
+
+COPY = "pay.canonical.auth.by-terminal.v1"
+
+
+def event(txn_id: str) -> str:
+    return ids.event_id(SOURCE, txn_id)
+
+
+def summary() -> Summary:
+    cases = [Case(kind="large_amount", txn_ids=("t1",)), Case(kind="duplicate_charge", txn_ids=("t2", "t3"))]
+    return Summary(sent=10, failed=0, poison={"invalid_json": 1, "not_an_object": 1}, cases=cases)
+
+
+def counts(**changed: Any) -> Counts:
+    whole = Counts(
+        raw=10,
+        events=8,
+        event_ids=8,
+        copies={COPY: (8, 8)},
+        refused=Counter({"invalid-json": 2}),
+        judged={"large_amount": (8, 8), "duplicate_charge": (8, 8)},
+        alerts={
+            "large_amount": [Alert("a1", frozenset({event("t1")}))],
+            "duplicate_charge": [Alert("a2", frozenset({event("t2"), event("t3")}))],
+        },
+        notified=["a1", "a2"],
+        notification_ids={"n1", "n2"},
+        dead_letters={"large_amount": 0, "duplicate_charge": 0, "downstream": 0},
+        webhooks={"received": 3, "distinct": 2, "repeats": 1, "invalid": 0},
+    )
+    for name, value in changed.items():
+        setattr(whole, name, value)
+    return whole
+
+
+def wrong(**changed: Any) -> list[str]:
+    return [line.what for line in balance(counts(**changed), summary()) if not line.holds]
+
+
+def test_a_whole_diamond_balances() -> None:
+    assert wrong() == []
+
+
+NONE = {"large_amount": 0, "duplicate_charge": 0, "downstream": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"raw": 11}, ["raw records (against the feed's count)", "events + dead letters of upstream"]),
+        ({"event_ids": 7}, ["different event ids"]),
+        ({"copies": {COPY: (9, 8)}}, [COPY]),
+        ({"copies": {COPY: (8, 7)}}, [f"{COPY}, different ids"]),
+        ({"refused": Counter({"invalid-json": 1, "empty": 1})}, ["dead letters: empty", "dead letters: invalid-json"]),
+        ({"judged": {"large_amount": (7, 8), "duplicate_charge": (8, 8)}}, ["large_amount: events judged"]),
+        ({"seq_gaps": 1}, ["gaps in seq"]),
+        ({"notified": ["a1", "a1"]}, ["alerts without a notification"]),
+        (
+            {"notified": ["a1"], "notification_ids": {"n1"}},
+            ["notifications (against alerts)", "alerts without a notification", "webhooks received, different ids"],
+        ),
+        ({"dead_letters": NONE | {"large_amount": 1}}, ["large_amount: dead letters"]),
+        ({"dead_letters": NONE | {"downstream": 1}}, ["dead letters of downstream"]),
+        ({"webhooks": {"distinct": 2, "repeats": 0, "invalid": 1}}, ["webhooks with a bad signature"]),
+    ],
+)
+def test_what_does_not_add_up_is_named(changed: dict[str, Any], what: list[str]) -> None:
+    assert wrong(**changed) == what
+
+
+def test_an_alert_twice_in_the_topic_is_seen() -> None:
+    twice = counts().alerts["large_amount"] * 2
+    assert wrong(alerts=counts().alerts | {"large_amount": twice}) == ["large_amount: different alert ids"]
+
+
+def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_told() -> None:
+    stray = Alert("a1", frozenset({event("t9")}))
+    lines = balance(counts(alerts=counts().alerts | {"large_amount": [stray]}), summary())
+    assert [line.what for line in lines if not line.holds] == ["cases of large_amount found"]
+    assert next(line.actual for line in lines if line.what == "alerts of large_amount on ordinary traffic") == 1
+
+
+def test_cases_of_a_detector_that_did_not_run_are_only_told() -> None:
+    feed = summary()
+    feed.cases.append(Case(kind="card_velocity", txn_ids=("t4",)))
+    line = next(line for line in balance(counts(), feed) if "card_velocity" in line.what)
+    assert (line.actual, line.expected, line.note) == (1, None, "no such detector ran")
+
+
+def test_a_case_is_found_by_any_of_its_events() -> None:
+    burst = frozenset({"e1", "e2", "e3"})
+    assert match([burst], [Alert("a", frozenset({"e1", "e2"})), Alert("b", frozenset({"e3"}))]) == (1, 0)
+    assert match([burst], []) == (0, 0)
+    assert match([], [Alert("a", frozenset())]) == (0, 1)
+
+
+def test_every_way_to_spoil_a_record_has_its_refusal() -> None:
+    assert set(REASONS) == REFUSALS.keys()
+    assert set(KINDS) == {"card_velocity", "duplicate_charge", "large_amount", "recurring_price_increase"}
+
+
+def test_the_table_and_the_json_say_the_same() -> None:
+    lines = balance(counts(seq_gaps=2), summary())
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(table(lines))
+    text = console.export_text()
+    assert text.count("WRONG") == 1
+    assert [row["what"] for row in as_json(lines) if not row["holds"]] == ["gaps in seq"]
+    assert all(row["what"] in text for row in as_json(lines))

@@ -1,0 +1,103 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from lozenge.metrics import Metrics
+from lozenge_deploy.demo.meter import App, Reading, quantile
+from lozenge_deploy.demo.view import Scene, Stage, draw, plain, seconds
+
+READING = Reading(
+    records=12345, rate=51.4, lag=7, emitted=3, p50=0.3, p95=2.25, dead_letters=4, batches=9, at=1.0
+)  # fmt: skip
+MESSAGE = {"data": {"severity": "high", "detector": "large_amount", "text": "412.00 EUR is too much\n- amount: 412"}}
+SCENE = Scene(
+    elapsed=21.5,
+    first=18.2,
+    stages=[
+        Stage("upstream", "running", READING),
+        Stage("large_amount", "restarting", None, "importing detector large_amount: no module named numpy"),
+        Stage("card_velocity", "waiting"),
+    ],
+    latest=[MESSAGE],
+    notice="the feed has ended",
+)
+
+
+def drawn(scene: Scene) -> str:
+    console = Console(width=110, file=io.StringIO(), record=True)
+    console.print(draw(scene))
+    return console.export_text()
+
+
+def test_shows_every_stage_with_its_numbers_and_its_trouble() -> None:
+    text = drawn(SCENE)
+    row = next(line for line in text.splitlines() if "upstream" in line)
+    assert [part for part in row.replace("│", " ").split() if part] == [
+        *("upstream", "running", "12,345", "51", "7", "300", "ms", "2.2", "s", "4", "9"),
+    ]
+    assert "large_amount: importing detector large_amount: no module named numpy" in text
+    assert "first notification after 18.2 s, the feed has ended" in text
+
+
+def test_shows_what_was_found_with_its_reason_on_one_line() -> None:
+    line = next(line for line in drawn(SCENE).splitlines() if line.startswith("high"))
+    assert line.rstrip().endswith("large_amount              412.00 EUR is too much")
+
+
+def test_markup_in_a_reason_is_text() -> None:
+    odd = {"data": {"severity": "high", "detector": "d", "text": "[red]x[/blue]"}}
+    assert "[red]x[/blue]" in drawn(Scene(1, None, [], [odd]))
+
+
+def test_a_plain_line() -> None:
+    line = plain(SCENE)
+    assert line.startswith(" 21.5 s  upstream 12345 (51/s, lag 7); large_amount restarting; card_velocity waiting")
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0.0123, "12 ms"), (1.26, "1.3 s"), (3600, "3600 s")])
+def test_latencies_for_people(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_quantiles_are_linear_within_a_bucket() -> None:
+    buckets = [(1.0, 10.0), (2.0, 20.0), (float("inf"), 20.0)]
+    assert quantile(buckets, 0.5) == 1.0
+    assert quantile(buckets, 0.75) == 1.5
+    assert quantile([(1.0, 0.0), (float("inf"), 5.0)], 0.5) == 1.0
+    assert quantile([(1.0, 0.0), (float("inf"), 0.0)], 0.5) is None
+    assert quantile([], 0.5) is None
+
+
+def test_an_app_counts_on_after_a_restart() -> None:
+    app, first = App(), Metrics("upstream")
+    first.records(100)
+    first.latency(0.2)
+    first.dead_letters(2, "decode")
+    app.add(10.0, first.snapshot()["samples"])
+    second = Metrics("upstream")
+    app.add(15.0, second.snapshot()["samples"])
+    second.records(50)
+    second.dead_letters(1, "decode")
+    app.add(20.0, second.snapshot()["samples"])
+    reading = app.reading()
+    assert reading is not None
+    assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
+
+
+def test_latencies_are_those_of_the_last_half_minute() -> None:
+    app, metrics = App(), Metrics("upstream")
+    for _ in range(100):
+        metrics.latency(1000.0)
+    for at in range(0, 60, 5):
+        metrics.latency(0.3)
+        app.add(float(at), metrics.snapshot()["samples"])
+    reading = app.reading()
+    assert reading is not None
+    assert reading.p95 is not None
+    assert reading.p95 < 0.6
+
+
+def test_nothing_is_known_before_the_first_snapshot() -> None:
+    assert App().reading() is None

@@ -1,0 +1,110 @@
+"""Environments with a stand-in for uv; the real one is in tests/integration."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import ToolchainError, UsageError
+from lozenge_deploy import environments
+from lozenge_deploy.environments import PLATFORM, digest_of, environment_of
+
+
+class FakeUv:
+    """Builds empty wheels, and environments that hold the files a real one would be judged by."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def __call__(self, doing: str, *arguments: str) -> None:
+        self.calls.append(arguments[0])
+        match arguments[0]:
+            case "venv":
+                (Path(arguments[-1]) / "bin").mkdir(parents=True)
+                (Path(arguments[-1]) / "bin" / "python").touch()
+            case "build":
+                target = Path(arguments[arguments.index("-o") + 1])
+                target.mkdir(parents=True, exist_ok=True)
+                (target / f"{Path(arguments[-1]).name}.whl").touch()
+            case "pip" if "--require-hashes" not in arguments:
+                home = Path(arguments[arguments.index("--python") + 1]).parents[1]
+                for name in (PLATFORM, "spotter"):
+                    info = home / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"
+                    info.mkdir(parents=True)
+                    (info.parent / f"{name}.py").touch()
+                    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+                    (info / "RECORD").write_text(f"{name}.py,,\n")
+
+
+@pytest.fixture
+def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
+    fake = FakeUv()
+    monkeypatch.setattr(environments, "_uv", fake)
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    return fake
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "spotter"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[project]\nname = 'spotter'\n")
+    (folder / "spotter.py").write_text("detector = 1\n")
+    (folder / "test_spotter.py").write_text("")
+    return folder
+
+
+def test_is_made_once(uv: FakeUv, folder: Path) -> None:
+    python = environment_of(folder)
+    assert python.exists()
+    made = len(uv.calls)
+    assert environment_of(folder) == python
+    assert len(uv.calls) == made
+
+
+def test_a_broken_one_is_made_again(uv: FakeUv, folder: Path) -> None:
+    python = environment_of(folder)
+    python.unlink()
+    assert environment_of(folder).exists()
+    next(python.parents[1].rglob("spotter.py")).unlink()
+    assert environment_of(folder) == python
+    assert next(python.parents[1].rglob("spotter.py")).exists()
+
+
+def test_nothing_half_made_remains_when_it_cannot_be_made(
+    uv: FakeUv, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(doing: str, *arguments: str) -> None:
+        uv(doing, *arguments)
+        if arguments[0] == "pip":
+            raise ToolchainError(f"{doing}: no solution found")
+
+    monkeypatch.setattr(environments, "_uv", refuse)
+    with pytest.raises(ToolchainError, match="spotter: no solution found"):
+        environment_of(folder)
+    left = {path.name.split("-")[0] for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()}
+    assert left == {"platform"}
+
+
+def test_the_digest_follows_code_and_declaration_but_not_tests(folder: Path) -> None:
+    before = digest_of(folder)
+    (folder / "test_spotter.py").write_text("def test(): ...\n")
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "spotter.pyc").touch()
+    assert digest_of(folder) == before
+    (folder / "spotter.py").write_text("detector = 2\n")
+    changed = digest_of(folder)
+    assert changed != before
+    (folder / "limits.csv").write_text("a,b\n")
+    assert digest_of(folder) != changed
+
+
+def test_the_digest_follows_the_name_of_a_file(folder: Path) -> None:
+    before = digest_of(folder)
+    shutil.move(folder / "spotter.py", folder / "other.py")
+    assert digest_of(folder) != before
+
+
+def test_a_folder_without_a_detector(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"has no pyproject\.toml"):
+        environment_of(tmp_path)

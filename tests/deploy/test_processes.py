@@ -1,0 +1,137 @@
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from lozenge_deploy import processes
+from lozenge_deploy.processes import Program, State, Supervisor, after_exit
+
+DEADLINE_SECONDS = 20.0
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    monkeypatch.setattr(processes, "FIRST_WAIT", 0.1)
+    monkeypatch.setattr(processes, "LONGEST_WAIT", 0.4)
+    with Supervisor(tmp_path / "logs") as supervisor:
+        yield supervisor
+
+
+def program(folder: Path, script: str, *, finite: bool = False, nice: int = 0) -> Program:
+    """A shell script that knows as START which start this is."""
+    return Program("it", ["sh", "-c", script], lambda n: os.environ | {"START": str(n)}, folder, nice, finite)
+
+
+def until(condition: Callable[[], object], supervisor: Supervisor | None = None) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        if supervisor:
+            supervisor.watch()
+        time.sleep(0.02)
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; an orphan that nobody has reaped yet does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
+    return bool(state.strip()) and not state.startswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("code", "finite", "state"),
+    [
+        (0, False, State.WAITING),
+        (0, True, State.ENDED),
+        (1, False, State.WAITING),
+        (1, True, State.FAILED),
+        (2, False, State.FAILED),
+        (3, False, State.WAITING),
+        (-9, False, State.WAITING),
+    ],
+)
+def test_what_follows_from_an_exit_code(code: int, finite: bool, state: State) -> None:
+    assert after_exit(code, finite=finite) is state
+
+
+def test_restarts_what_dies_under_a_new_number_and_waits_longer_each_time(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    child = supervisor.start(program(tmp_path, 'date +%s.%N; [ "$START" = 3 ] && exec sleep 60; exit 1'))
+    until(lambda: child.starts == 4, supervisor)
+    until(lambda: len(child.log.read_text().splitlines()) == 4)
+    at = [float(line) for line in child.log.read_text().splitlines()]
+    waits = [later - earlier for earlier, later in pairwise(at)]
+    assert waits[0] >= 0.1
+    assert waits[1] >= 0.2
+    assert waits[2] >= 0.4
+
+
+def test_leaves_a_usage_error_alone_and_tells_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
+    child = supervisor.start(program(tmp_path, """echo '{"event": "no such setting", "level": "error"}'; exit 2"""))
+    until(lambda: child.state is State.FAILED, supervisor)
+    time.sleep(0.2)
+    supervisor.watch()
+    assert child.starts == 1
+    assert child.last_words() == "no such setting"
+
+
+def test_last_words_that_are_not_json(supervisor: Supervisor, tmp_path: Path) -> None:
+    child = supervisor.start(program(tmp_path, "echo first; echo 12", finite=True))
+    until(lambda: child.state is State.ENDED, supervisor)
+    assert child.last_words() == "12"
+
+
+def test_stops_in_order_and_takes_along_what_the_child_started(tmp_path: Path) -> None:
+    script = 'trap "echo stopped; exit 0" TERM; sleep 600 & echo $!; while :; do sleep 0.05; done'
+    with Supervisor(tmp_path / "logs") as supervisor:
+        child = supervisor.start(program(tmp_path, script))
+        until(lambda: child.log.read_text().strip())
+        grandchild = int(child.log.read_text())
+        assert alive(grandchild)
+    assert child.state is State.STOPPED
+    assert child.code == 0
+    assert child.log.read_text().endswith("stopped\n")
+    until(lambda: not alive(grandchild))
+
+
+def test_kills_what_does_not_stop(tmp_path: Path) -> None:
+    with Supervisor(tmp_path / "logs") as supervisor:
+        child = supervisor.start(program(tmp_path, 'trap "" TERM; echo up; while :; do sleep 0.05; done'))
+        until(lambda: child.log.read_text())
+        supervisor.stop(["it"], timeout=0.2)
+        assert not alive(child.pid)
+        assert child.state is State.STOPPED
+
+
+def test_runs_as_nice_as_asked(supervisor: Supervisor, tmp_path: Path) -> None:
+    child = supervisor.start(program(tmp_path, "nice", nice=7, finite=True))
+    until(lambda: child.state is State.ENDED, supervisor)
+    assert int(child.log.read_text()) == os.nice(0) + 7
+
+
+def test_nothing_survives_the_death_of_the_parent(tmp_path: Path) -> None:
+    parent = f"""
+import os, time
+from pathlib import Path
+from lozenge_deploy.processes import Program, Supervisor
+with Supervisor(Path({str(tmp_path)!r})) as supervisor:
+    child = supervisor.start(Program("it", ["sh", "-c", "sleep 600 & echo $!; wait"], lambda _: os.environ, Path("/")))
+    while not child.log.read_text():
+        time.sleep(0.02)
+    print(child.pid, child.log.read_text().strip(), flush=True)
+    time.sleep(600)
+"""
+    process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    with process.stdout:
+        child, grandchild = map(int, process.stdout.readline().split())
+        assert alive(child)
+        assert alive(grandchild)
+        process.kill()
+        process.wait()
+    until(lambda: not alive(child) and not alive(grandchild))

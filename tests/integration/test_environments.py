@@ -1,0 +1,55 @@
+"""A detector's own environment, made by the real uv from its cache, and what a detector says that cannot start."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import ToolchainError
+from lozenge_deploy.environments import CHECKOUT, environment_of
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of large_amount, under a cache of its own."""
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    return Path(shutil.copytree(CHECKOUT / "detectors" / "large_amount", tmp_path / "large_amount"))
+
+
+def job(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Starts the detector with no broker to find, away from the checkout."""
+    command = [str(environment_of(folder)), "-m", "lozenge.job"]
+    environment = {"LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder.parent, env=environment)
+
+
+def test_holds_the_detector_and_nothing_of_the_checkout(folder: Path) -> None:
+    python = environment_of(folder)
+    script = "import large_amount, lozenge, sys; print(large_amount.__file__, lozenge.__file__, sys.prefix)"
+    run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd=folder.parent, env={})
+    assert all(place.startswith(str(python.parents[1])) for place in run.stdout.split())
+    assert job(folder).returncode == 3  # it loads, and misses the broker
+
+
+def test_a_detector_whose_import_fails_says_so(folder: Path) -> None:
+    module = folder / "large_amount.py"
+    module.write_text("import not_there\n" + module.read_text())
+    run = job(folder)
+    assert run.returncode == 1
+    said = json.loads(run.stderr)
+    assert said["event"] == "importing detector large_amount: ModuleNotFoundError: No module named 'not_there'"
+    assert said["hint"]
+
+
+def test_dependencies_that_cannot_go_together_are_explained(folder: Path) -> None:
+    declaration = folder / "pyproject.toml"
+    text = declaration.read_text()
+    declaration.write_text(text.replace("dependencies = [", 'dependencies = ["pandas<1", '))
+    with pytest.raises(ToolchainError) as caught:
+        environment_of(folder)
+    assert caught.value.message.startswith("making the environment of detector large_amount: ")
+    assert "pandas" in caught.value.message
