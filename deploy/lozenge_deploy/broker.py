@@ -83,7 +83,7 @@ class EmbeddedBroker:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def start(self, *, timeout: float = 60) -> None:
+    def start(self, *, timeout: float = 120) -> None:
         """Starts it and returns when an admin client gets an answer; does nothing if it runs.
 
         Raises UsageError if a port is taken, BrokerUnavailable if it ends or stays silent for

@@ -20,6 +20,9 @@ _LOGGING = Path(__file__).with_name("toolchain") / "log4j2.properties"
 # ones: what is hot is compiled a few seconds later, and a job with little to do never pays for it.
 _JVM = (
     "-XX:+UseSerialGC",
+    # query.stop() in the middle of a batch makes Spark match a long message with a recursive regular
+    # expression; on the usual stack of 1 MB that ends in a StackOverflowError of a thousand lines
+    "-Xss16m",
     "-XX:Tier4InvocationThreshold=200000",
     "-XX:Tier4MinInvocationThreshold=24000",
     "-XX:Tier4CompileThreshold=600000",
