@@ -6,6 +6,7 @@ fixed member id lets a restarted notifier take its partitions back at once.
 """
 
 import time
+from typing import NoReturn
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -52,9 +53,12 @@ class Reader:
 
     def read(self, limit: int) -> list[Record]:
         """Up to `limit` records that the store does not have; empty after a short wait without any."""
-        messages = self._consumer.consume(1, IDLE_SECONDS)
-        if messages:
-            messages += self._consumer.consume(limit - 1, GATHER_SECONDS)
+        try:
+            messages = self._consumer.consume(1, IDLE_SECONDS)
+            if messages:
+                messages += self._consumer.consume(limit - 1, GATHER_SECONDS)
+        except KafkaException as error:
+            self._fail(error.args[0])
         return [record for message in messages if (record := self._accept(message))]
 
     def commit(self) -> None:
@@ -108,8 +112,11 @@ class Reader:
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._start_over(place)
         elif error.fatal() or error.code() == KafkaError._FATAL:
-            self._store.check_owner()
-            raise Fatal(f"reading alerts: {error.str()}", hint="is a second notifier running with another store?")
+            self._fail(error)
+
+    def _fail(self, error: KafkaError) -> NoReturn:
+        self._store.check_owner()  # a newer notifier is the likely cause, and says so better
+        raise Fatal(f"reading alerts: {error.str()}", hint="is a second notifier running with another store?")
 
     def _start_over(self, place: Place) -> None:
         """The topic no longer has the store's position: retention overtook us, or the topic was made anew."""
@@ -130,7 +137,9 @@ class Reader:
         with self._store.transaction() as batch:
             batch.move(place, low)
         self._next[place] = low
-        self._consumer.seek(TopicPartition(*place, low))
+        # librdkafka has given the partition up and refuses to seek in it: assign it again.
+        self._consumer.incremental_unassign([TopicPartition(*place)])
+        self._consumer.incremental_assign([TopicPartition(*place, low)])
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:

@@ -40,13 +40,6 @@ STOP_SECONDS = 60.0
 POINTS = list(runpy.run_path(str(CHILD))["POINTS"])
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
-
-
 @dataclass
 class World:
     """One broker, one store, one receiver, and what was sent so far."""
@@ -57,6 +50,7 @@ class World:
     alert_ids: set[str] = field(default_factory=set)
     poison: int = 0
     unrouted: int = 0
+    running: subprocess.Popen[str] | None = None
     codec: Codec = field(default_factory=lambda: Codec.of("alert"))
 
     @property
@@ -68,7 +62,7 @@ class World:
         producer = Producer(self.kafka.client())
         for number in numbers:
             now, card = datetime.now(UTC), f"card-{number % 17}"
-            alert = {
+            alert: dict[str, Any] = {
                 "alert_id": ids.alert_id(detector, "card", card, str(number)),
                 "detector": detector,
                 "release": "r1",
@@ -110,15 +104,25 @@ class World:
     @contextmanager
     def notifier(self, **environment: str) -> Iterator[subprocess.Popen[str]]:
         """An ordinary notifier, stopped in order at the end."""
-        process = self.start(**environment)
+        self.running = process = self.start(**environment)
         try:
             yield process
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=STOP_SECONDS)
             assert process.returncode == 0, errors
         finally:
+            self.running = None
             process.kill()
             process.communicate()
+
+    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
+        """Waits, and fails at once if the notifier has ended."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            if self.running and self.running.poll() is not None:
+                pytest.fail(f"the notifier ended: {self.running.communicate()[1]}")
+            assert time.monotonic() < deadline, f"waited in vain for {what}"
+            time.sleep(0.1)
 
     def read(self, topic: str) -> list[Any]:
         """All of a topic as an independent read_committed client sees it."""
@@ -136,9 +140,9 @@ class World:
 
     def settle(self) -> None:
         """Waits until everything sent has come out everywhere, then checks that it came out once."""
-        wait_for(lambda: self.receiver.count()["distinct"] >= len(self.alert_ids) - self.unrouted, "webhooks")
-        wait_for(lambda: len(self.read(topics.NOTIFICATIONS)) >= len(self.alert_ids), "notifications")
-        wait_for(lambda: len(self.read(topics.dead_letters("downstream"))) >= self.poison, "dead letters")
+        self.wait_for(lambda: self.receiver.count()["distinct"] >= len(self.alert_ids) - self.unrouted, "webhooks")
+        self.wait_for(lambda: len(self.read(topics.NOTIFICATIONS)) >= len(self.alert_ids), "notifications")
+        self.wait_for(lambda: len(self.read(topics.dead_letters("downstream"))) >= self.poison, "dead letters")
         self.check()
 
     def check(self) -> None:
@@ -217,7 +221,7 @@ def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):
         before = len(world.read(topics.NOTIFICATIONS))
         world.send("one", range(400, 410))
-        wait_for(lambda: len(world.read(topics.NOTIFICATIONS)) == before + 10, "notifications")
+        world.wait_for(lambda: len(world.read(topics.NOTIFICATIONS)) == before + 10, "notifications")
     world.unrouted += 10
 
 
@@ -269,12 +273,20 @@ def test_a_broker_outage_is_survived(world: World) -> None:
         assert process.poll() is None
 
 
+def test_it_stops_while_the_broker_is_away(world: World) -> None:
+    with world.notifier():
+        world.send("one", range(31_000, 31_010))
+        world.settle()
+        world.broker.kill()
+    world.broker.start()
+
+
 def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
     admin = AdminClient(world.kafka.client())
     alerts = topics.alerts("newcomer")
     for future in admin.delete_topics([alerts]).values():
         future.result()
-    wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
+    world.wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
     ensure_topics(world.kafka, topics.detector_topics("newcomer"))
     world.send("newcomer", range(48, 53))
     with world.notifier():
