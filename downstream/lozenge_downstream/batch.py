@@ -1,10 +1,10 @@
 """One open transaction of the store: everything the notifier ever writes goes through here."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import sqlalchemy as sql
 from sqlalchemy import bindparam
 
@@ -80,14 +80,8 @@ class Batch:
         for place, value in self._numbers.items():
             self._upsert(sequences, place, value)
 
-    def published(self, records: Iterable[Outgoing]) -> None:
-        """Marks outbox rows as standing in Kafka."""
-        mine = (outbox.c.topic == bindparam("t"), outbox.c.partition == bindparam("p"), outbox.c.seq == bindparam("s"))
-        rows = [{"t": r.topic, "p": r.partition, "s": r.seq} for r in records]
-        self._connection.execute(outbox.update().where(*mine).values(published_at=self._now), rows)
-
-    def published_through(self, topic: str, partition: int, seq: int) -> int:
-        """Marks every row of a partition up to `seq` as published; returns how many were not known to be."""
+    def published(self, topic: str, partition: int, seq: int) -> int:
+        """Notes that an output partition stands in Kafka up to `seq`; returns how many rows that was news for."""
         pending = (*_at(outbox, (topic, partition)), outbox.c.seq <= seq, outbox.c.published_at.is_(None))
         return self._connection.execute(outbox.update().where(*pending).values(published_at=self._now)).rowcount
 
@@ -141,12 +135,14 @@ class Batch:
 
 def pack(headers: RawHeaders) -> str:
     """Headers as JSON; latin-1 maps every byte to one character and back."""
-    return json.dumps([(name, None if value is None else value.decode("latin-1")) for name, value in headers])
+    return msgspec.json.encode(
+        [(name, None if value is None else value.decode("latin-1")) for name, value in headers]
+    ).decode()
 
 
 def unpack(text: str) -> RawHeaders:
     """The headers that `pack` was given."""
-    return [(name, None if value is None else value.encode("latin-1")) for name, value in json.loads(text)]
+    return [(name, None if value is None else value.encode("latin-1")) for name, value in msgspec.json.decode(text)]
 
 
 def _fields(value: Any) -> dict[str, Any]:

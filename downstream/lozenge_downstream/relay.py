@@ -80,7 +80,7 @@ class Relay:
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
             self._hold_to_store(topic, partition, seq, last.value())
             with self._store.transaction() as batch:
-                if found := batch.published_through(topic, partition, seq):
+                if found := batch.published(topic, partition, seq):
                     logger().info("already published", topic=topic, partition=partition, records=found)
 
     def _hold_to_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
@@ -105,7 +105,8 @@ class Relay:
             producer.produce(row.topic, row.value, row.key, row.partition, headers=headers)
         producer.commit_transaction()
         with self._store.transaction() as batch:
-            batch.published(rows)
+            for (topic, partition), seq in {(row.topic, row.partition): row.seq for row in rows}.items():
+                batch.published(topic, partition, seq)
         latencies = [time.time() - row.detected_at for row in rows if row.detected_at is not None]
         self._metrics.emitted(len(latencies))
         for seconds in latencies:

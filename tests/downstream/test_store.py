@@ -109,7 +109,8 @@ def test_forgetting_keeps_what_is_on_its_way(store: Store, record: MakeRecord) -
     ids = [str(d.alert_id) for d in take(store, record(0), record(1))]
     first, second = store.due("ops", 10)
     with store.transaction() as batch:
-        batch.published(store.pending(10))
+        for row in store.pending(10):
+            batch.published(row.topic, row.partition, row.seq)
         batch.settle([Attempt(first, SENT, time.time())])
         batch.forget(time.time() + 1)
         assert len(batch.seen(ids)) == 1
