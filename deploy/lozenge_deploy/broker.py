@@ -4,6 +4,7 @@ One KRaft node on loopback, without replication: whoever needs Kafka for product
 """
 
 import contextlib
+import fcntl
 import os
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -55,6 +56,7 @@ class EmbeddedBroker:
         self._secure_port = secure.port if secure else 0
         self._process: subprocess.Popen[bytes] | None = None
         self._leash: subprocess.Popen[bytes] | None = None
+        self._claim: IO[str] | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -86,32 +88,17 @@ class EmbeddedBroker:
     def start(self, *, timeout: float = 120) -> None:
         """Starts it and returns when an admin client gets an answer; does nothing if it runs.
 
-        Raises UsageError if a port is taken, BrokerUnavailable if it ends or stays silent for
+        Raises UsageError if a port or the data folder is taken, BrokerUnavailable if it ends or stays silent for
         `timeout` seconds, with the last lines of its log.
         """
         if self.pid:
             return
         self.kill()  # what is left of one that ended by itself
         deadline = time.monotonic() + timeout
-        self._port = _free_port(self._port)
-        if self._secure:
-            self._secure_port = _free_port(self._secure_port)
         self.data.mkdir(parents=True, exist_ok=True)
-        properties = self.data / "server.properties"
-        properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
-        properties.chmod(0o600)
-        if not (self.data / "topics" / "meta.properties").exists():
-            self._format(properties)
-        with (self.data / "broker.out").open("wb") as out:
-            self._process = subprocess.Popen(
-                self._java("kafka.Kafka", str(properties)),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
-            )
-        self._leash = _leash(self._process.pid)
+        self._claim_data()
         try:
+            self._launch()
             self._await_answer(deadline, timeout)
         except BaseException:
             self.kill()
@@ -133,7 +120,49 @@ class EmbeddedBroker:
                 process.wait()
         if self._leash and self._leash.stdin:
             self._leash.stdin.close()
-        self._process = self._leash = None
+        if self._claim:
+            self._claim.close()
+        self._process = self._leash = self._claim = None
+
+    def _claim_data(self) -> None:
+        """Locks the folder for as long as the broker's own process lives, which inherits the lock.
+
+        Kafka's lock comes too late: a second broker has then already written to the metadata.
+        """
+        self._claim = (self.data / ".claim").open("w")
+        patience = time.monotonic() + 3  # one whose owner was just killed is about to go
+        while True:
+            try:
+                return fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > patience:
+                    self.kill()
+                    raise UsageError(
+                        f"starting the embedded broker: another one runs on {self.data}",
+                        hint="stop that one, or give this one a folder of its own",
+                    ) from error
+            time.sleep(0.05)
+
+    def _launch(self) -> None:
+        assert self._claim
+        self._port = _free_port(self._port)
+        if self._secure:
+            self._secure_port = _free_port(self._secure_port)
+        properties = self.data / "server.properties"
+        properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
+        properties.chmod(0o600)
+        if not (self.data / "topics" / "meta.properties").exists():
+            self._format(properties)
+        with (self.data / "broker.out").open("wb") as out:
+            self._process = subprocess.Popen(
+                self._java("kafka.Kafka", str(properties)),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                pass_fds=[self._claim.fileno()],
+                start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
+            )
+        self._leash = _leash(self._process.pid)
 
     def _listeners(self) -> list[str]:
         controller = f"{LOOPBACK}:{_free_port(0)}"

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker, SecureListener
+from lozenge_deploy.broker import EmbeddedBroker, SecureListener, _answers
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,17 @@ def test_port_taken(tmp_path: Path) -> None:
 
 
 def test_data_folder_in_use(own: EmbeddedBroker) -> None:
-    with pytest.raises(BrokerUnavailable, match="ended with code") as caught:
+    with pytest.raises(UsageError, match="another one runs on"):
         EmbeddedBroker(own.data).start()
-    assert "broker.log" in str(caught.value)
+    assert _answers(own.bootstrap), "the first one must not notice"
+
+
+def test_damaged_data_folder(tmp_path: Path) -> None:
+    tmp_path.joinpath("topics").mkdir()
+    tmp_path.joinpath("topics", "meta.properties").write_text("version=1\n")
+    with pytest.raises(BrokerUnavailable, match="ended with code") as caught:
+        EmbeddedBroker(tmp_path).start()
+    assert "broker.log" in caught.value.hint
 
 
 def test_dies_with_its_owner(tmp_path: Path) -> None:
