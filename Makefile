@@ -94,7 +94,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	fi
 	@echo "== Python packages (the first time pyspark is built from its source archive: about a minute)"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
-	@$(UV) pip sync --require-hashes --build-constraints requirements/build.txt requirements/dev.txt
+	@$(UV) pip install --require-hashes --build-constraints requirements/build.txt -r requirements/dev.txt
 	@$(UV) pip install --quiet --build-constraints requirements/build.txt --no-deps --editable .
 	@echo "== Java and JVM jars"
 	@$(PYTHON) -m lozenge.toolchain java >/dev/null 2>&1 || \
