@@ -27,7 +27,7 @@ from lozenge.metrics import Metrics
 from lozenge.partitions import partition_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DEADLINE_SECONDS = 180.0
+DEADLINE_SECONDS = 120.0
 
 
 def event(
@@ -131,6 +131,9 @@ class Running:
         assert not self.thread.is_alive(), "the runner did not end"
 
 
+_RUNNING: list[Running] = []
+
+
 @contextmanager
 def running(
     loaded: Loaded, kafka: KafkaSettings, spark: Any, work: Path, make: Callable[..., Runner] = Runner, **job: Any
@@ -138,16 +141,23 @@ def running(
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
     run = Running(make(loaded, settings, kafka, spark, Metrics(loaded.name)))
-    yield run
-    run.stop()
+    _RUNNING.append(run)
+    try:
+        yield run
+    finally:
+        _RUNNING.remove(run)
+        run.stop()
     if run.error is not None:
         raise run.error
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Returns once `condition` holds; fails the test when it has not within the deadline."""
+    """Returns once `condition` holds; fails when it has not within the deadline, or a running job has died."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while time.monotonic() < deadline:
+        for run in _RUNNING:
+            if run.error is not None:
+                raise run.error
         if condition():
             return
         time.sleep(0.1)
@@ -162,7 +172,7 @@ def group_offsets(kafka: KafkaSettings, group: str) -> dict[int, tuple[int, str]
         for partition in range(topics.EVENT_PARTITIONS):
             place = consumer.committed(KafkaPythonPartition(topics.EVENTS, partition), metadata=True)
             if place is not None:
-                found[partition] = (place.offset, place.metadata)
+                found[partition] = (place.offset, place.metadata.rstrip("\0"))
         return found
     finally:
         consumer.close()

@@ -33,7 +33,7 @@ class Stamp:
     @classmethod
     def parse(cls, text: str | None) -> "Stamp | None":
         """The stamp in commit metadata; None where another tool committed without one."""
-        parts = (text or "").split("/")
+        parts = (text or "").rstrip("\0").split("/")  # librdkafka sends its string's closing zero along
         try:
             return cls(int(parts[0]), parts[1], int(parts[2])) if len(parts) == 3 else None
         except ValueError:
