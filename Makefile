@@ -10,6 +10,8 @@ PYTHON3 ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 PYTHON := .venv/bin/python
 UV := .venv/bin/uv
 PYTEST := $(PYTHON) -m pytest
+# first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
+INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-strip-extras --custom-compile-command "make lock"
 
@@ -92,12 +94,14 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 		$(PYTHON3) -m venv --clear .venv || { \
 			echo "Could not make .venv. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }; \
 	fi
-	@echo "== Python packages (the first time pyspark is built from its source archive: about a minute)"
+	@echo "== Python packages"
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
-	@$(UV) pip install --require-hashes --build-constraints requirements/build.txt -r requirements/dev.txt
+	@$(INSTALL) --offline --quiet -r requirements/dev.txt 2>/dev/null || { \
+		echo "downloading (pyspark is built from its source archive: about a minute)"; \
+		$(INSTALL) -r requirements/dev.txt; }
 	@$(UV) pip install --quiet --build-constraints requirements/build.txt --no-deps --editable .
 	@echo "== Java and JVM jars"
 	@$(PYTHON) -m lozenge.toolchain java >/dev/null 2>&1 || \
-		$(UV) pip install --require-hashes --build-constraints requirements/build.txt -r requirements/jdk.txt
+		$(INSTALL) -r requirements/jdk.txt
 	@$(PYTHON) -m lozenge.toolchain
 	@touch $@

@@ -6,12 +6,12 @@ the JVM starts without, as it always did.
 """
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-import pyspark
 from pyspark.find_spark_home import _find_spark_home
 
 from lozenge.toolchain import cache_path, one_at_a_time
@@ -49,6 +49,7 @@ def make(*, timeout: float = 600) -> Path | None:
     None if that did not work within `timeout` seconds, with the reason on stderr: nothing depends on
     it. Safe to run in several processes at once: the others wait for the first.
     """
+    stem = _stem()
     with one_at_a_time("cds"):
         if ready := archive():
             return ready
@@ -57,7 +58,10 @@ def make(*, timeout: float = 600) -> Path | None:
             made = Path(folder, "archive")
             try:
                 run = subprocess.run(_training(made), timeout=timeout, capture_output=True, text=True)
-                made.replace(f"{_stem()}-{made.stat().st_size}.jsa")
+                size = made.stat().st_size
+                shutil.rmtree(stem.parent, ignore_errors=True)  # what was made for an earlier pyspark here
+                stem.parent.mkdir(parents=True)
+                made.replace(f"{stem}-{size}.jsa")
             except subprocess.TimeoutExpired:
                 print(f"class-data archive: the training job took more than {timeout:g} s", file=sys.stderr)
             except FileNotFoundError:
@@ -72,9 +76,13 @@ def _training(made: Path) -> list[str]:
 
 
 def _stem() -> Path:
-    """The archive's path without its size: one per Java, pyspark, jars and their places."""
+    """The archive's path without its size: a folder for where Java and Spark are, a name for what is there."""
     java = find_java()
-    class_path = [*jars("connector"), *sorted(Path(_find_spark_home()).glob("jars/*.jar"))]
-    seen = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in class_path]
-    key = hashlib.sha256(repr((str(java.home), java.version, seen)).encode()).hexdigest()[:12]
-    return cache_path("cds", f"spark-{pyspark.__version__}-java-{java.version}-{key}")
+    spark = Path(_find_spark_home())
+    class_path = [*jars("connector"), *sorted(spark.glob("jars/*.jar"))]
+    content = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in class_path]
+    return cache_path("cds", f"java-{java.version}-{_digest(java.home, spark)}", _digest(*content))
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
