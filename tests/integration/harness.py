@@ -27,7 +27,7 @@ from lozenge.metrics import Metrics
 from lozenge.partitions import partition_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 180.0
 
 
 def event(

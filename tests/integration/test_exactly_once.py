@@ -173,7 +173,7 @@ def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: Spa
     settings = JobSettings(work=tmp_path / "old", generation=1)
     old = Running(Runner(loaded, settings, kafka, spark, Metrics(loaded.name)))
     wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("1/"), "the claim of generation 1")
-    with running(loaded, kafka, spark, tmp_path / "new", generation=2):
+    with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2):
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("2/"), "the claim of generation 2")
         send(kafka, [event(n, amount="150.00") for n in range(10)])
         old.join()
@@ -190,7 +190,7 @@ def test_a_release_beside_the_live_one_leaves_it_untouched(
     with running(loaded, kafka, spark, tmp_path / "live", generation=3):
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("3/"), "the live claim")
         live = group_offsets(kafka, loaded.name)
-        with running(loaded, kafka, spark, tmp_path / "dev", live=False, release="dev", generation=9):
+        with running(loaded, kafka, spark.newSession(), tmp_path / "dev", live=False, release="dev", generation=9):
             wait_for(lambda: group_offsets(kafka, f"{loaded.name}@dev"), "the claim beside it")
             assert group_offsets(kafka, loaded.name) == live
             send(kafka, [event(n, amount="150.00") for n in range(8)])
@@ -246,7 +246,7 @@ def test_a_detector_that_raises_on_everything_commits_nothing(
     loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, merchant_id="poison") for n in range(300)])
-    with pytest.raises(DetectorError, match="more than 100"), running(loaded, kafka, spark, tmp_path) as run:
+    with pytest.raises(DetectorError, match="10 of the first 10 records"), running(loaded, kafka, spark, tmp_path) as run:
         run.join()
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}

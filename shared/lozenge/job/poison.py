@@ -12,6 +12,8 @@ from lozenge.job.judgement import Poisoned
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
+ENOUGH_TO_TELL = 10
+"""So many failing records, with hardly a good one between them, mean the same."""
 
 Ranges = dict[int, tuple[int, int]]
 
@@ -19,9 +21,11 @@ Ranges = dict[int, tuple[int, int]]
 def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Poisoned]:
     """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
 
-    Costs about 2 log2(batch) evaluations per poisoned record. Raises DetectorError beyond MAX_POISON.
+    Costs about 2 log2(batch) evaluations per poisoned record. Raises DetectorError when the code rather
+    than the records must be at fault.
     """
     found: list[Poisoned] = []
+    good = 0
     pending: list[tuple[int, int, int]] = []
     if _fails(ranges, evaluate) is not None:
         pending = [(p, start, end) for p, (start, end) in sorted(ranges.items(), reverse=True) if end > start]
@@ -29,19 +33,24 @@ def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Pois
         partition, start, end = pending.pop()
         error = _fails({partition: (start, end)}, evaluate)
         if error is None:
-            continue
-        if end - start == 1:
-            found.append(Poisoned(partition, start, error))
-        else:
+            good += end - start
+        elif end - start > 1:
             middle = (start + end) // 2
             pending += [(partition, middle, end), (partition, start, middle)]
-        if len(found) > MAX_POISON:
-            raise DetectorError(
-                f"judging a batch: the detector raises on more than {MAX_POISON} of its records, "
-                f"first with {type(found[0].error).__name__}: {first_line(found[0].error)}",
-                hint="nothing was committed; mend the detector, it goes on at the same offsets",
-            ) from found[0].error
+        else:
+            found.append(Poisoned(partition, start, error))
+            if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > good:
+                raise _code_at_fault(found, good)
     return found
+
+
+def _code_at_fault(found: list[Poisoned], good: int) -> DetectorError:
+    first = found[0].error
+    return DetectorError(
+        f"judging a batch: the detector raises on {len(found)} of the first {len(found) + good} records looked at, "
+        f"first with {type(first).__name__}: {first_line(first)}",
+        hint="nothing was committed; mend the detector, it goes on at the same offsets",
+    )
 
 
 def first_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ class Evaluation:
             raise ValueError("bad record")
 
 
-@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 499)), max_size=MAX_POISON))
+@given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 49).map(lambda n: n * 10)), max_size=MAX_POISON))
 def test_exactly_the_bad_records_are_found(bad: Places) -> None:
     found = find_poison(dict.fromkeys(range(4), (0, 500)), Evaluation(bad))
     assert {(p.partition, p.offset) for p in found} == bad
@@ -40,5 +40,12 @@ def test_a_failure_that_does_not_come_back_blames_nobody() -> None:
 
 def test_code_that_fails_on_everything_is_not_the_records_fault() -> None:
     everything = {(0, offset) for offset in range(1000)}
-    with pytest.raises(DetectorError, match=f"more than {MAX_POISON}.*ValueError: bad record"):
-        find_poison({0: (0, 1000)}, Evaluation(everything))
+    evaluation = Evaluation(everything)
+    with pytest.raises(DetectorError, match="10 of the first 10 records looked at.*ValueError: bad record"):
+        find_poison({0: (0, 1000)}, evaluation)
+    assert evaluation.calls < 40
+
+
+def test_too_many_bad_records_among_good_ones_stop_the_job_too() -> None:
+    with pytest.raises(DetectorError, match=f"{MAX_POISON + 1} of"):
+        find_poison({0: (0, 10_000)}, Evaluation({(0, 50 * n) for n in range(200)}))
