@@ -36,7 +36,7 @@ demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended an
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
-test: check test-unit test-integration ## every test, then a short unattended demo
+test: check test-unit test-integration test-detector ## every test, then a short unattended demo
 	@echo "== demo, 30 s"
 	@$(PYTHON) -m lozenge_deploy.demo --for 30s
 
@@ -59,6 +59,11 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest
 	@echo "== integration tests"
 	@$(PYTEST) -q -m integration $(ARGS)
+
+.PHONY: test-detector
+test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them
+	@echo "== detectors"
+	@$(PYTEST) -q detectors/$(NAME) $(ARGS)
 
 .PHONY: bench
 bench: .venv/.ready ## measure throughput and latency on this machine

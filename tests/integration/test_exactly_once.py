@@ -246,7 +246,10 @@ def test_a_detector_that_raises_on_everything_commits_nothing(
     loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, merchant_id="poison") for n in range(300)])
-    with pytest.raises(DetectorError, match="10 of the first 10 records"), running(loaded, kafka, spark, tmp_path) as run:
+    with (
+        pytest.raises(DetectorError, match="10 of the first 10 records"),
+        running(loaded, kafka, spark, tmp_path) as run,
+    ):
         run.join()
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from importlib import resources
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -83,9 +84,9 @@ def test_every_packaged_schema_is_locked_and_ids_are_distinct() -> None:
 
 def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for file in ("lock.json", "event.v1.avsc", "alert.v1.avsc", "notification.v1.avsc"):
-        text = (schemas.resources.files("lozenge.schemas") / file).read_text("utf-8")
+        text = (resources.files("lozenge.schemas") / file).read_text("utf-8")
         (tmp_path / file).write_text(text + (" " if file == "alert.v1.avsc" else ""), "utf-8")
-    monkeypatch.setattr(schemas.resources, "files", lambda _: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda _: tmp_path)
     packaged.cache_clear()
     try:
         with pytest.raises(SchemaError, match=r"alert\.v1\.avsc"):
