@@ -205,7 +205,7 @@ def test_one_poisoned_record_in_ten_thousand_costs_one_dead_letter(
     loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
     many = [event(n, card=f"card_{n % 97}", merchant_id="poison" if n == 6789 else "7") for n in range(10_000)]
     send(kafka, many)
-    with running(loaded, kafka, spark, tmp_path) as run:
+    with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 9_999, "9,999 alerts")
     assert len({a["alert_id"] for a in alerts(kafka, loaded.name)}) == len(alerts(kafka, loaded.name)) == 9_999
     (letter,) = committed(kafka, topics.dead_letters(loaded.name))

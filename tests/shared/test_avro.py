@@ -2,9 +2,9 @@
 
 import contextlib
 import json
-from importlib import resources
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib import resources
 from typing import Any
 
 import pytest

@@ -41,7 +41,7 @@ def test_a_failure_that_does_not_come_back_blames_nobody() -> None:
 def test_code_that_fails_on_everything_is_not_the_records_fault() -> None:
     everything = {(0, offset) for offset in range(1000)}
     evaluation = Evaluation(everything)
-    with pytest.raises(DetectorError, match="10 of the first 10 records looked at.*ValueError: bad record"):
+    with pytest.raises(DetectorError, match=r"10 of the first 10 records looked at.*ValueError: bad record"):
         find_poison({0: (0, 1000)}, evaluation)
     assert evaluation.calls < 40
 
