@@ -36,12 +36,12 @@ class DetectorFolder:
 
 
 def detectors_in(folder: Path) -> list[DetectorFolder]:
-    """Every detector below `folder`, rules first (they start quickest); raises ConfigError, UsageError if none."""
+    """Every detector below `folder`; raises ConfigError, UsageError if there is none."""
     files = sorted(folder.glob("[a-z]*/pyproject.toml"))
     found = [DetectorFolder(*parse(file.read_text("utf-8"), str(file)), file.parent) for file in files]
     if not found:
         raise UsageError(f"looking for detectors: {folder} has none", hint="each is a folder with a pyproject.toml")
-    return sorted(found, key=lambda detector: detector.declaration.kind != "rule")
+    return found
 
 
 def copies(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:

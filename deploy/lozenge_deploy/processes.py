@@ -113,7 +113,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
+                process_group=0,  # not a session: Linux weighs sessions against each other, whatever is nice in them
             )
         self._leash = leash(self._process.pid)
         self.starts += 1
@@ -176,4 +176,4 @@ def after_exit(code: int, *, finite: bool) -> State:
 def leash(pid: int) -> subprocess.Popen[bytes]:
     """A shell that kills the process group `pid` as soon as this process is gone: then the pipe it reads ends."""
     script = ["sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "leash", str(pid)]
-    return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0)

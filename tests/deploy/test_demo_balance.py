@@ -1,12 +1,13 @@
 import io
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from lozenge import ids
-from lozenge_deploy.demo.balance import REFUSALS, SOURCE, Case, Summary, as_json, balance, match, table
+from lozenge_deploy.demo.balance import REFUSALS, SOURCE, Case, Line, Summary, as_json, balance, match, table
 from lozenge_deploy.demo.counts import Alert, Counts
 from lozenge_deploy.feed.feed import KINDS
 from lozenge_deploy.feed.poison import REASONS
@@ -101,9 +102,26 @@ def test_cases_of_a_detector_that_did_not_run_are_only_told() -> None:
 
 def test_a_case_is_found_by_any_of_its_events() -> None:
     burst = frozenset({"e1", "e2", "e3"})
-    assert match([burst], [Alert("a", frozenset({"e1", "e2"})), Alert("b", frozenset({"e3"}))]) == (1, 0)
-    assert match([burst], []) == (0, 0)
-    assert match([], [Alert("a", frozenset())]) == (0, 1)
+    assert match([burst], [Alert("a", frozenset({"e1", "e2"})), Alert("b", frozenset({"e3"}))]) == ([], 0)
+    assert match([burst], []) == ([burst], 0)
+    assert match([], [Alert("a", frozenset())]) == ([], 1)
+
+
+def test_an_aggregate_may_miss_what_came_later_than_it_declares_and_nothing_else() -> None:
+    feed = summary()
+    feed.cases = [Case(kind="large_amount", txn_ids=("t1", "t2"))]
+    missed = counts(alerts={"large_amount": []}, judged={"large_amount": (8, 8)}, notified=[])
+    tenth = timedelta(minutes=10)
+
+    def line(late: timedelta, lateness: dict[str, timedelta]) -> Line:
+        missed.late = {event("t1"): timedelta(), event("t2"): late}
+        return next(x for x in balance(missed, feed, lateness) if x.what == "cases of large_amount found")
+
+    excused = line(timedelta(minutes=11), {"large_amount": tenth})
+    assert excused.holds
+    assert excused.note == "1 more came later than the declared lateness"
+    assert not line(timedelta(minutes=9), {"large_amount": tenth}).holds
+    assert not line(timedelta(minutes=11), {}).holds
 
 
 def test_every_way_to_spoil_a_record_has_its_refusal() -> None:

@@ -7,8 +7,11 @@ prints the table and ends with 1 if a line does not hold.
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -76,9 +79,9 @@ class Line:
         return self.expected is None or self.actual == self.expected
 
 
-def balance(counts: Counts, feed: Summary) -> list[Line]:
-    """Every line, in the order in which records flow."""
-    return [*_upstream(counts, feed), *_detectors(counts), *_downstream(counts), *_cases(counts, feed)]
+def balance(counts: Counts, feed: Summary, lateness: Mapping[str, timedelta] = MappingProxyType({})) -> list[Line]:
+    """Every line, in the order in which records flow; `lateness` is that of the aggregates among the detectors."""
+    return [*_upstream(counts, feed), *_detectors(counts), *_downstream(counts), *_cases(counts, feed, lateness)]
 
 
 def table(lines: list[Line]) -> Table:
@@ -143,24 +146,31 @@ def _downstream(counts: Counts) -> list[Line]:
     ]
 
 
-def _cases(counts: Counts, feed: Summary) -> list[Line]:
+def _cases(counts: Counts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Line]:
     lines = []
     for kind in sorted({case.kind for case in feed.cases} | counts.alerts.keys()):
         cases = [case.events for case in feed.cases if case.kind == kind]
         if kind not in counts.alerts:
             lines.append(Line(f"cases of {kind}", len(cases), note="no such detector ran"))
             continue
-        found, other = match(cases, counts.alerts[kind])
-        lines.append(Line(f"cases of {kind} found", found, len(cases)))
+        missed, other = match(cases, counts.alerts[kind])
+        late = [case for case in missed if kind in lateness and _is_late(case, counts, lateness[kind])]
+        note = f"{len(late)} more came later than the declared lateness" if late else ""
+        lines.append(Line(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
         lines.append(Line(f"alerts of {kind} on ordinary traffic", other))
     return lines
 
 
-def match(cases: list[frozenset[str]], alerts: list[Alert]) -> tuple[int, int]:
-    """(cases that some alert names an event of, alerts that name no event of any case)."""
+def match(cases: Sequence[frozenset[str]], alerts: Sequence[Alert]) -> tuple[list[frozenset[str]], int]:
+    """The cases of which no alert names an event, and the number of alerts that name no event of any case."""
     injected = frozenset().union(*cases)
     named = frozenset().union(*(alert.evidence for alert in alerts))
-    return sum(not case.isdisjoint(named) for case in cases), sum(a.evidence.isdisjoint(injected) for a in alerts)
+    return [case for case in cases if case.isdisjoint(named)], sum(a.evidence.isdisjoint(injected) for a in alerts)
+
+
+def _is_late(case: frozenset[str], counts: Counts, lateness: timedelta) -> bool:
+    """Whether an aggregate was free to drop an event of the case: its partition was that far ahead already."""
+    return any(counts.late.get(event_id, timedelta()) > lateness for event_id in case)
 
 
 def main(
@@ -182,9 +192,12 @@ def main(
 def balance_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Line]:
     """The balance of the diamond at `kafka` with the detectors of `folder`."""
     found = detectors_in(folder)
-    inputs = {detector.name: detector.input for detector in found}
+    inputs = {d.name: d.input for d in found}
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
-    return balance(count(kafka, inputs, copies(found), webhook), feed)
+    lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
+    watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
+    counts = count(kafka, inputs=inputs, rekeys=copies(found), webhook_url=webhook, watched=watched)
+    return balance(counts, feed, lateness)
 
 
 if __name__ == "__main__":

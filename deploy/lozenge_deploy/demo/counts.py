@@ -6,8 +6,9 @@ Reads committed records only, from the first to what is the end at the time of a
 import json
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -32,11 +33,16 @@ class Alert:
 
 @dataclass
 class Counts:
-    """Everything a balance compares. `judged` is (offsets behind a detector, offsets of its input)."""
+    """Everything a balance compares. `judged` is (offsets behind a detector, offsets of its input).
+
+    `late` says of the events asked for how far, in event time, they came behind what their partition
+    already held.
+    """
 
     raw: int = 0
     events: int = 0
     event_ids: int = 0
+    late: dict[str, timedelta] = field(default_factory=dict)
     copies: dict[str, tuple[int, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
     judged: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -48,15 +54,22 @@ class Counts:
     webhooks: dict[str, int] = field(default_factory=dict)
 
 
-def count(kafka: KafkaSettings, inputs: dict[str, str], rekeys: Iterable[str], webhook_url: str) -> Counts:
-    """Counts the whole diamond. `inputs` maps each detector to the topic it reads.
+def count(
+    kafka: KafkaSettings,
+    *,
+    inputs: Mapping[str, str],
+    rekeys: Iterable[str],
+    webhook_url: str,
+    watched: Collection[str] = (),
+) -> Counts:
+    """Counts the whole diamond. `inputs` maps each detector to the topic it reads; `watched` are event ids.
 
     Raises BrokerUnavailable if a topic does not give what its offsets promise.
     """
     counts = Counts(webhooks=webhooks(webhook_url))
     counts.raw = _each(kafka, topics.RAW_JSON, lambda record: None)
-    counts.events, counts.event_ids = _distinct(kafka, topics.EVENTS)
-    counts.copies = {topic: _distinct(kafka, topic) for topic in map(topics.events_by, rekeys)}
+    counts.events, counts.event_ids = _events(kafka, topics.EVENTS, watched, counts.late)
+    counts.copies = {topic: _events(kafka, topic, (), {}) for topic in map(topics.events_by, rekeys)}
     _each(kafka, topics.dead_letters("upstream"), lambda record: counts.refused.update([_reason(record)]))
     for app in (*inputs, "downstream"):
         counts.dead_letters[app] = _each(kafka, topics.dead_letters(app), lambda record: None)
@@ -105,11 +118,19 @@ def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> in
         consumer.close()
 
 
-def _distinct(kafka: KafkaSettings, topic: str) -> tuple[int, int]:
+def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: dict[str, timedelta]) -> tuple[int, int]:
     """Records, and different event ids among them (16 bytes each: there may be millions)."""
     ids: set[bytes] = set()
-    total = _each(kafka, topic, lambda record: ids.add(bytes.fromhex(_header(record, "ce_id").replace("-", ""))))
-    return total, len(ids)
+    newest: dict[int, datetime] = {}
+
+    def take(record: Any) -> None:
+        event_id, time = _header(record, "ce_id"), datetime.fromisoformat(_header(record, "ce_time"))
+        ids.add(bytes.fromhex(event_id.replace("-", "")))
+        newest[record.partition] = max(time, newest.get(record.partition, time))
+        if event_id in watched:
+            late[event_id] = newest[record.partition] - time
+
+    return _each(kafka, topic, take), len(ids)
 
 
 def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:

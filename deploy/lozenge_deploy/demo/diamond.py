@@ -21,10 +21,14 @@ from lozenge_deploy.demo.view import Scene, Stage
 from lozenge_deploy.environments import environment_of
 from lozenge_deploy.processes import Child, State, Supervisor
 
-PATIENCE_SECONDS = 40.0
+PATIENCE_SECONDS = 60.0
 """The later detectors wait for the first notification, but not longer than this."""
 START_SECONDS = 20.0
 """And each waits until the one before it has reported, but not longer than this."""
+
+
+ORDER = ("rule", "model", "stateful", "aggregate")
+"""By kind: a rule is quickest to its first alert; an aggregate should not see a history that is still in motion."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Diamond:
 
     def __init__(self, plan: Plan, work: Path, began: float) -> None:
         self._plan, self._work, self._began = plan, work, began
-        self._later = plan.detectors[1:]
+        self._detectors = sorted(plan.detectors, key=lambda d: ORDER.index(d.declaration.kind))
+        self._first, *self._later = self._detectors
         self._stack = ExitStack()
         self.milestones: dict[str, float] = {}
 
@@ -61,14 +66,14 @@ class Diamond:
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
         self._programs = programs = Programs(broker.bootstrap, self._work)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
-        admin.ensure_topics(self.kafka, all_topics(self._plan.detectors))
+        admin.ensure_topics(self.kafka, all_topics(self._detectors))
         self._reached("topics made")
         self.meter = Meter(self.kafka)
         self._stack.callback(self.meter.close)
-        self.drain = Drain(self.kafka, self._plan.detectors)
+        self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
-        self._supervisor.start(programs.upstream(copies(self._plan.detectors)))
-        self._start_detector(self._plan.detectors[0])
+        self._supervisor.start(programs.upstream(copies(self._detectors), self._plan.past))
+        self._start_detector(self._first)
         self._supervisor.start(programs.downstream(self.receiver.url))
         self._supervisor.start(programs.feed(self._plan.past, self._plan.rate, self._plan.seed, self._plan.seconds))
         self._reached("processes started")
@@ -123,7 +128,7 @@ class Diamond:
     def _prepare(self) -> Mapping[str, Future[Path]]:
         """The environments, made one after the other while the broker starts; the first one is needed first."""
         workers = ThreadPoolExecutor(1)
-        made = {d.name: workers.submit(environment_of, d.folder) for d in self._plan.detectors}
+        made = {d.name: workers.submit(environment_of, d.folder) for d in self._detectors}
         self._stack.callback(workers.shutdown, cancel_futures=True)
         return made
 
@@ -137,8 +142,19 @@ class Diamond:
             return False
         if not self._environments[self._later[0].name].done():
             return False
+        if self._later[0].declaration.kind == "aggregate" and not self._history_is_through():
+            return False
         jobs = [child for name, child in self._supervisor.children.items() if name != "feed"]
         return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
+
+    def _history_is_through(self) -> bool:
+        """Whether upstream is done with the past.
+
+        It writes a large batch one raw partition after the other, so that what is in the topic half-way
+        makes much of the rest late; an aggregate, which drops what is late, would lose it.
+        """
+        reading = self.meter.reading("upstream")
+        return reading is not None and reading.records >= self._plan.past
 
     def _starting(self, child: Child) -> bool:
         """Whether it runs and has not published since its newest start."""
@@ -149,7 +165,7 @@ class Diamond:
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
         yield Stage("feed", str(children["feed"].state), self.meter.sent())
-        for name in ("upstream", *(d.name for d in self._plan.detectors), "downstream"):
+        for name in ("upstream", *(d.name for d in self._detectors), "downstream"):
             if name not in children:
                 yield Stage(name, "waiting")
                 continue
@@ -160,7 +176,7 @@ class Diamond:
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
 
     def _note_milestones(self) -> None:
-        for name in ("upstream", self._plan.detectors[0].name):
+        for name in ("upstream", self._first.name):
             if reading := self.meter.reading(name):
                 self._reached(f"{name} runs")
                 if reading.records:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from lozenge import admin, topics
@@ -20,7 +20,7 @@ class Drain:
     """The groups from first to last, each with its input topics; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
-        self._admin = AdminClient(kafka.client())  # type: ignore[arg-type]  # its values are of these types
+        self._admin = AdminClient(kafka.client())
         self._partitions = admin.partitions(kafka)
         # in the order of the flow: when a group is found at its end, nothing more comes to the next one
         self._inputs: dict[str, list[str]] = {
@@ -51,7 +51,10 @@ class Drain:
         ends = self._ends(inputs)
         places = [TopicPartition(*place) for place in ends]
         asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        committed = asked[group].result(_CALL_SECONDS).topic_partitions
+        try:
+            committed = asked[group].result(_CALL_SECONDS).topic_partitions
+        except KafkaException:  # its coordinator is still loading: nothing is known to be done
+            return sum(ends.values())
         return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)
 
     def _ends(self, names: Sequence[str]) -> Mapping[Place, int]:

@@ -16,6 +16,7 @@ from lozenge_deploy.environments import digest_of
 from lozenge_deploy.processes import Program
 
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
+FIRST_BATCH = 10_000
 NICE = 7
 """Detectors that come later must not slow down what already runs."""
 
@@ -27,9 +28,13 @@ class Programs:
         self._bootstrap, self._work = bootstrap, work
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
-    def upstream(self, rekeys: tuple[str, ...]) -> Program:
-        """The normaliser."""
-        return self._program("upstream", ["lozenge_upstream"], {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys)})
+    def upstream(self, rekeys: tuple[str, ...], past: int) -> Program:
+        """The normaliser. Its batches are bounded, so that the first events leave it early in a long past."""
+        variables = {
+            "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
+            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(max(FIRST_BATCH, past // 10)),
+        }
+        return self._program("upstream", ["lozenge_upstream"], variables)
 
     def downstream(self, webhook_url: str) -> Program:
         """The notifier, with one webhook that takes every alert."""
