@@ -36,7 +36,7 @@ demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended an
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
-test: check test-unit test-integration test-detector ## every test, then a short unattended demo
+test: check test-unit test-integration ## every test, then a short unattended demo
 	@echo "== demo, 30 s"
 	@$(PYTHON) -m lozenge_deploy.demo --for 30s
 
