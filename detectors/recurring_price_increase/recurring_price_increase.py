@@ -76,7 +76,7 @@ def _increase(subscription: Subscription, event: Event) -> Alert:
     return Alert(
         reason=f"the subscription at merchant {event.merchant_id} costs {money(event.amount, event.currency)} "
         f"instead of {money(old, event.currency)}, paid since {subscription.since:%Y-%m-%d} (+{percent:.0f} %)",
-        score=float(min(1, percent / 100)),
+        score=min(1.0, float(percent) / 100),
         evidence=[*(charge.event_id for charge in subscription.charges), event.event_id],
         values={"old_price": old, "new_price": event.amount, "currency": event.currency, "percent": f"{percent:.1f}"},
     )

@@ -38,10 +38,23 @@ from lozenge.topics import EVENT_PARTITIONS
 _RELEASE = "test"
 
 
+_QUICK = {
+    # state in memory and in one piece: an aggregate's test is a hundred tiny batches
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+}
+
+
 @cache
 def spark() -> SparkSession:
-    """The Spark session of this test process; the first call takes some seconds."""
-    return spark_session("lozenge-testing", cores=2)
+    """The Spark session of the kit, one per process; the first call takes some seconds."""
+    session = spark_session("lozenge-testing", cores=2).newSession()  # leaves other sessions' settings alone
+    for name, value in _QUICK.items():
+        session.conf.set(name, value)
+    return session
 
 
 class Bench:

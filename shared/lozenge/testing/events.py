@@ -45,7 +45,7 @@ _PLAIN: Whole = {
     "channel": "pos",
     "auth_result": "approved",
 }
-_PRIMITIVES = {
+_PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "bytes": pa.binary(),
     "int": pa.int32(),
@@ -83,7 +83,8 @@ def table(wholes: Iterable[Whole], key: str) -> pa.Table:
 
 def places(batch: pa.Table) -> list[Place]:
     """Where each event of `table` stands."""
-    return [(own["partition"], own["offset"]) for own in batch.column(INPUT).to_pylist()]
+    owns: list[Any] = batch.column(INPUT).to_pylist()
+    return [(own["partition"], own["offset"]) for own in owns]
 
 
 def _whole(partial: Partial, number: int) -> Whole:
@@ -109,14 +110,14 @@ def _fields() -> dict[str, pa.DataType]:
 
 @cache
 def _arrow_schema() -> pa.Schema:
-    own = {
+    own: dict[str, pa.DataType] = {
         "key": pa.string(),
         "partition": pa.int32(),
         "offset": pa.int64(),
         "traceparent": pa.string(),
         "arrived": pa.timestamp("us", "UTC"),
     }
-    return pa.schema({**_fields(), INPUT: pa.struct(own)})
+    return pa.schema({**_fields(), INPUT: pa.struct(list(own.items()))})
 
 
 def _arrow(avro: Any) -> pa.DataType:

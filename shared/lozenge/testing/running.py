@@ -60,6 +60,11 @@ def beside(test_file: str) -> Loaded:
     return from_folder(Path(test_file).resolve().parent)
 
 
+def of(detector: Detector[Any]) -> Loaded:
+    """A detector with the declaration that lies beside its module."""
+    return beside(inspect.getfile(detector.detect))
+
+
 def declared(detector: Detector[Any], name: str = "under_test", **declaration: Any) -> Loaded:
     """A detector that has no folder, with what `[tool.lozenge]` would say, such as kind="stateful"."""
     values = {"kind": "rule", "owner": "nobody", "title": "Under test", **declaration}
@@ -82,14 +87,14 @@ def run(
     module; one that has none goes through `declared` first. Raises DetectorError for a detector that
     could not run as a job.
     """
-    loaded = detector if isinstance(detector, Loaded) else beside(inspect.getfile(detector.detect))
+    loaded = detector if isinstance(detector, Loaded) else of(detector)
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
     )
     bench = Bench(loaded, values, tables or {})
     batch = table(events(partials), loaded.declaration.key_column)
     findings, poisoned = bench.judge(batch, batches)
-    names = dict(zip(places(batch), batch.column("event_id").to_pylist(), strict=True))
+    names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
         (_written(bench, finding) for finding in findings),
         (_dead_letter(names, poison) for poison in poisoned),

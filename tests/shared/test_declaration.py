@@ -1,0 +1,90 @@
+"""A declaration is refused with everything that is wrong with it, each with the line to change."""
+
+from datetime import timedelta
+
+import pytest
+
+from lozenge.declaration import Declaration, parse
+from lozenge.errors import ConfigError
+
+GOOD = """\
+[project]
+name = "large_amount"
+version = "1.2.0"
+
+[tool.lozenge]
+kind = "rule"
+owner = "fraud"
+title = "Large amount"
+trigger = "500ms"
+
+[tool.lozenge.tables.limits]
+path = "limits.csv"
+columns = "mcc string, mcc_limit decimal(18,4)"
+"""
+
+
+def problems(text: str) -> tuple[str, ...]:
+    with pytest.raises(ConfigError) as raised:
+        parse(text, "pyproject.toml")
+    return raised.value.problems
+
+
+def test_a_good_one_says_what_it_says() -> None:
+    name, version, declaration = parse(GOOD, "pyproject.toml")
+    assert (name, version, declaration.kind, declaration.owner) == ("large_amount", "1.2.0", "rule", "fraud")
+    assert declaration.trigger == timedelta(milliseconds=500)
+    assert declaration.tables["limits"].path == "limits.csv"
+
+
+def test_defaults() -> None:
+    declaration = parse(GOOD, "pyproject.toml")[2]
+    assert (declaration.key, declaration.key_column) == ("card", "card_id")
+    assert (declaration.severity, declaration.guarantee) == ("medium", "exactly-once")
+    assert declaration.lateness is None
+
+
+def test_every_problem_is_told_at_once_with_its_line() -> None:
+    bad = GOOD.replace("large_amount", "Large-Amount").replace('"rule"', '"rul"').replace('"500ms"', '"soon"')
+    found = problems(bad.replace('owner = "fraud"', 'owned = "fraud"'))
+    places = [problem.split(":")[0] for problem in found]
+    assert places == [
+        "project.name",
+        "tool.lozenge.kind (line 6)",
+        "tool.lozenge.owner",
+        "tool.lozenge.trigger (line 9)",
+        "tool.lozenge.owned (line 7)",
+    ]
+    assert '"soon" is not a duration' in found[3].replace("'", '"')
+
+
+def test_the_error_lists_them_for_a_person() -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse(GOOD.replace('version = "1.2.0"\n', "").replace('"rule"', '"rul"'), "detectors/x/pyproject.toml")
+    text = str(raised.value)
+    assert text.startswith("reading detectors/x/pyproject.toml: 2 problem(s)\n  - project.version: missing\n  - ")
+    assert raised.value.exit_code == 2
+
+
+def test_broken_toml_names_the_file() -> None:
+    with pytest.raises(ConfigError, match=r"reading x\.toml: .*line 1"):
+        parse("[project\n", "x.toml")
+
+
+@pytest.mark.parametrize("kind", ["rule", "stateful", "aggregate"])
+def test_lateness_belongs_to_aggregates_only(kind: str) -> None:
+    text = GOOD.replace('"rule"', f'"{kind}"')
+    with_lateness = text.replace("trigger", 'lateness = "10m"\ntrigger')
+    wrong, right = (text, with_lateness) if kind == "aggregate" else (with_lateness, text)
+    assert "lateness" in problems(wrong)[0]
+    assert parse(right, "x")[2].kind == kind
+
+
+def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:
+    assert "columns" in problems(GOOD.replace('columns = "mcc string, mcc_limit decimal(18,4)"\n', ""))[0]
+    assert "columns" in problems(GOOD.replace("limits.csv", "limits.parquet"))[0]
+
+
+@pytest.mark.parametrize(("key", "column"), [("terminal", "terminal_id"), ("merchant", "merchant_id")])
+def test_the_key_names_the_column_of_the_event(key: str, column: str) -> None:
+    assert Declaration(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]

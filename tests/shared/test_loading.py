@@ -1,0 +1,118 @@
+"""Finding a detector: what is wrong is said in one sentence, with what to do."""
+
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from lozenge import loading
+from lozenge.errors import ConfigError, DetectorError
+from lozenge.loading import from_folder, installed
+
+MODULE = """
+from lozenge import Detector, Settings
+detector = Detector(lambda events, settings, tables: events, settings=Settings)
+"""
+PROJECT = """
+[project]
+name = "{name}"
+version = "1.0"
+
+[tool.lozenge]
+kind = "rule"
+owner = "nobody"
+title = "Nothing"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _modules_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PYTHONPATH", "")
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("made_up"):
+            del sys.modules[name]
+
+
+def folder(root: Path, name: str, *, module: str = MODULE, project: str | None = PROJECT) -> Path:
+    place = root / name
+    place.mkdir()
+    (place / f"{name}.py").write_text(module)
+    if project is not None:
+        (place / "pyproject.toml").write_text(project.format(name=name))
+    return place
+
+
+def test_a_folder_holds_a_detector(tmp_path: Path) -> None:
+    loaded = from_folder(folder(tmp_path, "made_up"))
+    assert (loaded.name, loaded.version, loaded.folder) == ("made_up", "1.0", tmp_path / "made_up")
+    assert from_folder(tmp_path / "made_up").detector is loaded.detector
+
+
+def test_a_folder_without_its_module(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match=r"made_up\.py does not exist\n  -> a detector is a folder"):
+        from_folder(tmp_path / "made_up")
+
+
+def test_a_module_whose_import_fails(tmp_path: Path) -> None:
+    place = folder(tmp_path, "made_up", module="import a_package_that_nobody_has")
+    with pytest.raises(DetectorError, match=r"importing detector made_up: ModuleNotFoundError: .*a_package"):
+        from_folder(place)
+    assert "made_up" not in sys.modules
+
+
+def test_a_module_without_a_detector(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match=r"no `detector = Detector\(\.\.\.\)`"):
+        from_folder(folder(tmp_path, "made_up", module="detect = None"))
+
+
+def test_a_name_that_is_not_the_folders(tmp_path: Path) -> None:
+    place = folder(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
+    with pytest.raises(DetectorError, match=r"its pyproject\.toml calls it another"):
+        from_folder(place)
+
+
+def test_no_declaration(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match=r"pyproject\.toml is not there"):
+        from_folder(folder(tmp_path, "made_up", project=None))
+
+
+def test_a_bad_declaration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tool\.lozenge\.kind \(line 7\)"):
+        from_folder(folder(tmp_path, "made_up", project=PROJECT.replace('"rule"', '"rul"')))
+
+
+def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}:detector", loading.GROUP) for n in names)
+    monkeypatch.setattr(loading, "entry_points", lambda group: points)
+
+
+def test_an_unknown_detector_is_told_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_points(monkeypatch, "made_up_b", "made_up_a")
+    with pytest.raises(DetectorError, match="detector large: this environment has made_up_a, made_up_b"):
+        installed("large")
+    with pytest.raises(DetectorError, match=r"detector \(the only one\): this environment has made_up_a, made_up_b"):
+        installed()
+
+
+def test_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry_points(monkeypatch)
+    with pytest.raises(DetectorError, match="this environment has none"):
+        installed()
+
+
+def test_an_installed_detector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(folder(tmp_path, "made_up")))
+    entry_points(monkeypatch, "made_up")
+    assert installed().name == installed("made_up").name == "made_up"
+
+
+def test_an_installed_detector_whose_import_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(folder(tmp_path, "made_up", module="1 / 0")))
+    entry_points(monkeypatch, "made_up")
+    with pytest.raises(DetectorError, match="importing detector made_up: ZeroDivisionError"):
+        installed("made_up")

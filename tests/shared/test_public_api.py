@@ -1,0 +1,44 @@
+"""The names that detectors are written with are a contract: what is added or removed here is a release note."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import lozenge
+
+NAMES = [
+    "Alert",
+    "Detector",
+    "Duration",
+    "Event",
+    "Fold",
+    "Settings",
+    "State",
+    "Tables",
+    "Timer",
+    "alert",
+    "fold",
+    "money",
+    "money_column",
+]
+
+
+def test_the_public_names_are_these() -> None:
+    assert lozenge.__all__ == NAMES, "if this is meant, change the list here and the changelog with it"
+
+
+def test_they_are_sorted() -> None:
+    assert sorted(NAMES) == NAMES
+
+
+@pytest.mark.parametrize("module", ["lozenge", "lozenge.testing"])
+def test_every_public_name_is_there(module: str) -> None:
+    package = importlib.import_module(module)
+    assert not [name for name in package.__all__ if not hasattr(package, name)]
+
+
+def test_importing_the_public_names_does_not_import_spark() -> None:
+    code = "import lozenge, sys; sys.exit('pyspark' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0, "import pyspark inside functions"

@@ -1,0 +1,176 @@
+"""The test kit tells what the job would write, refuses what the job would refuse, and shows faults."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold, ids
+from lozenge.errors import DetectorError
+from lozenge.fold import Failure, Raised
+from lozenge.testing import NOW, check, declared, events, hostile, late, plain_fold, repeated, run, shuffled
+
+pytestmark = pytest.mark.integration
+
+
+class Above(Settings):
+    limit: Decimal = Decimal(100)
+
+
+def above(frame: DataFrame, settings: Above, tables: Tables) -> DataFrame:
+    return frame.where(F.col("amount") > settings.limit).select(
+        *alert(reason=F.format_string("%s", "amount"), title="Above", labels={"mcc": F.col("mcc")})
+    )
+
+
+rule = declared(Detector(above, settings=Above))
+
+
+def divide(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    return frame.select(*alert(reason=(100 / F.col("amount")).cast("string")))
+
+
+class Count(State):
+    count: int = 0
+
+
+def third(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    state.count += 1
+    if event.amount == 13:
+        raise ValueError("unlucky")
+    if state.count % 3 == 0:
+        yield Alert(reason=f"event {state.count}", evidence=[event.event_id], values={"mcc": event.mcc})
+
+
+def thirds(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+    return fold(frame.where("auth_result = 'approved'"), by="card_id", state=Count, step=third, expires=timedelta(1))
+
+
+stateful = declared(Detector(thirds, settings=Settings), kind="stateful")
+
+
+def counted(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    groups = frame.groupBy(F.window("event_time", "1 hour"), "card_id").agg(
+        F.count(F.lit(1)).alias("n"), F.max("event_time").alias("latest"), F.max(1 / F.col("amount")).alias("most")
+    )
+    return groups.where("n >= 3 and most > 0").select(
+        *alert(reason=F.lit("three"), entity=F.col("card_id"), window=F.col("window"), at=F.col("latest"))
+    )
+
+
+aggregate = declared(Detector(counted, settings=Settings), kind="aggregate", lateness="10m")
+
+
+def test_partial_events_are_made_whole() -> None:
+    first, second = events([{"amount": "12.50", "at": "-10m"}, {"merchant_id": None}])
+    assert (first["event_id"], first["amount"], NOW - first["event_time"]) == (
+        "e1",
+        Decimal("12.50"),
+        timedelta(0, 600),
+    )
+    assert (second["event_id"], second["merchant_id"], second["event_time"] - NOW) == ("e2", None, timedelta(0, 2))
+    assert events([first, second]) == [first, second]
+
+
+def test_a_field_that_no_event_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="event 2: no such field: amuont; it has event_id, event_time, card_id"):
+        events([{}, {"amuont": "1"}])
+
+
+def test_a_rules_alert_is_the_one_in_its_topic() -> None:
+    [told] = run(rule, [{"amount": "50"}, {"amount": "100.5", "mcc": "5411"}])
+    assert told.alert_id == ids.alert_id("under_test", "card", "card-1", "e2")
+    assert (told.entity, told.reason, told.title, told.severity) == ("card-1", "100.5000", "Above", "medium")
+    assert (told.evidence, told.values, told.labels) == (("e2",), {}, {"mcc": "5411"})
+    assert (told.event_time, told.score) == (NOW + timedelta(seconds=2), 0.5)
+    assert told.trigger is not None
+    assert told.trigger[1] == 1
+
+
+def test_settings_are_values_or_an_instance() -> None:
+    for settings in ({"limit": 40}, Above(limit=Decimal(40))):
+        assert len(run(rule, [{"amount": "50"}], settings)) == 1
+
+
+def test_what_spark_cannot_stream_is_refused() -> None:
+    def ranked(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        place = F.row_number().over(Window.partitionBy("card_id").orderBy("event_time"))
+        return frame.withColumn("place", place).where("place = 2").select(*alert(reason=F.lit("second")))
+
+    with pytest.raises(DetectorError, match=r"cannot run it as a stream: .*(?i:window)"):
+        run(declared(Detector(ranked, settings=Settings)), [{}, {}])
+
+
+def test_an_event_on_which_a_rule_raises_becomes_a_dead_letter() -> None:
+    told = run(declared(Detector(divide, settings=Settings)), [{}, {"amount": "0"}, {}])
+    assert [a.evidence for a in told] == [("e1",), ("e3",)]
+    assert [letter.event_id for letter in told.dead_letters] == ["e2"]
+    assert "DIVIDE_BY_ZERO" in told.dead_letters[0].error
+
+
+def test_an_event_on_which_a_fold_raises_becomes_a_dead_letter() -> None:
+    told = run(stateful, [{}, {"amount": "13"}, {}, {}])
+    assert [a.evidence for a in told] == [("e4",)]
+    assert [(letter.event_id, letter.error) for letter in told.dead_letters] == [("e2", "ValueError: unlucky")]
+
+
+def test_an_event_on_which_an_aggregate_raises_becomes_a_dead_letter() -> None:
+    told = run(aggregate, [{}, {"amount": "0"}, {}, {}])
+    assert [letter.event_id for letter in told.dead_letters] == ["e2"]
+    assert [a.event_time for a in told] == [NOW + timedelta(seconds=4)]
+
+
+def test_a_fold_on_spark_is_the_plain_fold_whatever_the_batches() -> None:
+    stream = [{"card_id": f"card-{n % 5}", "amount": 10 + n % 4} for n in range(60)]
+    outcomes = plain_fold(thirds(_Frame(), Settings(), {}), Settings(), stream)  # type: ignore[arg-type]
+    raised = sorted(o.event.event_id for o in outcomes if isinstance(o, Raised) and o.event)
+    failed = sorted(o.event.event_id for o in outcomes if isinstance(o, Failure) and o.event)
+    assert raised
+    assert failed
+    for size in (1, 7, 1000, None):
+        told = run(stateful, stream, batches=size)
+        assert sorted(a.evidence[0] for a in told) == raised
+        assert sorted(letter.event_id for letter in told.dead_letters) == failed
+
+
+def test_an_aggregate_tells_a_crossing_once_and_drops_what_is_too_late() -> None:
+    burst = [{"at": f"{minute}m"} for minute in (1, 2, 3, 4, 5)]
+    assert len(run(aggregate, burst, batches=1)) == 1
+    after = [*burst[:2], {"at": "120m"}, {"at": "121m"}, burst[2]]
+    assert run(aggregate, after, batches=1) == []
+    assert len(run(aggregate, after)) == 1  # nothing is late within the batch that brings the watermark
+
+
+def test_faults() -> None:
+    good = events([{}, {}, {}])
+    assert [e["event_id"] for e in repeated(good)] == ["e1", "e1", "e2", "e2", "e3", "e3"]
+    assert [e["event_id"] for e in late(good)] == ["e2", "e3", "e1"]
+    assert sorted(e["event_id"] for e in shuffled(good)) == ["e1", "e2", "e3"]
+    assert len({e["event_id"] for e in hostile()}) == len(hostile())
+
+
+def test_check_passes_what_holds() -> None:
+    assert len(check(stateful, [{}, {}, {}])) == 1
+
+
+@pytest.mark.parametrize(
+    ("detector", "stream", "complaint"),
+    [
+        (rule, [{"amount": "5"}], "raise no alert"),
+        (declared(Detector(divide, settings=Settings)), [{}], r"hostile events fail: .*DIVIDE_BY_ZERO"),
+    ],
+)
+def test_check_shows_what_does_not(detector: Any, stream: list[dict[str, Any]], complaint: str) -> None:
+    with pytest.raises(AssertionError, match=complaint):
+        check(detector, stream)
+
+
+class _Frame:
+    """Stands in for the DataFrame of a fold that is run by itself."""
+
+    def where(self, condition: str) -> "_Frame":
+        return self
