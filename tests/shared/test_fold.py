@@ -205,6 +205,7 @@ def test_an_exception_leaves_the_state_and_is_told_once() -> None:
     before = msgspec.json.encode(slot.entries[key_bytes("a")])
     [failure] = advance(slot, event("2", amount=POISON))
     assert isinstance(failure, Failure)
+    assert failure.event is not None
     assert (failure.event.event_id, str(failure.error)) == ("2", "unlucky")
     assert msgspec.json.encode(slot.entries[key_bytes("a")]) == before
 

@@ -92,6 +92,14 @@ class Bench:
             poisoned += judgement.poisoned
         return [finding for judgement in judgements for finding in judgement.findings], poisoned
 
+    def judge_frame(self, events: DataFrame) -> Judgement:
+        """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.
+
+        An aggregate is evaluated without a watermark: it tells every crossing.
+        """
+        host = self._host(self._detect(events))
+        return host.judge(host.frame().toArrow())
+
     def _as_batches(self, batch: pa.Table, size: int | None) -> list[Judgement]:
         self._refuse_unstreamable(batch.schema)
         host = self._host(self._detect(spark().createDataFrame(batch)))
