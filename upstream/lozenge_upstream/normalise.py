@@ -18,8 +18,8 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     sign       the record is neither a payment nor a reversal
     future     later than the raw record's Kafka timestamp by more than ten minutes
 
-JSON numbers are taken as their text, exactly as written. Of a key that occurs twice the last value
-counts. Spaces around a value do not.
+JSON numbers are taken as their text; an amount never passes through a binary fraction. Of a key that
+occurs twice the last value counts. Spaces around a value do not.
 """
 
 from functools import reduce
@@ -27,7 +27,7 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, VariantType
 
 from lozenge import ids
 from lozenge.currencies import minor_digits_column
@@ -52,12 +52,12 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key)
     made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
     parsed = (
-        raw.withColumn("_parsed", _parse(mapping.paths))
+        raw.withColumn("_parsed", _parse(mapping))
         .withColumn("_record", F.when(F.size("_parsed") == 1, F.get("_parsed", F.lit(0))))
         .select(
             *raw.columns,
             F.col("_record").isNotNull().alias("_is_record"),
-            *(_trimmed(path).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
+            *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
         )
     )
     valued = (
@@ -74,24 +74,35 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     )
 
 
-def _parse(paths: list[str]) -> Column:
+def _parse(mapping: Mapping) -> Column:
     """The record inside an array of one: so a second value or a rest after the first is seen, not skipped."""
     text = F.col("value").cast("string")
     array = F.concat(F.lit("["), text, F.lit("]"))
-    return F.when(F.is_valid_utf8(text), F.from_json(array, ArrayType(_schema(paths)), _STRICT))
+    schema = ArrayType(_schema(mapping.paths, "", mapping.fields.amount.path))
+    return F.when(F.is_valid_utf8(text), F.from_json(array, schema, _STRICT))
 
 
-def _schema(paths: list[str]) -> StructType:
+def _schema(paths: list[str], prefix: str, amount: str) -> StructType:
+    """Texts, except for the amount: only as a variant does a JSON number keep all of its digits."""
     children: dict[str, list[str]] = {}
     for path in paths:
         name, _, rest = path.partition(".")
         children.setdefault(name, []).extend([rest] if rest else [])
-    types: dict[str, DataType] = {n: _schema(below) if below else StringType() for n, below in children.items()}
-    return StructType([StructField(name, type) for name, type in types.items()])
+    return StructType([StructField(n, _type(f"{prefix}{n}", below, amount)) for n, below in children.items()])
 
 
-def _trimmed(path: str) -> Column:
+def _type(path: str, below: list[str], amount: str) -> DataType:
+    if below:
+        return _schema(below, f"{path}.", amount)
+    return VariantType() if path == amount else StringType()
+
+
+def _text(path: str, mapping: Mapping) -> Column:
     field = reduce(Column.getField, path.split("."), F.col("_record"))
+    if path == mapping.fields.amount.path:
+        # A number with an exponent, or too long for a decimal, has been rounded to a double: not what was written.
+        rounded = F.schema_of_variant(field) == "DOUBLE"
+        field = F.when(rounded, "inexact").otherwise(F.try_variant_get(field, "$", "string"))
     return F.nullif(F.trim(field), F.lit(""))
 
 

@@ -37,10 +37,8 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
     return (
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
-        .select(
-            F.explode(F.when(good, events).otherwise(_dead_letter(partitions_of))).alias("_place"),
-            *("_value", "_headers", "reason", "timestamp"),
-        )
+        .withColumn("_places", F.when(good, events).otherwise(_dead_letter(partitions_of)))
+        .select(F.explode("_places").alias("_place"), "_value", "_headers", "reason", "timestamp")
         .select(
             "_place.topic",
             "_place.partition",

@@ -175,8 +175,7 @@ def _time(text: Column, time: Column, latest: Column) -> Made:
 
 
 def _alphabetic(text: Column, codes: set[str]) -> Made:
-    code = F.upper(text)
-    return Made(F.when(code.isin(sorted(codes)), code), _fault(text, "unknown"))
+    return Made(F.when(text.isin(sorted(codes)), text), _fault(text, "unknown"))
 
 
 def _numeric(text: Column, codes: dict[str, str]) -> Made:

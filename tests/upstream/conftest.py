@@ -1,0 +1,22 @@
+"""The tests here that need Spark share the session of the integration tests, under upstream's own settings."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge.session import spark_session
+from lozenge_upstream.job import SPARK
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "upstream_spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def upstream_spark() -> SparkSession:
+    """A session that plans as upstream's does."""
+    session = spark_session("tests", cores=2, memory_mb=1024).newSession()
+    for name, value in SPARK.items():
+        session.conf.set(name, value)
+    return session

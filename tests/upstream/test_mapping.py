@@ -1,0 +1,120 @@
+"""A mapping is data: every problem of every file is told at once, and a further format needs no code."""
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from lozenge.currencies import MINOR_DIGITS
+from lozenge.errors import ConfigError
+from lozenge_upstream import countries, mapping
+from lozenge_upstream.settings import DEMO_TOKEN_KEY, UpstreamSettings
+
+NESTED = """
+source = "wallet"
+topic = "WALLET"
+keyed_by_card = false
+
+[fields]
+event_time = { transform = "timestamp_iso", path = "meta.at", offset_default = "+01:00" }
+card_id = { transform = "token", path = "card.number" }
+merchant_id = { transform = "text", path = "shop" }
+terminal_id = { transform = "constant", value = "wallet" }
+mcc = { transform = "constant", value = "4829" }
+country = { transform = "constant", value = "SE" }
+amount = { transform = "decimal", path = "sum.value" }
+currency = { transform = "currency", path = "sum.currency", code = "alpha" }
+channel = { transform = "constant", value = "ecom" }
+auth_result = { transform = "constant", value = "approved" }
+"""
+
+
+def test_the_packaged_mappings() -> None:
+    assert {m.source: m.topic for m in mapping.load()} == {"auth_json": "AUTH-JSON", "auth_iso8583": "AUTH-ISO"}
+
+
+def test_a_file_adds_a_format(tmp_path: Path) -> None:
+    (tmp_path / "wallet.toml").write_text(NESTED)
+    (tmp_path / "notes.txt").write_text("not a mapping")
+    wallet = {m.source: m for m in mapping.load(tmp_path)}["wallet"]
+    assert not wallet.keyed_by_card
+    assert wallet.paths == ["card.number", "meta.at", "shop", "sum.currency", "sum.value"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('path = "shop"', 'path = "card.number"', "merchant_id would copy the card number card.number"),
+        ('path = "shop"', 'path = "card"', "card cannot be a value and hold further fields"),
+        ('path = "shop"', 'path = ""', "merchant_id.text.path"),
+        ('"text", path', '"shout", path', "shout"),
+        ('"token"', '"text"', "card_id"),
+        ('value = "ecom"', 'value = "pigeon"', "channel: pigeon is none of its values"),
+        ('value = "SE"', 'value = "Sweden"', "country: Sweden is none of its values"),
+        ("keyed_by_card = false", "", "keyed_by_card: Field required"),
+        ('"+01:00"', '"Europe/Berlin"', "offset_default"),
+        ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by 2 files"),
+        ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by 2 files"),
+        ('path = "shop"', 'path = "shop", pattern = "("', "not a regular expression"),
+        ("[fields]", "[fields", "not TOML"),
+    ],
+)
+def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: Path) -> None:
+    assert old in NESTED
+    (tmp_path / "wallet.toml").write_text(NESTED.replace(old, new))
+    with pytest.raises(ConfigError) as caught:
+        mapping.load(tmp_path)
+    assert problem in str(caught.value)
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    (tmp_path / "one.toml").write_text(NESTED.replace("token", "text").replace("wallet", "one", 1))
+    (tmp_path / "two.toml").write_text("source = 5")
+    with pytest.raises(ConfigError) as caught:
+        mapping.load(tmp_path)
+    text = str(caught.value)
+    assert "one.toml: fields.card_id" in text
+    assert "two.toml: source" in text
+    assert "two.toml: fields: Field required" in text
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="is not a folder"):
+        mapping.load(tmp_path / "nowhere")
+
+
+def test_a_copied_mapping_needs_another_name(tmp_path: Path) -> None:
+    packaged = resources.files("lozenge_upstream").joinpath("mappings", "auth_json.toml")
+    with resources.as_file(packaged) as file:
+        shutil.copy(file, tmp_path / "mine.toml")
+    with pytest.raises(ConfigError, match="the source auth_json is declared by 2 files"):
+        mapping.load(tmp_path)
+
+
+def test_tables_are_whole() -> None:
+    assert len(countries.ALPHABETIC) == 249
+    assert countries.ALPHABETIC["276"] == "DE"
+    assert len(MINOR_DIGITS) == 170
+
+
+def test_settings_name_every_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOZENGE_UPSTREAM_TOKEN_KEY", "secret")
+    monkeypatch.setenv("LOZENGE_UPSTREAM_REKEYS", '["terminal", "weather"]')
+    monkeypatch.setenv("LOZENGE_UPSTREAM_MAX_OFFSETS", "0")
+    with pytest.raises(ConfigError) as caught:
+        UpstreamSettings.load()
+    text = str(caught.value)
+    for name in ("TOKEN_KEY", "REKEYS", "MAX_OFFSETS"):
+        assert f"LOZENGE_UPSTREAM_{name}: " in text
+    assert "'secret'" not in text
+
+
+def test_the_demo_key_is_known_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOZENGE_UPSTREAM_TOKEN_KEY", raising=False)
+    assert UpstreamSettings.load().is_demo_key
+    monkeypatch.setenv("LOZENGE_UPSTREAM_TOKEN_KEY", "k" * 32)
+    settings = UpstreamSettings.load()
+    assert not settings.is_demo_key
+    assert DEMO_TOKEN_KEY not in repr(settings)
+    assert "k" * 32 not in repr(settings)

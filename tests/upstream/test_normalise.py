@@ -1,0 +1,278 @@
+"""Every bad thing that a raw record can be has a named outcome; everything else is an event."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from lozenge import ids
+from tests.upstream.samples import ABSENT, ISO, NOW, PAN, Raw, flat, iso, normalised
+
+REQUIRED = "event_time card_id merchant_id terminal_id mcc country amount currency channel auth_result"
+ALL_MISSING = ", ".join(f"missing:{name}" for name in REQUIRED.split())
+TWICE = flat().replace(b'"mcc": "5411"', b'"mcc": "1111", "mcc": "5411"')
+DEEP = b'{"a":' * 2000 + b"1" + b"}" * 2000
+
+REFUSED: dict[str, tuple[bytes | None, str]] = {
+    "tombstone": (None, "tombstone"),
+    "empty": (b"", "empty"),
+    "blank": (b"  \n", "invalid-json"),
+    "invalid utf-8 in a field": (flat().replace(b"m-1", b"m\xff\xfe"), "invalid-utf8"),
+    "invalid utf-8 and no json": (b"\xc3\x28", "invalid-utf8"),
+    "utf-8 of a surrogate": (flat().replace(b"m-1", b"\xed\xa0\x80"), "invalid-utf8"),
+    "cut off": (flat()[:-20], "invalid-json"),
+    "garbage after it": (flat() + b"x", "invalid-json"),
+    "two records": (flat() + flat(), "invalid-json"),
+    "two records, comma": (flat() + b"," + flat(), "invalid-json"),
+    "an array": (b"[" + flat() + b"]", "invalid-json"),
+    "an empty array": (b"[]", "invalid-json"),
+    "a string": (b'"authorisation"', "invalid-json"),
+    "a number": (b"5", "invalid-json"),
+    "null": (b"null", "invalid-json"),
+    "single quotes": (flat().replace(b'"', b"'"), "invalid-json"),
+    "not a number": (flat().replace(b'"12.50"', b"NaN"), "invalid-json"),
+    "nested too deep": (DEEP, "invalid-json"),
+    "a megabyte of garbage": (b"\x7f" * 1_000_000, "invalid-json"),
+    "an empty object": (b"{}", ALL_MISSING),
+    "absent": (flat(merchant=ABSENT), "missing:merchant_id"),
+    "null field": (flat(terminal=None), "missing:terminal_id"),
+    "blank field": (flat(mcc="  "), "missing:mcc"),
+    "nested": (flat(merchant={"id": "m-1"}), "type:merchant_id"),
+    "list": (flat(amount=["12.50"]), "type:amount"),
+    "boolean": (flat(country=True), "type:country"),
+    "nested where a default exists": (flat(channel={"a": 1}), "type:channel"),
+    "optional, but of another type": (flat(account=[1]), "type:account_id"),
+    "transaction id with a separator": (flat(txn_id="a\x1fb"), "format:transaction_id"),
+    "control character": (flat(merchant="m\x00"), "format:merchant_id"),
+    "too long": (flat(merchant="m" * 129), "format:merchant_id"),
+    "card number with letters": (flat(pan="4000x01234567890"), "format:card_id"),
+    "card number too short": (flat(pan="40000012345"), "format:card_id"),
+    "mcc of three digits": (flat(mcc=742), "format:mcc"),
+    "amount in words": (flat(amount="twelve"), "format:amount"),
+    "amount with a comma": (flat(amount="12,50"), "format:amount"),
+    "amount with an exponent": (flat(amount="1e2"), "format:amount"),
+    "number with an exponent": (flat().replace(b'"12.50"', b"1e2"), "format:amount"),
+    "number longer than a decimal": (flat().replace(b'"12.50"', b"1." + b"0" * 40 + b"1"), "format:amount"),
+    "object with a key twice as amount": (flat().replace(b'"12.50"', b'{"a":1,"a":2}'), "missing:amount"),
+    "tiny float": (flat(amount=1e-7), "format:amount"),
+    "amount without digits after the point": (flat(amount="12."), "format:amount"),
+    "too many decimals": (flat(amount="12.345"), "decimals:amount"),
+    "zero-decimal currency with decimals": (flat(amount="1200.5", currency="JPY"), "decimals:amount"),
+    "three-decimal currency with four": (flat(amount="1.2345", currency="KWD"), "decimals:amount"),
+    "too many digits": (flat(amount="123456789012345"), "digits:amount"),
+    "far too many digits": (flat(amount="9" * 900), "digits:amount"),
+    "a number longer than JSON readers take": (flat().replace(b'"12.50"', b"9" * 2000), "invalid-json"),
+    "unknown currency": (flat(currency="XYZ"), "unknown:currency"),
+    "unknown currency, bad amount": (flat(currency="XYZ", amount="?"), "format:amount, unknown:currency"),
+    "lower-case codes": (flat(currency="eur", country="de"), "unknown:country, unknown:currency"),
+    "unknown country": (flat(country="ZZ"), "unknown:country"),
+    "unknown result": (flat(result="perhaps"), "unknown:auth_result"),
+    "time without a zone": (flat(ts="2026-03-01T11:59:58"), "format:event_time"),
+    "a date": (flat(ts="2026-03-01"), "format:event_time"),
+    "no such day": (flat(ts="2026-02-30T11:59:58Z"), "format:event_time"),
+    "no such hour": (flat(ts="2026-02-28T25:59:58Z"), "format:event_time"),
+    "time as a number": (flat(ts=1772366398), "format:event_time"),
+    "before 1970": (flat(ts="1969-12-31T23:59:59Z"), "format:event_time"),
+    "the year 0000": (flat(ts="0000-01-01T00:00:00Z"), "format:event_time"),
+    "eleven minutes ahead": (flat(ts="2026-03-01T12:11:00Z"), "future:event_time"),
+    "just over ten minutes ahead": (flat(ts="2026-03-01T12:10:00.123001Z"), "future:event_time"),
+    "the year 9999": (flat(ts="9999-12-31T23:59:59Z"), "future:event_time"),
+    "several problems": (
+        flat(merchant=None, amount=[1], currency="?", ts="soon"),
+        "format:event_time, missing:merchant_id, type:amount, unknown:currency",
+    ),
+}
+
+ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "as it is": (flat(), {"amount": Decimal("12.5"), "currency": "EUR", "account_id": "a-1", "country": "DE"}),
+    "amount as a number": (flat(amount=12.5), {"amount": Decimal("12.5")}),
+    "a number with more digits than a double": (
+        flat().replace(b'"12.50"', b"12345678901234.56"),
+        {"amount": Decimal("12345678901234.56")},
+    ),
+    "ten million and a fraction": (flat(amount=10000000.5), {"amount": Decimal("10000000.5")}),
+    "negative number": (flat(amount=-12.5), {"amount": Decimal("-12.5")}),
+    "negative": (flat(amount="-12.50"), {"amount": Decimal("-12.5")}),
+    "negative zero": (flat(amount="-0.00"), {"amount": Decimal(0)}),
+    "zero": (flat(amount=0), {"amount": Decimal(0)}),
+    "leading and trailing zeros": (flat(amount="0000000000000000012.5000000000"), {"amount": Decimal("12.5")}),
+    "zero-decimal currency": (flat(amount="1200", currency="JPY"), {"amount": Decimal(1200)}),
+    "zero-decimal currency, written with zeros": (flat(amount="1200.00", currency="JPY"), {"amount": Decimal(1200)}),
+    "three-decimal currency": (flat(amount="1.234", currency="KWD"), {"amount": Decimal("1.234")}),
+    "four-decimal currency": (flat(amount="1.2345", currency="CLF"), {"amount": Decimal("1.2345")}),
+    "largest": (flat(amount="99999999999999.99"), {"amount": Decimal("99999999999999.99")}),
+    "spaces around": (flat(merchant="  m-1 ", amount=" 12.50 "), {"merchant_id": "m-1", "amount": Decimal("12.5")}),
+    "spaces around the record": (b" \n" + flat() + b"\t ", {"merchant_id": "m-1"}),
+    "identifier as a number": (flat(merchant=4711), {"merchant_id": "4711"}),
+    "unicode": (flat(merchant="Größe 株式会社 🏧"), {"merchant_id": "Größe 株式会社 🏧"}),
+    "no account": (flat(account=ABSENT), {"account_id": None}),
+    "null account": (flat(account=None), {"account_id": None}),
+    "a key twice: the last counts": (TWICE, {"mcc": "5411"}),
+    "a megabyte of an unknown field": (flat(note="x" * 1_000_000, more={"a": [1]}), {"merchant_id": "m-1"}),
+    "unknown channel": (flat(channel="carrier pigeon"), {"channel": "other"}),
+    "declined": (flat(result="declined"), {"auth_result": "declined"}),
+    "other offset": (flat(ts="2026-03-01T17:29:58+05:30"), {"event_micros": datetime(2026, 3, 1, 11, 59, 58)}),
+    "offset without colon": (flat(ts="2026-03-01 06:59:58-0500"), {"event_micros": datetime(2026, 3, 1, 11, 59, 58)}),
+    "offset across New Year": (
+        flat(ts="2026-01-01T01:00:00+02:00"),
+        {"event_micros": datetime(2025, 12, 31, 23, 0, 0)},
+    ),
+    "nanoseconds": (
+        flat(ts="2026-03-01T11:59:58.123456789Z"),
+        {"event_micros": datetime(2026, 3, 1, 11, 59, 58, 123456)},
+    ),
+    "exactly ten minutes ahead": (
+        flat(ts="2026-03-01T12:10:00.123Z"),
+        {"event_micros": datetime(2026, 3, 1, 12, 10, 0, 123000)},
+    ),
+    "no transaction id": (flat(txn_id=None), {"event_id": ids.event_id("auth_json", "AUTH-JSON/1/0")}),
+    "transaction id": (flat(), {"event_id": ids.event_id("auth_json", "t-1")}),
+}
+
+
+def _at(*parts: int) -> datetime:
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[misc, arg-type]
+
+
+ISO_TIMES = {
+    "now": (_at(2026, 3, 1, 12), "0301115958", _at(2026, 3, 1, 11, 59, 58)),
+    "ahead within ten minutes": (_at(2026, 3, 1, 12), "0301121000", _at(2026, 3, 1, 12, 10)),
+    "a second further is a year ago": (_at(2026, 3, 1, 12), "0301121001", _at(2025, 3, 1, 12, 10, 1)),
+    "last year's end": (_at(2026, 1, 1, 0, 0, 5), "1231235959", _at(2025, 12, 31, 23, 59, 59)),
+    "next year, clocks differ": (_at(2025, 12, 31, 23, 59), "0101000001", _at(2026, 1, 1, 0, 0, 1)),
+    "29 February in a leap year": (_at(2028, 2, 29, 12), "0229110000", _at(2028, 2, 29, 11)),
+    "29 February, read in March of the next year": (_at(2029, 3, 1), "0229110000", _at(2028, 2, 29, 11)),
+    "29 February, the last one": (_at(2027, 12, 1), "0229110000", _at(2024, 2, 29, 11)),
+    "29 February, before this year's": (_at(2028, 2, 1), "0229110000", _at(2024, 2, 29, 11)),
+    "2100 is no leap year": (_at(2102, 5, 1), "0229110000", _at(2096, 2, 29, 11)),
+}
+
+ISO_REFUSED = {
+    "31 February": (iso(de7="0231120000"), "format:event_time"),
+    "month 13": (iso(de7="1301120000"), "format:event_time"),
+    "time as a number loses its zero": (iso(de7=301115958), "format:event_time"),
+    "numeric currency unknown": (iso(de49="000"), "unknown:currency"),
+    "alphabetic currency where numeric belongs": (iso(de49="EUR"), "unknown:currency"),
+    "numeric country unknown": (iso(de19="999"), "unknown:country"),
+    "decimal point in minor units": (iso(de4="12.50"), "format:amount"),
+    "too many minor units": (iso(de4="1" * 15), "digits:amount"),
+    "neither payment nor reversal": (iso(mti="0800"), "sign:amount"),
+    "no message type": (iso(mti=ABSENT), "missing:amount"),
+    "no response code": (iso(de39=""), "missing:auth_result"),
+}
+
+ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "as it is": (
+        iso(),
+        {
+            "amount": Decimal("12.5"),
+            "currency": "EUR",
+            "country": "DE",
+            "channel": "pos",
+            "auth_result": "approved",
+            "account_id": None,
+            "event_id": ids.event_id("auth_iso8583", "t-1"),
+        },
+    ),
+    "yen": (iso(de49="392", de19="392"), {"amount": Decimal(1250), "currency": "JPY", "country": "JP"}),
+    "dinar": (iso(de49="414"), {"amount": Decimal("1.25"), "currency": "KWD"}),
+    "unidad de fomento": (iso(de49="990"), {"amount": Decimal("0.125"), "currency": "CLF"}),
+    "lek, leading zeros": (iso(de49="008", de19="008"), {"currency": "ALL", "country": "AL"}),
+    "codes as numbers": (
+        iso(de49=8, de19=8, de4=1250),
+        {"currency": "ALL", "country": "AL", "amount": Decimal("12.5")},
+    ),
+    "reversal": (iso(mti="0400"), {"amount": Decimal("-12.5")}),
+    "declined": (iso(de39="51"), {"auth_result": "declined"}),
+    "e-commerce": (iso(de22="812"), {"channel": "ecom"}),
+    "cash machine": (iso(de22="021"), {"channel": "atm"}),
+    "stored credential": (iso(de22="102"), {"channel": "recurring"}),
+    "unknown entry mode": (iso(de22="999"), {"channel": "other"}),
+}
+
+HOSTILE = (
+    *("-", "+", ".", "NaN", "Infinity", "-Infinity", "1e999", "0x1F", "٣", "null", "[", "{}", "%s", "\\", "$1"),
+    *("epoch", "now", "-000000001", "0229999999", "9999999999", "2026-03-01T11:59:58+99:99", "999999-12-31T00:00:00Z"),
+    *("\x00", "\U0010ffff", "\N{ZERO WIDTH JOINER}", "9" * 50 + "." + "9" * 50, "a" * 70_000),
+)
+
+Outcomes = dict[str, Row]
+
+
+@pytest.fixture(scope="module")
+def flat_outcomes(upstream_spark: SparkSession) -> Outcomes:
+    values = {name: value for name, (value, _) in (REFUSED | ACCEPTED).items()}
+    assert len(values) == len(REFUSED) + len(ACCEPTED)
+    return dict(zip(values, normalised(upstream_spark, [Raw(value) for value in values.values()]), strict=True))
+
+
+@pytest.fixture(scope="module")
+def iso_outcomes(upstream_spark: SparkSession) -> Outcomes:
+    raws = {f"time {name}": Raw(iso(de7=text), timestamp=kafka) for name, (kafka, text, _) in ISO_TIMES.items()}
+    raws |= {f"refused {name}": Raw(value) for name, (value, _) in ISO_REFUSED.items()}
+    raws |= {f"accepted {name}": Raw(value) for name, (value, _) in ISO_ACCEPTED.items()}
+    return dict(zip(raws, normalised(upstream_spark, raws.values(), ISO), strict=True))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_every_reason(name: str, flat_outcomes: Outcomes) -> None:
+    assert flat_outcomes[name].reason == REFUSED[name][1]
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepted(name: str, flat_outcomes: Outcomes) -> None:
+    _assert_event(flat_outcomes[name], ACCEPTED[name][1])
+
+
+@pytest.mark.parametrize("name", ISO_TIMES)
+def test_the_year_comes_from_the_raw_record(name: str, iso_outcomes: Outcomes) -> None:
+    _assert_event(iso_outcomes[f"time {name}"], {"event_micros": ISO_TIMES[name][2]})
+
+
+@pytest.mark.parametrize("name", ISO_REFUSED)
+def test_iso_refused(name: str, iso_outcomes: Outcomes) -> None:
+    assert iso_outcomes[f"refused {name}"].reason == ISO_REFUSED[name][1]
+
+
+@pytest.mark.parametrize("name", ISO_ACCEPTED)
+def test_iso_accepted(name: str, iso_outcomes: Outcomes) -> None:
+    _assert_event(iso_outcomes[f"accepted {name}"], ISO_ACCEPTED[name][1])
+
+
+def test_one_card_has_one_token_however_it_is_written(upstream_spark: SparkSession) -> None:
+    spaced = f"{PAN[:4]} {PAN[4:8]}-{PAN[8:12]} {PAN[12:]}"
+    rows = normalised(upstream_spark, [Raw(flat(pan=PAN)), Raw(flat(pan=spaced)), Raw(flat(pan=int(PAN)))])
+    assert len({row.card_id for row in rows}) == 1
+
+
+def test_no_text_in_any_field_can_stop_the_query(upstream_spark: SparkSession) -> None:
+    for mapping, make in ((None, flat), (ISO, iso)):
+        fields = json.loads(make())
+        raws = [Raw(make(**{field: text})) for field in fields for text in HOSTILE]
+        rows = normalised(upstream_spark, raws, mapping) if mapping else normalised(upstream_spark, raws)
+        assert len(rows) == len(raws)
+        for row in rows:
+            assert row.reason != "", row.value
+            assert row.reason is not None or None not in (row.event_micros, row.card_id, row.amount, row.country)
+
+
+def test_no_reason_tells_a_card_number(flat_outcomes: Outcomes) -> None:
+    assert not [row.reason for row in flat_outcomes.values() if row.reason and any(c in row.reason for c in "0123")]
+
+
+def test_ids_of_records_without_timestamp_are_dead_letters(upstream_spark: SparkSession) -> None:
+    unset = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
+    assert normalised(upstream_spark, [Raw(flat(), timestamp=unset)])[0].reason == "future:event_time"
+
+
+def _assert_event(row: Row, expected: dict[str, Any]) -> None:
+    assert row.reason is None
+    for name, value in expected.items():
+        if isinstance(value, datetime):
+            assert datetime.fromtimestamp(row[name] / 1e6, UTC) == value.replace(tzinfo=UTC)
+        else:
+            assert row[name] == value
+    assert datetime.fromtimestamp(row.event_micros / 1e6, UTC) <= NOW.replace(year=2200)
