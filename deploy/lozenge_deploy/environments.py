@@ -54,6 +54,7 @@ def digest_of(folder: Path) -> str:
 
 def _make(folder: Path, home: Path) -> None:
     doing = f"making the environment of detector {folder.name}"
+    print(f"{doing} (once for this version of it)", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=home.parent) as made:
         stage = Path(made, "environment")
         wheels = [_platform_wheel(), _wheel(folder, Path(made, "wheels"), f"building the wheel of {folder.name}")]

@@ -27,7 +27,7 @@ from lozenge_deploy.demo.diamond import Diamond, Plan, result
 from lozenge_deploy.demo.view import draw, plain
 from lozenge_deploy.environments import CHECKOUT
 
-TICK_SECONDS = 0.25
+TICK_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
 REST_SECONDS = 300.0
 REST_RECORDS_PER_SECOND = 2_000

@@ -16,7 +16,12 @@ from lozenge_deploy.environments import digest_of
 from lozenge_deploy.processes import Program
 
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
+_NOT_FOR_DETECTORS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
+"""Their environment is complete and lies in our cache: nothing is added to it, and it may keep compiled modules."""
+
 FIRST_BATCH = 10_000
+"""Raw records in upstream's first batches: few enough to be quick, enough to hold a case of every kind."""
+
 NICE = 7
 """Detectors that come later must not slow down what already runs."""
 
@@ -65,7 +70,7 @@ class Programs:
 
         def environment(start: int) -> Mapping[str, str]:
             inherited = self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)})
-            return {name: value for name, value in inherited.items() if name != "PYTHONPATH"}
+            return {name: value for name, value in inherited.items() if name not in _NOT_FOR_DETECTORS}
 
         return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
 
