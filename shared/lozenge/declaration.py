@@ -27,7 +27,7 @@ class _Strict(BaseModel):
 class Table(_Strict):
     """A reference table: a CSV (with header) or Parquet file beside the declaration, or an absolute path.
 
-    `schema` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
+    `columns` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
     """
 
     path: str
