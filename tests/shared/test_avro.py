@@ -94,3 +94,21 @@ def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
     finally:
         monkeypatch.undo()
         packaged.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "amount", ["0", "0.0127", "0.0128", "-0.0128", "-0.0129", "99999999999999.9999", "-3.2768", "12"]
+)
+def test_every_amount_survives_in_the_fewest_bytes(amount: str) -> None:
+    data = Codec.of("event").encode(EVENT | {"amount": Decimal(amount)})
+    assert Codec.of("event").decode(data)["amount"] == Decimal(amount)
+    unscaled = int(Decimal(amount).scaleb(4))
+    fewest = next(n for n in range(1, 9) if -(2 ** (8 * n - 1)) <= unscaled < 2 ** (8 * n - 1))
+    zero = len(Codec.of("event").encode(EVENT | {"amount": Decimal(0)}))
+    assert len(data) - zero == fewest - 1
+
+
+@pytest.mark.parametrize("amount", ["0.00001", "100000000000000"])
+def test_an_amount_that_does_not_fit_is_refused(amount: str) -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        Codec.of("event").encode(EVENT | {"amount": Decimal(amount)})
