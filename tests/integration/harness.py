@@ -88,13 +88,20 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
     ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
-    consumer = Consumer(kafka.client(group_id=name, enable_auto_commit=False))
+    consumer = Consumer(kafka.client(group_id=name))
     places = [TopicPartition(topics.EVENTS, p) for p in range(topics.EVENT_PARTITIONS)]
-    for place in places:
-        place.offset = consumer.get_watermark_offsets(place, timeout=10)[1]
-    wait_for(lambda: _commits(consumer, places), "the group's first offsets")
+    ends = {place.partition: consumer.get_watermark_offsets(place, timeout=10)[1] for place in places}
     consumer.close()
+    move(kafka, name, ends)
     return Loaded(name, "1.0.0", detector, Declaration.model_validate(fields), folder)
+
+
+def move(kafka: KafkaSettings, group: str, offsets: dict[int, int]) -> None:
+    """Commits `offsets` of the events topic for `group`, as any tool may."""
+    consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
+    places = [TopicPartition(topics.EVENTS, partition, offset) for partition, offset in offsets.items()]
+    wait_for(lambda: _commits(consumer, places), f"the offsets of {group}")
+    consumer.close()
 
 
 def _commits(consumer: Consumer, places: list[TopicPartition]) -> bool:
