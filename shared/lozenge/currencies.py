@@ -65,7 +65,8 @@ def minor_digits_column(currency: "Column") -> "Column":
 def money(amount: Decimal, currency: str) -> str:
     """`12.50 EUR`, `1200 JPY`: rounded half up to the currency's digits, two if it is unknown."""
     digits = MINOR_DIGITS.get(currency, _DEFAULT_DIGITS)
-    return f"{amount.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP):f} {currency}"
+    rounded = amount.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0  # so that -0 is 0
+    return f"{rounded:f} {currency}"
 
 
 def money_column(amount: "Column", currency: "Column") -> "Column":
