@@ -69,7 +69,7 @@ class Bench:
     def commit(self, offsets: Offsets) -> None:
         """Moves the group, as an operator's tool would while upstream is down."""
         position = Position(self.kafka, "upstream")
-        _wait(lambda: _succeeds(lambda: position.commit(offsets)), "the group's coordinator")
+        position.commit(offsets)
         position.close()
 
     def committed(self) -> Offsets:
@@ -256,14 +256,6 @@ def _samples(bench: Bench) -> dict[str, float]:
     finally:
         consumer.close()
     return newest
-
-
-def _succeeds(action: Callable[[], None]) -> bool:
-    try:
-        action()
-    except Exception:  # the coordinator of a new group may still be loading
-        return False
-    return True
 
 
 def _wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:

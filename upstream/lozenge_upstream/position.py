@@ -1,8 +1,11 @@
 """How far upstream has come: the offsets of its consumer group, the only truth about it."""
 
 import json
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -15,7 +18,8 @@ Offsets = dict[str, dict[str, int]]
 EARLIEST = -2
 """Spark's word for the first record that Kafka still has."""
 
-_DEADLINE_SECONDS = 10.0
+_CALL_SECONDS = 10.0
+_DEADLINE_SECONDS = 30.0
 
 
 class Position:
@@ -29,10 +33,9 @@ class Position:
     def read(self, topics: dict[str, int]) -> Offsets:
         """Where to go on in each topic of so many partitions; `EARLIEST` where nothing was committed."""
         asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
-        try:
-            committed = self._consumer.committed(asked, timeout=_DEADLINE_SECONDS)
-        except KafkaException as error:
-            raise self._unavailable("reading committed offsets", error) from error
+        committed = self._patiently(
+            "reading committed offsets", lambda: self._consumer.committed(asked, timeout=_CALL_SECONDS)
+        )
         offsets: Offsets = {topic: {} for topic in topics}
         for at in committed:
             offsets[at.topic][str(at.partition)] = at.offset if at.offset >= 0 else EARLIEST
@@ -42,29 +45,34 @@ class Position:
     def commit(self, offsets: Offsets) -> None:
         """Makes `offsets` the group's position and returns when the broker has it."""
         asked = [TopicPartition(t, int(number), at) for t, ends in offsets.items() for number, at in ends.items()]
-        try:
-            self._consumer.commit(offsets=asked, asynchronous=False)
-        except KafkaException as error:
-            raise self._unavailable("committing offsets", error) from error
+        self._patiently("committing offsets", lambda: self._consumer.commit(offsets=asked, asynchronous=False))
         self._done |= {(at.topic, at.partition): at.offset for at in asked}
 
     def lag(self) -> int:
         """Raw records that were written and not yet committed here; raises BrokerUnavailable."""
         total = 0
-        try:
-            for (topic, number), done in list(self._done.items()):
-                low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), _DEADLINE_SECONDS)
-                total += max(0, high - max(low, done))
-        except KafkaException as error:
-            raise self._unavailable("reading the ends of the raw topics", error) from error
+        for (topic, number), done in list(self._done.items()):
+            ends = partial(self._consumer.get_watermark_offsets, TopicPartition(topic, number), _CALL_SECONDS)
+            low, high = self._patiently("reading the ends of the raw topics", ends)
+            total += max(0, high - max(low, done))
         return total
+
+    def _patiently(self, doing: str, call: Callable[[], Any]) -> Any:
+        """`call`, repeated while the broker is away or the group's coordinator is still to be found."""
+        deadline = time.monotonic() + _DEADLINE_SECONDS
+        while True:
+            try:
+                return call()
+            except KafkaException as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(
+                        f"{doing} at {self._bootstrap}: {error.args[0].str()}", hint="check the broker"
+                    ) from error
+                time.sleep(0.2)
 
     def close(self) -> None:
         """Releases the connection."""
         self._consumer.close()
-
-    def _unavailable(self, doing: str, error: KafkaException) -> BrokerUnavailable:
-        return BrokerUnavailable(f"{doing} at {self._bootstrap}: {error.args[0].str()}", hint="check the broker")
 
 
 def ends_of(checkpoint: Path, batch: int) -> Offsets:
