@@ -32,7 +32,7 @@ def _made_up(number: int, rng: random.Random) -> tuple[dict[str, Any], dict[str,
     """A raw record's fields and the event that must come of them."""
     currency = rng.choice(sorted(MINOR_DIGITS))
     digits = MINOR_DIGITS[currency]
-    units = rng.choice([0, 1, 127, 129, 255, 256, 32767, 32769, rng.randrange(10 ** rng.randrange(1, 14))])
+    units = rng.choice([0, 1, 127, 128, 255, 256, 32767, 32768, rng.randrange(10 ** rng.randrange(1, 14))])
     amount = Decimal(units if rng.random() < 0.7 else -units).scaleb(-digits)
     time = NOW - timedelta(microseconds=rng.randrange(10**15))
     texts = [rng.choice("aZ09-_. ßé株🏧") * rng.randrange(1, 20) for _ in range(4)]
@@ -90,15 +90,6 @@ def test_many_events_byte_for_byte(upstream_spark: SparkSession) -> None:
             assert bytes(row.value) == codec.encode(event), event
             assert bytes(row.key) == event[key].encode()
             assert row.partition == partition_of(event[key].encode(), 4)
-
-
-def test_the_two_encoders_differ_in_one_padding_byte_only(upstream_spark: SparkSession) -> None:
-    # fastavro writes -2**(8k-1) one byte longer than needed; only currencies of four decimals reach such numbers
-    (row, _) = written(upstream_spark, [Raw(flat(amount="-0.0128", currency="CLF"))])
-    codec = Codec.of("event")
-    event = codec.decode(bytes(row.value))
-    assert event["amount"] == Decimal("-0.0128")
-    assert len(codec.encode(event)) == len(row.value) + 1
 
 
 def test_headers_of_an_event(upstream_spark: SparkSession) -> None:
