@@ -48,23 +48,18 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     Where `reason` is not null the event's fields mean nothing. The session's time zone must be UTC.
     """
     texts = {path: F.col(f"_text_{index}") for index, path in enumerate(mapping.paths)}
-    latest = F.col("timestamp") + F.expr(f"interval {FUTURE_SECONDS} seconds")
+    latest = F.timestamp_micros(F.unix_micros("timestamp") + FUTURE_SECONDS * 1_000_000)
     row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key)
     made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
-    parsed = (
-        raw.withColumn("_parsed", _parse(mapping))
-        .withColumn("_record", F.when(F.size("_parsed") == 1, F.get("_parsed", F.lit(0))))
-        .select(
-            *raw.columns,
-            F.col("_record").isNotNull().alias("_is_record"),
-            *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
-        )
+    parsed = raw.withColumn("_parsed", _parse(mapping)).select(
+        *raw.columns,
+        ((F.size("_parsed") == 1) & _record().isNotNull()).alias("_is_record"),
+        *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
     )
-    valued = (
-        parsed.withColumns({name: columns.value for name, columns in made.items() if name != "amount"})
-        .withColumn("_minor_digits", minor_digits_column(F.col("currency")))
-        .withColumn("amount", made["amount"].value)
-    )
+    valued = parsed.withColumns(
+        {name: columns.value for name, columns in made.items() if name != "amount"}
+        | {"_minor_digits": minor_digits_column(made["currency"].value)}
+    ).withColumn("amount", made["amount"].value)
     absent = {name: F.lit(None).cast("string") for name in OPTIONAL if name not in made}
     return (
         valued.withColumns(absent)
@@ -80,6 +75,10 @@ def _parse(mapping: Mapping) -> Column:
     array = F.concat(F.lit("["), text, F.lit("]"))
     schema = ArrayType(_schema(mapping.paths, "", mapping.fields.amount.path))
     return F.when(F.is_valid_utf8(text), F.from_json(array, schema, _STRICT))
+
+
+def _record() -> Column:
+    return F.get("_parsed", F.lit(0))
 
 
 def _schema(paths: list[str], prefix: str, amount: str) -> StructType:
@@ -98,17 +97,18 @@ def _type(path: str, below: list[str], amount: str) -> DataType:
 
 
 def _text(path: str, mapping: Mapping) -> Column:
-    field = reduce(Column.getField, path.split("."), F.col("_record"))
+    field = reduce(Column.getField, path.split("."), _record())
     if path == mapping.fields.amount.path:
         # A number with an exponent, or too long for a decimal, has been rounded to a double: not what was written.
         rounded = F.schema_of_variant(field) == "DOUBLE"
         field = F.when(rounded, "inexact").otherwise(F.try_variant_get(field, "$", "string"))
-    return F.nullif(F.trim(field), F.lit(""))
+    return F.trim(field)
 
 
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
+    blank = F.lit("")
     presence = {
-        name: reduce(and_, (row.text(path).isNotNull() for path in spec.paths), F.lit(True))
+        name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.paths), F.lit(True))
         for name, spec in mapping.fields.declared()
     }
     settled = {name: columns.accepts(F.col(name)) for name, columns in made.items()}

@@ -31,7 +31,7 @@ class Row:
     """What a transform may look at: nothing that is not in the raw record or the settings."""
 
     text: Callable[[str], Column]
-    """The trimmed text of a raw field; null where it is absent, null or blank."""
+    """The trimmed text of a raw field; null where it is absent, empty where it is blank."""
     latest: Column
     """The latest time that this record may report."""
     minor_digits: Column
@@ -186,7 +186,7 @@ def _numeric(text: Column, codes: dict[str, str]) -> Made:
 
 
 def _lookup(text: Column, table: dict[str, str], default: str | None) -> Made:
-    value = F.when(text.isNotNull() & ~text.rlike(_OTHER_TYPE), F.lit(default)) if default is not None else F.lit(None)
+    value = F.when((text != "") & ~text.rlike(_OTHER_TYPE), F.lit(default)) if default is not None else F.lit(None)
     for word, meaning in table.items():
         value = F.when(text == word, meaning).otherwise(value)
     return Made(value.cast("string"), _fault(text, "unknown"))
