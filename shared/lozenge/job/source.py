@@ -52,7 +52,10 @@ def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ran
 
 
 def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
-    """Canonical events of Kafka records, with the platform's own struct column beside the event's."""
+    """Canonical events of Kafka records, with the platform's own struct column beside the event's.
+
+    Events without the `key` (no account is known, say) are left out: no alert could name their entity.
+    """
     traceparent = F.get(F.filter("headers", lambda h: h["key"] == TRACEPARENT), 0)["value"].cast("string")
     decoded = raw.select(
         spark_avro.decode(F.col("value"), known, newest("event")).alias("event"),
@@ -60,7 +63,7 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
         "partition",
         "offset",
     )
-    return decoded.select(
+    return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
         F.struct(
             F.col(f"event.{key}").alias("key"),
