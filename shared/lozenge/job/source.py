@@ -53,7 +53,8 @@ def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ran
 
 def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
     """Canonical events of Kafka records, with the platform's own struct column beside the event's."""
-    traceparent = F.get(F.filter("headers", lambda h: h["key"] == TRACEPARENT), 0)["value"].cast("string")
+    place = F.array_position("headers.key", TRACEPARENT) - 1
+    traceparent = F.get("headers.value", place.cast("int")).cast("string")
     decoded = raw.select(
         spark_avro.decode(F.col("value"), known, newest("event")).alias("event"),
         traceparent.alias("traceparent"),
