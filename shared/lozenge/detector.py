@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 INPUT = "_input"
 """Struct column of every event that belongs to the platform: key, partition, offset, traceparent, arrived."""
 
+RAW = "raw"
+"""Struct column with the place of the raw record. A fold's events come without it: it is dear, and an id names them."""
+
 
 class Settings(BaseModel):
     """Base class of a detector's settings: immutable, validated, unknown names refused.

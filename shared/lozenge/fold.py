@@ -15,7 +15,6 @@ Contract, whatever the batches are and however often the job is started again:
   afresh; its state is dropped once the slot's clock has passed that moment by `grace`.
 """
 
-import bisect
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -33,13 +32,16 @@ if TYPE_CHECKING:
 REMEMBERED = 64
 """How many of its latest event ids a key remembers to recognise repeats."""
 _DIGEST_BYTES = 8
+_KEY_ENCODER = msgspec.json.Encoder()
+_pack = msgspec.msgpack.Encoder().encode
 
 
-class State(msgspec.Struct, kw_only=True):
+class State(msgspec.Struct, kw_only=True, gc=False):
     """Base class of a fold's state: declare fields with types and defaults.
 
-    Fields may be numbers, text, Decimal, datetime, lists, dictionaries or further State classes. A later
-    release may add fields with defaults and drop fields; anything else needs `rebuild`.
+    Fields may be numbers, text, Decimal, datetime, lists, dictionaries or further State classes, and
+    never lead back to themselves. A later release may add fields with defaults and drop fields; anything
+    else needs `rebuild`.
     """
 
 
@@ -81,13 +83,13 @@ def fold(
     return Fold(events, columns, state, step, expires, on_timer, grace)
 
 
-class Entry(msgspec.Struct, Generic[S], array_like=True):
+class Entry(msgspec.Struct, Generic[S], array_like=True, gc=False):
     """What is kept per key: the author's state, the key's clock, its pending timers, its latest event ids."""
 
     state: S
     clock: datetime
-    timers: list[datetime]
-    recent: bytes
+    timers: tuple[datetime, ...] = ()
+    recent: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,13 @@ Outcome = Raised | Failure
 
 
 class Slot(Generic[S]):
-    """The fold over one input partition. Plain Python: no Spark, no Kafka, no clock but the events'.
-
-    `changed` collects the keys whose entry was written or dropped since it was last cleared.
-    """
+    """The fold over one input partition. Plain Python: no Spark, no Kafka, no clock but the events'."""
 
     def __init__(self, fold: Fold[S], settings: Any) -> None:
         self._fold, self._settings = fold, settings
         self.entries: dict[Key, Entry[S]] = {}
-        self.changed: set[Key] = set()
         self.clock: datetime | None = None
+        self._changed: dict[Key, bool] = {}  # since `changes` was last asked; whether the key was there then
         # When to look at which key: a marker for each pending timer, and one for each key's end. Only the
         # latter is renewed (True), so the agenda stays as small as the state.
         self._agenda: list[tuple[datetime, Key, bool]] = []
@@ -138,54 +137,64 @@ class Slot(Generic[S]):
             heapq.heappush(self._agenda, (at, key, False))
         heapq.heappush(self._agenda, (self._end(entry), key, True))
 
-    def advance(self, key: Key, event: Any) -> Iterator[Outcome]:
+    def changes(self) -> Iterator[tuple[Key, Entry[S] | None]]:
+        """What to store since it was last asked: entries, and None for each that was stored and is dropped."""
+        for key, was_there in self._changed.items():
+            entry = self.entries.get(key)
+            if entry is not None or was_there:
+                yield key, entry
+        self._changed.clear()
+
+    def advance(self, key: Key, event: Any) -> list[Outcome]:
         """Folds one event, which must come in offset order, after waking every silent key that is due."""
+        outcomes: list[Outcome] = []
         now: datetime = event.event_time
         if self.clock is None or now > self.clock:
             self.clock = now
-            yield from self._wake_silent(now - self._fold.grace)
+            self._wake_silent(now - self._fold.grace, outcomes)
         entry = self.entries.get(key)
         if entry is None:
-            entry = self.entries[key] = Entry(self._fold.state(), now, [], b"")
+            entry = self.entries[key] = Entry(self._fold.state(), now)
             heapq.heappush(self._agenda, (self._end(entry), key, True))
-            self.changed.add(key)
+            self._changed.setdefault(key, False)
         elif entry.timers:
-            yield from self._fire(key, entry, now)
+            self._fire(key, entry, now, outcomes)
         if now > entry.clock:
             if not entry.timers and now - entry.clock > self._fold.expires:
                 entry.state, entry.recent = self._fold.state(), b""
             # also for an event that fails: some entry must hold the slot's clock, or a restart would lose it
             entry.clock = now
-            self.changed.add(key)
+            self._changed.setdefault(key, True)
         digest = blake2b(event.event_id.encode(), digest_size=_DIGEST_BYTES).digest()
-        if not _contains(entry.recent, digest):
-            yield from self._call(key, entry, event, now, digest)
+        if not (entry.recent and _contains(entry.recent, digest)):
+            self._call(key, entry, event, now, digest, outcomes)
+        return outcomes
 
-    def _wake_silent(self, limit: datetime) -> Iterator[Outcome]:
+    def _wake_silent(self, limit: datetime, outcomes: list[Outcome]) -> None:
         while self._agenda and self._agenda[0][0] <= limit:
             due, key, is_end = heapq.heappop(self._agenda)
             entry = self.entries.get(key)
             if entry is None:
                 continue
             if not is_end:
-                yield from self._fire(key, entry, due)
+                self._fire(key, entry, due, outcomes)
             elif (end := self._end(entry)) <= due:
                 del self.entries[key]
-                self.changed.add(key)
+                self._changed.setdefault(key, True)
             else:
                 heapq.heappush(self._agenda, (end, key, True))
 
-    def _fire(self, key: Key, entry: Entry[S], until: datetime) -> Iterator[Outcome]:
+    def _fire(self, key: Key, entry: Entry[S], until: datetime, outcomes: list[Outcome]) -> None:
         while entry.timers and entry.timers[0] <= until:
-            at = entry.timers.pop(0)
-            self.changed.add(key)
-            yield from self._call(key, entry, None, at)
+            at, entry.timers = entry.timers[0], entry.timers[1:]
+            self._changed.setdefault(key, True)
+            self._call(key, entry, None, at, b"", outcomes)
 
     def _call(
-        self, key: Key, entry: Entry[S], event: Any | None, at: datetime, digest: bytes = b""
-    ) -> Iterator[Outcome]:
+        self, key: Key, entry: Entry[S], event: Any | None, at: datetime, digest: bytes, outcomes: list[Outcome]
+    ) -> None:
         """Runs the author's code for an event, or for the timer at `at`: all of its effects or none."""
-        before = msgspec.msgpack.encode(entry.state)
+        before = _pack(entry.state)
         try:
             if event is not None:
                 results = [_checked(r) for r in self._fold.step(entry.state, event, self._settings) or ()]
@@ -195,17 +204,17 @@ class Slot(Generic[S]):
                 results = []
         except Exception as error:  # the author's code may raise anything
             entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
-            yield Failure(key, event, at, error)
+            outcomes.append(Failure(key, event, at, error))
             return
         entry.recent = (entry.recent + digest)[-REMEMBERED * _DIGEST_BYTES :]
-        self.changed.add(key)
+        self._changed.setdefault(key, True)
         ordinal = 0
         for result in results:
             if isinstance(result, Alert):
-                yield Raised(key, result, event, at, ordinal)
+                outcomes.append(Raised(key, result, event, at, ordinal))
                 ordinal += 1
             elif result.at not in entry.timers:
-                bisect.insort(entry.timers, result.at)
+                entry.timers = tuple(sorted((*entry.timers, result.at)))
                 heapq.heappush(self._agenda, (result.at, key, False))
 
     def _end(self, entry: Entry[S]) -> datetime:
@@ -216,7 +225,7 @@ class Slot(Generic[S]):
 
 def key_bytes(values: Iterable[Any]) -> Key:
     """The key of one event, from the values of its `by` columns: the same bytes live, stored and in tests."""
-    return msgspec.json.encode(tuple(values))
+    return _KEY_ENCODER.encode(tuple(values))
 
 
 def _checked(result: object, fired_at: datetime | None = None) -> Alert | Timer:

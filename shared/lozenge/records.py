@@ -18,7 +18,7 @@ Severity = Literal["info", "low", "medium", "high", "critical"]
 class Event:
     """One canonical authorisation, read-only. Columns that a detector joined on are attributes too.
 
-    At run time it is a named tuple of the columns of the detector's DataFrame, in their order.
+    At run time it is a named tuple of the columns of the detector's DataFrame but `raw`, in their order.
     """
 
     event_id: str

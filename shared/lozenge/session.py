@@ -42,6 +42,9 @@ _DEFAULTS = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # Checkpoint files without checksum files beside them: for each file that it writes, Hadoop's Java
+    # starts a process that sets its mode, which costs 10 ms.
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # query.stop() otherwise waits for ever (milliseconds)
     "spark.sql.streaming.stopTimeout": "30000",
     "spark.ui.enabled": "false",

@@ -14,13 +14,13 @@ UNKNOWN_SCHEMA = "LOZENGE_UNKNOWN_SCHEMA_ID"
 
 def encode(record: Column, schema: Schema) -> Column:
     """Framed bytes of a struct column whose fields match `schema` by name and order."""
-    header = F.unhex(F.lit(f"00{schema.id:08x}"))
-    return F.concat(header, to_avro(record, schema.text))
+    return F.concat(_header(schema), to_avro(record, schema.text))
 
 
 def schema_id(data: Column) -> Column:
-    """The schema id in the header of framed bytes; long, null for a tombstone."""
-    return F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint")
+    """The schema id in the header of framed bytes; long, null for a tombstone and for bytes without a header."""
+    number = F.conv(F.hex(F.substring(data, 2, 4)), 16, 10).cast("bigint")
+    return F.when(F.substring(data, 1, 1) == F.unhex(F.lit("00")), number)
 
 
 def decode(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
@@ -29,12 +29,17 @@ def decode(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
     Bytes that are not Avro, and ids that are not `known`, fail the batch: the job finds the record by
     its offset and makes it a dead letter, or learns the schema and tries again.
     """
-    body = F.substring(data, 6, 2**31 - 1)
-    number = schema_id(data)
-    struct = F.raise_error(F.concat(F.lit(f"{UNKNOWN_SCHEMA}:"), F.coalesce(number.cast("string"), F.lit("none"))))
+    header, body = F.substring(data, 1, 5), F.substring(data, 6, 2**31 - 1)
+    # What Spark thinks not deterministic it evaluates once. Else it would push conditions on the event
+    # below the decoding, and decode a record anew for each of them.
+    task = F.spark_partition_id().cast("string")
+    number = F.coalesce(schema_id(data).cast("string"), F.lit("none"))
+    decoded = F.raise_error(F.concat(F.lit(f"{UNKNOWN_SCHEMA}:"), number, F.lit(" in task "), task))
     options = {"mode": "FAILFAST", "avroSchema": reader.text}
-    branches = [(number == schema.id, from_avro(body, schema.text, options)) for schema in known]
-    decoded = F.when(*branches[0])
-    for condition, value in branches[1:]:
-        decoded = decoded.when(condition, value)
-    return decoded.otherwise(struct)
+    for schema in known:
+        decoded = F.when(header == _header(schema), from_avro(body, schema.text, options)).otherwise(decoded)
+    return decoded
+
+
+def _header(schema: Schema) -> Column:
+    return F.unhex(F.lit(f"00{schema.id:08x}"))

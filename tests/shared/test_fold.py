@@ -81,13 +81,11 @@ class Store:
         self.values: dict[Key, bytes] = {}
 
     def save(self, slot: Slot[Tally]) -> None:
-        for key in slot.changed:
-            entry = slot.entries.get(key)
+        for key, entry in slot.changes():
             if entry is None:
-                self.values.pop(key, None)
+                del self.values[key]
             else:
                 self.values[key] = msgspec.json.encode(entry)
-        slot.changed.clear()
 
     def slot(self, how: Fold[Tally]) -> Slot[Tally]:
         slot = Slot(how, None)
@@ -173,11 +171,17 @@ def test_expiry_is_on_the_keys_own_clock_and_starts_afresh() -> None:
 def test_state_is_dropped_once_the_slot_has_passed_its_end_by_the_grace() -> None:
     slot = Slot(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 30.9, card="b"))
-    assert key_bytes("a") in slot.entries
-    slot.changed.clear()
+    assert [key for key, _ in slot.changes()] == [key_bytes("a"), key_bytes("b")]
     advance(slot, event("3", 31, card="b"))
     assert key_bytes("a") not in slot.entries
-    assert key_bytes("a") in slot.changed
+    assert (key_bytes("a"), None) in slot.changes()
+
+
+def test_what_was_never_stored_is_not_dropped_from_the_store() -> None:
+    slot = Slot(tallying(on_timer=None), None)
+    advance(slot, event("1", 0), event("2", 31, card="b"))
+    assert key_bytes("a") not in slot.entries
+    assert [key for key, _ in slot.changes()] == [key_bytes("b")]
 
 
 def test_a_key_with_a_timer_to_come_is_kept_until_it_has_fired() -> None:

@@ -7,17 +7,17 @@ reads that topic back; no Spark checkpoint holds anything.
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lozenge.detector import INPUT
+from lozenge.detector import INPUT, RAW
 from lozenge.errors import DetectorError
-from lozenge.fold import Entry, Failure, Fold, Raised, Slot, key_bytes
+from lozenge.fold import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
 from lozenge.job.judgement import Judgement, Poisoned
 from lozenge.job.output import Finding
 from lozenge.job.state_topic import read_state
@@ -29,6 +29,7 @@ CHUNK_ROWS = 20_000
 """Rows that are Python objects at a time; bounds memory, not batches."""
 _PLACE = ("partition", "offset", "traceparent", "arrived")
 _NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FoldHost:
@@ -45,7 +46,7 @@ class FoldHost:
         self._entity = fold.by.index(key_column)
         self._decoder = msgspec.json.Decoder(Entry[fold.state])  # type: ignore[name-defined]
         self._encoder = msgspec.json.Encoder()
-        self._slots: dict[int, Slot[Any]] = {}
+        self._slots = self._empty()
 
     @property
     def keys(self) -> int:
@@ -61,7 +62,7 @@ class FoldHost:
                 hint="keep all columns of events: use where, join and withColumn, or select('*', ...)",
             )
         own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_PLACE, _NAMES, strict=True)]
-        return events.select(*(F.col(c) for c in events.columns if c != INPUT), *own)
+        return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
 
     def judge(self, batch: pa.Table) -> Judgement:
         """Folds one batch: findings in order, events that raised, and the state records to write."""
@@ -69,8 +70,9 @@ class FoldHost:
         poisoned: list[Poisoned] = []
         ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
-            for place, key, event in self._rows(chunk):
-                for outcome in self._slot(place[0]).advance(key, event):
+            for row, (partition, key, event) in enumerate(self._rows(chunk)):
+                for outcome in self._slots[partition].advance(key, event):
+                    place = _place(chunk, row)
                     if isinstance(outcome, Raised):
                         findings.append(self._finding(outcome, place))
                     elif outcome.event is not None:
@@ -81,32 +83,26 @@ class FoldHost:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
-        self._slots = {}
+        self._slots = self._empty()
         for partition, key, value in read_state(kafka, self._topic, self._partitions):
-            self._slot(partition).restore(key, self._decoder.decode(value))
+            self._slots[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
-    def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[tuple[Any, ...], bytes, Any]]:
-        columns = [name for name in chunk.schema.names if name not in _NAMES]
-        values = {name: _python_values(chunk.column(name)) for name in chunk.schema.names}
-        make = event_type(tuple(columns))._make
-        places = zip(*(values[name] for name in _NAMES), strict=True)
-        keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
-        rows = map(make, zip(*(values[name] for name in columns), strict=True))
-        return zip(places, keys, rows, strict=True)
+    def _empty(self) -> dict[int, Slot[Any]]:
+        return {partition: Slot(self._fold, self._settings) for partition in range(self._partitions)}
 
-    def _slot(self, partition: int) -> Slot[Any]:
-        if partition not in self._slots:
-            self._slots[partition] = Slot(self._fold, self._settings)
-        return self._slots[partition]
+    def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[int, Key, Any]]:
+        values = {name: _python_values(chunk.column(name)) for name in chunk.schema.names if name not in _NAMES}
+        make = partial(tuple.__new__, event_type(tuple(values)))
+        keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
+        events = map(make, zip(*values.values(), strict=True))
+        return zip(_python_values(chunk.column(_NAMES[0])), keys, events, strict=True)
 
     def _changes(self) -> Iterator[Record]:
         for partition, slot in self._slots.items():
-            for key in slot.changed:
-                entry = slot.entries.get(key)
+            for key, entry in slot.changes():
                 value = self._encoder.encode(entry) if entry is not None else None
                 yield Record(self._topic, partition, key, value)
-            slot.changed.clear()
 
     def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
         alert, event = raised.alert, raised.event
@@ -130,11 +126,19 @@ class FoldHost:
         )
 
 
+def _place(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:
+    return tuple(chunk.column(name)[row].as_py() for name in _NAMES)
+
+
 def _python_values(column: "pa.Array[Any]") -> Sequence[Any]:
-    """`column` as Python objects; times as aware UTC datetimes, the quick way."""
+    """`column` as Python objects; times and decimals, which are slow to make one by one, the quick way."""
     if pa.types.is_timestamp(column.type) and column.null_count == 0:
-        naive = pc.cast(column, pa.timestamp("us")).to_numpy(zero_copy_only=False).astype("datetime64[us]").tolist()
-        return [moment.replace(tzinfo=UTC) for moment in naive]
+        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
+        return [_EPOCH + elapsed for elapsed in micros.view("timedelta64[us]").tolist()]
+    if pa.types.is_decimal(column.type):
+        coded = column.dictionary_encode()
+        amounts = [*coded.dictionary.to_pylist(), None]  # a null has no index, and takes the last
+        return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
     values: Sequence[Any] = column.to_pylist()
     return values
 

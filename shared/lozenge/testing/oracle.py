@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from lozenge.detector import RAW
 from lozenge.fold import Fold, Outcome, Slot, key_bytes
 from lozenge.partitions import partition_of
 from lozenge.records import event_type
@@ -21,7 +22,8 @@ def plain_fold(fold: Fold[Any], settings: Any, partials: Iterable[Partial], key:
     for whole in events(partials):
         if whole[key] is None:
             continue  # as the job leaves it out
-        event = event_type(tuple(whole))(**whole)
+        seen = {name: value for name, value in whole.items() if name != RAW}
+        event = event_type(tuple(seen))(**seen)
         slot = slots[partition_of(whole[key].encode(), EVENT_PARTITIONS)]
         outcomes.extend(slot.advance(key_bytes(whole[name] for name in fold.by), event))
     return outcomes
