@@ -52,17 +52,12 @@ def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ran
 
 
 def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
-<<<<<<< HEAD
     """Canonical events of Kafka records, with the platform's own struct column beside the event's.
 
     Events without the `key` (no account is known, say) are left out: no alert could name their entity.
     """
-    traceparent = F.get(F.filter("headers", lambda h: h["key"] == TRACEPARENT), 0)["value"].cast("string")
-=======
-    """Canonical events of Kafka records, with the platform's own struct column beside the event's."""
     place = F.array_position("headers.key", TRACEPARENT) - 1
     traceparent = F.get("headers.value", place.cast("int")).cast("string")
->>>>>>> fold-speed
     decoded = raw.select(
         spark_avro.decode(F.col("value"), known, newest("event")).alias("event"),
         traceparent.alias("traceparent"),
