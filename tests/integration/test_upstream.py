@@ -154,6 +154,11 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
         assert record.key.decode() == codec.decode(record.value)[key]
         assert record.partition == partition_of(record.key, topics.EVENT_PARTITIONS)
 
+    for records in (events, copies):
+        for partition in range(topics.EVENT_PARTITIONS):
+            times = [codec.decode(r.value)["raw"]["timestamp"] for r in records if r.partition == partition]
+            assert times == sorted(times), "a backlog must come out as it came in"
+
     assert Counter(record.value for record in dead) == Counter([big[1], *bad])
     for record in dead:
         headers = dict(record.headers)

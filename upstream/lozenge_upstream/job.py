@@ -3,8 +3,9 @@
 **Guarantee: at least once, with deterministic ids and bytes.** A batch is written and acknowledged by
 all replicas, then its end offsets are committed to the consumer group `upstream`. A process that dies
 in between writes that batch again; the repeated records are byte for byte the first ones (key, value,
-headers and partition), so an equal `event_id` is a repeat. Nothing is skipped, and within a partition
-nothing new overtakes. Run one process at a time: a second one repeats everything.
+headers and partition), so an equal `event_id` is a repeat. Nothing is skipped, and a batch is written in
+the order of the raw records' Kafka timestamps, so a backlog comes out as it came in. Run one process at
+a time: a second one repeats everything.
 
 The group's offsets are the only truth. A start makes a new Spark checkpoint and goes on at the group's
 offsets, the first start at the earliest record. To replay, stop upstream, move the offsets of its
@@ -36,7 +37,7 @@ from lozenge.schemas import newest
 from lozenge.session import spark_session
 from lozenge_upstream.mapping import Mapping, load
 from lozenge_upstream.normalise import normalise
-from lozenge_upstream.outputs import APP, outputs
+from lozenge_upstream.outputs import APP, in_order, outputs
 from lozenge_upstream.position import Offsets, Position, ends_of
 from lozenge_upstream.progress import Progress, counted
 from lozenge_upstream.settings import UpstreamSettings
@@ -51,6 +52,8 @@ SPARK = {
     "spark.sql.adaptive.enabled": "false",
     # It would compute every record's places twice, to leave out records that go nowhere; there are none.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
+    # A batch's shuffle files go with the batch, not when the JVM next collects its garbage.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
 """How Spark runs these plans; the results do not depend on it."""
 
@@ -86,7 +89,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
             progress = Progress(metrics, len(settings.rekeys) + 1)
-            writer = Writer(kafka, position, progress, Path(folder))
+            writer = Writer(kafka, position, progress, Path(folder), partitions[topics.EVENTS])
             query = (
                 counted(rows)
                 .writeStream.queryName(APP)
@@ -155,8 +158,11 @@ class StopSignal:
 class Writer:
     """Writes one batch, then commits its offsets; Spark calls it in batch order from its own thread."""
 
-    def __init__(self, kafka: KafkaSettings, position: Position, progress: Progress, checkpoint: Path) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, position: Position, progress: Progress, checkpoint: Path, tasks: int
+    ) -> None:
         self.failure: Exception | None = None
+        self._tasks = tasks
         self._sink = {**kafka.spark(), **_SINK}
         self._position, self._progress, self._checkpoint = position, progress, checkpoint
         self._busy = threading.Lock()
@@ -169,7 +175,7 @@ class Writer:
                 return
             begun = time.monotonic()
             try:
-                batch.write.format("kafka").options(**self._sink).save()
+                in_order(batch, self._tasks).write.format("kafka").options(**self._sink).save()
                 self._position.commit(ends_of(self._checkpoint, number))
             except Exception as error:
                 self.failure = error

@@ -28,7 +28,7 @@ START_SECONDS = 20.0
 
 
 ORDER = ("rule", "model", "stateful", "aggregate")
-"""By kind: a rule is quickest to its first alert; an aggregate should not see a history that is still in motion."""
+"""By kind: a rule is quickest to its first alert, an aggregate has the most to start."""
 
 
 @dataclass(frozen=True)
@@ -142,19 +142,8 @@ class Diamond:
             return False
         if not self._environments[self._later[0].name].done():
             return False
-        if self._later[0].declaration.kind == "aggregate" and not self._history_is_through():
-            return False
         jobs = [child for name, child in self._supervisor.children.items() if name != "feed"]
         return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
-
-    def _history_is_through(self) -> bool:
-        """Whether upstream is done with the past.
-
-        It writes a large batch one raw partition after the other, so that what is in the topic half-way
-        makes much of the rest late; an aggregate, which drops what is late, would lose it.
-        """
-        reading = self.meter.reading("upstream")
-        return reading is not None and reading.records >= self._plan.past
 
     def _starting(self, child: Child) -> bool:
         """Whether it runs and has not published since its newest start."""
