@@ -22,7 +22,7 @@ def configure(app: str, *, instance: str = "0", debug: bool = False, **context: 
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, renderer],
+        processors=[*shared, structlog.processors.format_exc_info, _in_order, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
@@ -34,6 +34,11 @@ def configure(app: str, *, instance: str = "0", debug: bool = False, **context: 
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)
+
+
+def _in_order(_logger: Any, _method: str, line: Any) -> Any:
+    """When, how bad and what come first, for whoever reads the raw lines."""
+    return {name: line.pop(name) for name in ("time", "level", "app", "event") if name in line} | line
 
 
 def logger() -> Any:

@@ -1,6 +1,6 @@
 """The test kit tells what the job would write, refuses what the job would refuse, and shows faults."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -103,6 +103,40 @@ def test_what_spark_cannot_stream_is_refused() -> None:
 
     with pytest.raises(DetectorError, match=r"cannot run it as a stream: .*(?i:window)"):
         run(declared(Detector(ranked, settings=Settings)), [{}, {}])
+
+
+@pytest.mark.parametrize(
+    ("remember", "kind"),
+    [
+        (lambda frame: frame.dropDuplicates(["merchant_id"]), "Deduplicate"),
+        (lambda frame: frame.join(frame.select("event_id"), "event_id"), "Join of two streams"),
+    ],
+)
+def test_a_rule_that_remembers_in_spark_is_refused(remember: Callable[[DataFrame], DataFrame], kind: str) -> None:
+    def first(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        return remember(frame).select(*alert(reason=F.lit("first")))
+
+    with pytest.raises(DetectorError, match=f"keep state in Spark .{kind}"):
+        run(declared(Detector(first, settings=Settings)), [{}])
+
+
+def test_a_table_that_a_rule_sums_up_is_no_state() -> None:
+    def known(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        often = tables["seen"].groupBy("merchant_id").count().where("count > 1")
+        return frame.join(often, "merchant_id").select(*alert(reason=F.lit("often")))
+
+    seen = declared(
+        Detector(known, settings=Settings), tables={"seen": {"path": "seen.csv", "columns": "merchant_id string"}}
+    )
+    rows = [{"merchant_id": "m1"}, {"merchant_id": "m1"}, {"merchant_id": "m2"}]
+    told = run(seen, [{"merchant_id": "m1"}, {"merchant_id": "m2"}], tables={"seen": rows})
+    assert [a.evidence for a in told] == [("e1",)]
+
+
+def test_an_event_without_the_detectors_key_is_not_its_concern() -> None:
+    by_account = declared(rule.detector, key="account")
+    told = run(by_account, [{"amount": "500", "account_id": None}, {"amount": "500"}])
+    assert [(a.entity, a.evidence) for a in told] == [("account-1", ("e2",))]
 
 
 def test_an_event_on_which_a_rule_raises_becomes_a_dead_letter() -> None:

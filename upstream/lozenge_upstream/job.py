@@ -49,6 +49,8 @@ SPARK = {
     # it. Projection by projection it takes half the processor time.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    # It would compute every record's places twice, to leave out records that go nowhere; there are none.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
 }
 """How Spark runs these plans; the results do not depend on it."""
 

@@ -26,7 +26,7 @@ class UpstreamSettings(BaseSettings):
     token_key: SecretStr = SecretStr(DEMO_TOKEN_KEY)
     mappings: Path | None = None
     rekeys: tuple[str, ...] = ("terminal",)
-    max_offsets: Annotated[int, Field(gt=0)] = 50_000
+    max_offsets: Annotated[int, Field(gt=0)] = 100_000
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     cores: Annotated[int, Field(gt=0)] = 2
     memory_mb: Annotated[int, Field(ge=450)] = 640

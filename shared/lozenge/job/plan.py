@@ -16,6 +16,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.judgement import Poisoned
 from lozenge.job.output import AlertWriter
 from lozenge.job.poison import Ranges, first_line
+from lozenge.job.stateless import refuse_state
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.registry import learn
@@ -42,6 +43,8 @@ class Plan:
         """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch."""
         declaration = self._loaded.declaration
         result = self._detect(self._stream(offsets, max_batch))
+        if declaration.kind != "aggregate":
+            refuse_state(self._identity.app, result.events if isinstance(result, Fold) else result)
         if isinstance(result, Fold):
             return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
         if declaration.kind == "aggregate":

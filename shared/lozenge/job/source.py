@@ -54,7 +54,10 @@ def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ran
 
 
 def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
-    """Canonical events of Kafka records, with the platform's own struct column beside the event's."""
+    """Canonical events of Kafka records, with the platform's own struct column beside the event's.
+
+    Events without the `key` (no account is known, say) are left out: no alert could name their entity.
+    """
     place = F.array_position("headers.key", TRACEPARENT) - 1
     traceparent = F.get("headers.value", place.cast("int")).cast("string")
     decoded = raw.select(
@@ -63,7 +66,7 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
         "partition",
         "offset",
     )
-    return decoded.select(
+    return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
         F.struct(
             F.col(f"event.{key}").alias("key"),

@@ -29,6 +29,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement, Poisoned
 from lozenge.job.output import AlertWriter, Finding
 from lozenge.job.poison import Ranges, find_poison, first_line
+from lozenge.job.stateless import refuse_state
 from lozenge.loading import Loaded
 from lozenge.session import spark_session
 from lozenge.tables import load
@@ -163,6 +164,7 @@ class Bench:
                 f"planning {self._loaded.name}: Spark cannot run it as a stream: {first_line(error)}",
                 hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
             ) from error
+        refuse_state(self._loaded.name, frame)
 
 
 def _write(batch: pa.Table, size: int, folder: Path) -> list[Path]:

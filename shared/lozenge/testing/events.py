@@ -64,11 +64,16 @@ def events(partials: Iterable[Partial]) -> list[Whole]:
 
 
 def table(wholes: Iterable[Whole], key: str) -> pa.Table:
-    """The events with the platform's own column, as the job reads them from a topic keyed by column `key`."""
+    """The events with the platform's own column, as the job reads them from a topic keyed by column `key`.
+
+    Events without the key are left out, as the job leaves them out.
+    """
     offsets: Counter[int] = Counter()
     rows = []
     for event in wholes:
-        partition = partition_of((event[key] or "").encode(), EVENT_PARTITIONS)
+        if event[key] is None:
+            continue
+        partition = partition_of(event[key].encode(), EVENT_PARTITIONS)
         own = {
             "key": event[key],
             "partition": partition,

@@ -20,8 +20,10 @@ def plain_fold(fold: Fold[Any], settings: Any, partials: Iterable[Partial], key:
     slots = [Slot(fold, settings) for _ in range(EVENT_PARTITIONS)]
     outcomes: list[Outcome] = []
     for whole in events(partials):
+        if whole[key] is None:
+            continue  # as the job leaves it out
         seen = {name: value for name, value in whole.items() if name != RAW}
         event = event_type(tuple(seen))(**seen)
-        slot = slots[partition_of((whole[key] or "").encode(), EVENT_PARTITIONS)]
+        slot = slots[partition_of(whole[key].encode(), EVENT_PARTITIONS)]
         outcomes.extend(slot.advance(key_bytes(whole[name] for name in fold.by), event))
     return outcomes
