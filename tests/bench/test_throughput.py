@@ -75,7 +75,7 @@ def test_backlog_of_a_million_events(kafka: KafkaSettings, spark: SparkSession, 
 @pytest.mark.parametrize("size", [3_000, 20_000, 200_000])
 def test_the_fold_by_batch_size(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, size: int) -> None:
     loaded = from_folder(DETECTORS / "duplicate_charge")
-    smaller = loaded.declaration.model_copy(update={"max_batch": size})
+    smaller = loaded.declaration.model_copy(update={"max_batch": size, "trigger": timedelta(0)})
     limit = _bare(kafka, spark)
     seconds = _drain(replace(loaded, declaration=smaller), kafka, spark, tmp_path)
     _print(f"duplicate_charge, batches of {size:,}", [("whole job", EVENTS / seconds, limit / seconds)])
@@ -94,7 +94,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
     ]
     before = _rss()
     slot = Slot(fold, loaded.detector.settings())
-    seconds = _timed(lambda: [list(slot.advance(key_bytes((e[2], e[3], e[4], e[5])), e)) for e in events])
+    seconds = _timed(lambda: [slot.advance(key_bytes((e[2], e[3], e[4], e[5])), e) for e in events])
     print(
         f"\nplain fold, 1,000,000 new keys: {KEYS / seconds:,.0f} events/s, {(_rss() - before) / KEYS:,.0f} bytes a key"
     )

@@ -23,9 +23,10 @@ def read_state(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[tu
             enable_auto_commit=False,
             isolation_level="read_committed",
             enable_partition_eof=True,
+            fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do
         )
     )
-    latest: dict[tuple[int, bytes], bytes] = {}
+    latest: list[dict[bytes, bytes]] = [{} for _ in range(partitions)]
     unread = set(range(partitions))
     deadline = time.monotonic() + DEADLINE_SECONDS
     try:
@@ -37,20 +38,21 @@ def read_state(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[tu
                     hint=f"check the broker at {kafka.bootstrap}; the job starts again by itself",
                 )
             for message in consumer.consume(10_000, 0.2):
-                error = message.error()
+                error, partition = message.error(), message.partition() or 0
                 if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(message.partition() or 0)
+                    unread.discard(partition)
                 elif error is not None:
                     raise KafkaException(error)
                 elif (value := message.value()) is None:
-                    latest.pop((message.partition() or 0, message.key() or b""), None)
+                    latest[partition].pop(message.key() or b"", None)
                 else:
-                    latest[message.partition() or 0, message.key() or b""] = value
+                    latest[partition][message.key() or b""] = value
     except KafkaException as error:
         raise BrokerUnavailable(
             f"restoring state from {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
         ) from error
     finally:
         consumer.close()
-    for (partition, key), value in latest.items():
-        yield partition, key, value
+    for partition, values in enumerate(latest):
+        for key, value in values.items():
+            yield partition, key, value
