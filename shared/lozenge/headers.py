@@ -56,7 +56,7 @@ def dead_letter(
     """The original headers followed by Kafka Connect's error headers.
 
     A header already there is kept, so the first failure stays on the record; only `attempt` counts up.
-    `stage` is decode, normalise, detect, encode or deliver.
+    `stage` is decode, normalise, detect, timer, encode or deliver.
     """
     kept = [(name, value) for name, value in original if name != ATTEMPT]
     attempts = [int(value) for name, value in original if name == ATTEMPT and value and value.isdigit()]

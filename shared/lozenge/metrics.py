@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
 
-STAGES = ("decode", "normalise", "detect", "encode", "deliver")
+STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
 """Seconds; fine where a detector lives, coarse where it catches up."""
 

@@ -1,7 +1,7 @@
 """The test kit tells what the job would write, refuses what the job would refuse, and shows faults."""
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold, ids
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, ids
 from lozenge.errors import DetectorError
 from lozenge.fold import Failure, Raised
 from lozenge.testing import NOW, check, declared, events, hostile, late, plain_fold, repeated, run, shuffled
@@ -150,6 +150,27 @@ def test_an_event_on_which_a_fold_raises_becomes_a_dead_letter() -> None:
     told = run(stateful, [{}, {"amount": "13"}, {}, {}])
     assert [a.evidence for a in told] == [("e4",)]
     assert [(letter.event_id, letter.error) for letter in told.dead_letters] == [("e2", "ValueError: unlucky")]
+
+
+def test_a_timer_on_which_a_fold_raises_becomes_a_dead_letter_and_fires_no_more() -> None:
+    def wait(state: Count, event: Event, settings: Settings) -> Iterator[Timer]:
+        yield Timer(event.event_time + timedelta(minutes=1))
+
+    def fail(state: Count, at: datetime, settings: Settings) -> Iterator[Alert]:
+        state.count += 1
+        if state.count == 1:
+            raise ValueError("not ready")
+        yield Alert(reason=f"woken with {state.count}")
+
+    def waiting(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+        return fold(frame, by="card_id", state=Count, step=wait, on_timer=fail, expires=timedelta(1))
+
+    told = run(declared(Detector(waiting, settings=Settings), kind="stateful"), [{}, {"at": "10m"}, {"at": "20m"}])
+    due = [NOW + timedelta(minutes=m, seconds=s) for m, s in ((1, 1), (11, 0))]
+    assert told == []
+    assert [(d.event_id, d.error) for d in told.dead_letters] == [
+        (f"timer/{at.isoformat()}", "ValueError: not ready") for at in due
+    ]
 
 
 def test_an_event_on_which_an_aggregate_raises_becomes_a_dead_letter() -> None:

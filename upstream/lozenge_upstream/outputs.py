@@ -25,9 +25,10 @@ _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Iterable[str]) -> DataFrame:
-    """Rows of topic, partition, key, value, headers; and, not to be written, `reason`, `arrived`, `raw_offset`.
+    """Rows of topic, partition, key, value, headers; and, not to be written, what counts and orders them.
 
-    `reason` is null for events; `arrived` is the raw record's Kafka timestamp in microseconds.
+    That is `reason`, `arrived`, `happened` and `raw_offset`. `reason` is null for events; `arrived` is the raw
+    record's Kafka timestamp and `happened` the event's own time, both in microseconds.
 
     `partitions_of` tells how many partitions each output topic has.
     """
@@ -38,7 +39,9 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
         .withColumn("_places", F.when(good, events).otherwise(_dead_letter(partitions_of)))
-        .select(F.explode("_places").alias("_place"), "_value", "_headers", "reason", "timestamp", "offset")
+        .select(
+            F.explode("_places").alias("_place"), "_value", "_headers", "reason", "timestamp", "event_time", "offset"
+        )
         .select(
             "_place.topic",
             "_place.partition",
@@ -47,6 +50,7 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
             F.col("_headers").alias("headers"),
             "reason",
             F.unix_micros("timestamp").alias("arrived"),
+            F.unix_micros("event_time").alias("happened"),
             F.col("offset").alias("raw_offset"),
         )
     )
@@ -56,10 +60,10 @@ def in_order(rows: DataFrame, partitions_: int) -> DataFrame:
     """`rows` of one batch such that time never runs backwards in any of the `partitions_` of an output topic.
 
     Spark reads one raw partition after the other, so a backlog would come out as several passes over the
-    same hours, and whoever keeps a clock per partition would take all but the first for late. Each raw
-    partition keeps its own order wherever its timestamps do.
+    same hours, and whoever keeps a clock per partition would take all but the first for late. What arrived
+    within the same millisecond, as much does when history is replayed, goes by its own time.
     """
-    return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "raw_offset")
+    return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw_offset")
 
 
 def _place(topic: str, key: Column, partitions_: int) -> Column:

@@ -47,7 +47,8 @@ class Progress:
 
     def report(self, query: StreamingQuery) -> None:
         """Reports every batch that has ended since the last call; call it every few seconds at least."""
-        observed = {progress.batchId: progress.observedMetrics for progress in query.recentProgress}
+        # an idle trigger reports under the number of the batch to come, but has observed nothing
+        observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
         for batch, seconds, at in self._ended(max(observed, default=-1)):
             counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}
             if counts.get("oldest") is not None:

@@ -19,9 +19,6 @@ SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
 _NOT_FOR_DETECTORS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 """Their environment is complete and lies in our cache: nothing is added to it, and it may keep compiled modules."""
 
-FIRST_BATCH = 10_000
-"""Raw records in upstream's first batches: few enough to be quick, enough to hold a case of every kind."""
-
 NICE = 7
 """Detectors that come later must not slow down what already runs."""
 
@@ -34,10 +31,14 @@ class Programs:
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
     def upstream(self, rekeys: tuple[str, ...], past: int) -> Program:
-        """The normaliser. Its batches are bounded, so that the first events leave it early in a long past."""
+        """The normaliser. One batch takes the whole past.
+
+        Batches end at other moments in each partition. Where ninety days are sent in seconds, those moments lie
+        hours apart in the events' own time, more than a detector must forgive.
+        """
         variables = {
             "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
-            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(max(FIRST_BATCH, past // 10)),
+            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(past + 100_000),
         }
         return self._program("upstream", ["lozenge_upstream"], variables)
 

@@ -19,7 +19,7 @@ from lozenge.detector import INPUT, RAW
 from lozenge.errors import DetectorError
 from lozenge.fold import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
 from lozenge.job.judgement import Judgement, Poisoned
-from lozenge.job.output import Finding
+from lozenge.job.output import Finding, Misfired
 from lozenge.job.state_topic import read_state
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
@@ -65,9 +65,10 @@ class FoldHost:
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
 
     def judge(self, batch: pa.Table) -> Judgement:
-        """Folds one batch: findings in order, events that raised, and the state records to write."""
+        """Folds one batch: findings in order, events and timers that raised, and the state records to write."""
         findings: list[Finding] = []
         poisoned: list[Poisoned] = []
+        misfired: list[Misfired] = []
         ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
@@ -78,8 +79,8 @@ class FoldHost:
                     elif outcome.event is not None:
                         poisoned.append(Poisoned(place[0], place[1], outcome.error))
                     else:
-                        raise _timer_failed(outcome)
-        return Judgement(findings, poisoned, list(self._changes()))
+                        misfired.append(self._misfired(partition, outcome))
+        return Judgement(findings, poisoned, list(self._changes()), misfired)
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
@@ -103,6 +104,11 @@ class FoldHost:
             for key, entry in slot.changes():
                 value = self._encoder.encode(entry) if entry is not None else None
                 yield Record(self._topic, partition, key, value)
+
+    def _misfired(self, partition: int, failure: Failure) -> Misfired:
+        entry = self._slots[partition].entries.get(failure.key)
+        value = self._encoder.encode(entry) if entry is not None else None
+        return Misfired(partition, failure.key, value, failure.at, failure.error)
 
     def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
         alert, event = raised.alert, raised.event
@@ -145,11 +151,3 @@ def _python_values(column: "pa.Array[Any]") -> Sequence[Any]:
 
 def _micros(moment: datetime) -> int:
     return int(moment.timestamp() * 1_000_000)
-
-
-def _timer_failed(failure: Failure) -> DetectorError:
-    return DetectorError(
-        f"firing a timer of key {failure.key!r} at {failure.at.isoformat()}: "
-        f"{type(failure.error).__name__}: {failure.error}",
-        hint="mend on_timer; no record is to blame, so nothing can be put aside",
-    )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lozenge.job.output import Finding
+from lozenge.job.output import Finding, Misfired
 from lozenge.job.transaction import Record
 
 
@@ -17,8 +17,9 @@ class Poisoned:
 
 
 class Judgement(NamedTuple):
-    """What one batch comes to: alerts to raise, records to put aside, state to keep."""
+    """What one batch comes to: alerts to raise, records to put aside, state to keep, timers that failed."""
 
     findings: list[Finding]
     poisoned: list[Poisoned]
     state: list[Record]
+    misfired: list[Misfired]

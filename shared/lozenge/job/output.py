@@ -7,12 +7,15 @@ from typing import Any
 
 from lozenge import ids
 from lozenge.avro import Codec
+from lozenge.errors import DetectError
 from lozenge.headers import TRACEPARENT, cloud_event, dead_letter
 from lozenge.job.identity import Identity
 from lozenge.job.transaction import Record
 from lozenge.partitions import partition_of
 
 ALERT_TYPE = "lozenge.alert.v1"
+NO_OFFSET = -1
+"""In the headers of a dead letter that stands for no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,17 @@ class Finding:
     trigger: tuple[int, int] | None = None
     traceparent: str | None = None
     arrived: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfired:
+    """A timer on which the author's code raised, and its key's entry if that is still there. No record is to blame."""
+
+    partition: int
+    key: bytes
+    entry: bytes | None
+    at: datetime
+    error: Exception
 
 
 class AlertWriter:
@@ -122,6 +136,24 @@ def dead_letter_record(identity: Identity, original: Any, stage: str, error: Bas
         failed_at=datetime.now(UTC),
     )
     return Record(identity.dead_letters, original.partition(), original.key(), original.value(), headers)
+
+
+def misfire_record(identity: Identity, misfired: Misfired) -> Record:
+    """The dead letter of a timer: the key and its stored entry, as a record of the state topic would have them."""
+    headers = dead_letter(
+        (),
+        topic=identity.state,
+        partition=misfired.partition,
+        offset=NO_OFFSET,
+        app=identity.app,
+        stage="timer",
+        error=DetectError(
+            f"the timer at {misfired.at.isoformat()} of key {misfired.key.decode()}: "
+            f"{type(misfired.error).__name__}: {misfired.error}"
+        ),
+        failed_at=datetime.now(UTC),
+    )
+    return Record(identity.dead_letters, misfired.partition, misfired.key, misfired.entry, headers)
 
 
 def trace_of(headers: Sequence[tuple[str, bytes | None]] | None) -> str | None:

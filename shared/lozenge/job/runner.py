@@ -26,7 +26,7 @@ from lozenge.job.checkpoint import Checkpoint
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Poisoned
-from lozenge.job.output import AlertWriter, Finding, dead_letter_record
+from lozenge.job.output import AlertWriter, Finding, dead_letter_record, misfire_record
 from lozenge.job.plan import Plan
 from lozenge.job.poison import find_poison, first_line
 from lozenge.job.positions import Group, Stamp, refuse_if_stale
@@ -144,14 +144,16 @@ class Runner:
             # Its transaction committed before the crash. Spark's own state did not: it has to count again.
             frame.write.format("noop").mode("overwrite").save()
             return
-        findings, poisoned, state = host.judge(frame.toArrow())
+        findings, poisoned, state, misfired = host.judge(frame.toArrow())
         poisoned = [*self._set_aside(ends), *poisoned]
         now = datetime.now(UTC)
         records = [self._alerts.record(finding, now) for finding in findings]
         records += [self._dead_letter(p) for p in poisoned]
+        records += [misfire_record(self._identity, m) for m in misfired]
         self._writer.commit([*records, *state], self._group, ends, stamp)
         self._stamp, self.offsets = stamp, self.offsets | ends
         self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self.offsets[p.partition]]
+        self._metrics.dead_letters(len(misfired), "timer")
         self._measure(findings, poisoned, started)
 
     def _set_aside(self, ends: dict[int, int]) -> list[Poisoned]:
@@ -175,7 +177,7 @@ class Runner:
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         """None when the query ended as it should (told to stop, new tables); else why it failed."""
-        seen, touched, looked = -1, time.monotonic(), time.monotonic()
+        seen, touched, looked = "", time.monotonic(), time.monotonic()
         while True:
             try:
                 ended = query.awaitTermination(0.2)  # type: ignore[arg-type]  # it takes fractions of a second
@@ -184,8 +186,9 @@ class Runner:
             if ended:
                 return self._failure or DetectorError(f"running {self._identity.app}: its query ended by itself")
             for progress in query.recentProgress:
-                if progress.batchId > seen:
-                    seen, touched = progress.batchId, time.monotonic()
+                if progress.timestamp > seen:  # an idle trigger reports under the number of the batch to come
+                    seen = progress.timestamp
+                    touched = time.monotonic() if progress.numInputRows else touched
                     self._metrics.records(max(0, progress.numInputRows))
                     self._metrics.lag(sum(int(s.metrics.get("maxOffsetsBehindLatest", 0)) for s in progress.sources))
             if time.monotonic() - touched > RETOUCH_SECONDS:

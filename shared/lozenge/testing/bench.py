@@ -27,7 +27,7 @@ from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement, Poisoned
-from lozenge.job.output import AlertWriter, Finding
+from lozenge.job.output import AlertWriter
 from lozenge.job.poison import Ranges, find_poison, first_line
 from lozenge.job.stateless import refuse_state
 from lozenge.loading import Loaded
@@ -76,8 +76,8 @@ class Bench:
             digest=settings.digest,
         )
 
-    def judge(self, batch: pa.Table, size: int | None) -> tuple[list[Finding], list[Poisoned]]:
-        """Findings in order, and the events that raise, of a run in batches of `size`."""
+    def judge(self, batch: pa.Table, size: int | None) -> Judgement:
+        """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
         run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
         poisoned: list[Poisoned] = []
         try:
@@ -89,9 +89,12 @@ class Bench:
             if not poisoned:
                 raise
             judgements = run(_without(batch, poisoned), size)
-        for judgement in judgements:
-            poisoned += judgement.poisoned
-        return [finding for judgement in judgements for finding in judgement.findings], poisoned
+        return Judgement(
+            [finding for judgement in judgements for finding in judgement.findings],
+            [*poisoned, *(poison for judgement in judgements for poison in judgement.poisoned)],
+            [record for judgement in judgements for record in judgement.state],
+            [misfired for judgement in judgements for misfired in judgement.misfired],
+        )
 
     def judge_frame(self, events: DataFrame) -> Judgement:
         """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.

@@ -10,7 +10,6 @@ from typing import Any
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector, Settings
-from lozenge.job.judgement import Poisoned
 from lozenge.job.output import Finding
 from lozenge.loading import Loaded, from_folder
 from lozenge.testing.bench import Bench
@@ -36,7 +35,7 @@ class AlertRecord:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event on which the detector's code raised."""
+    """An event on which the detector's code raised; of a timer, `event_id` is "timer/" and its time."""
 
     event_id: str
     error: str
@@ -93,11 +92,14 @@ def run(
     )
     bench = Bench(loaded, values, tables or {})
     batch = table(events(partials), loaded.declaration.key_column)
-    findings, poisoned = bench.judge(batch, batches)
+    judged = bench.judge(batch, batches)
     names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
-        (_written(bench, finding) for finding in findings),
-        (_dead_letter(names, poison) for poison in poisoned),
+        (_written(bench, finding) for finding in judged.findings),
+        [
+            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.poisoned),
+            *(DeadLetter(f"timer/{m.at.isoformat()}", _words(m.error)) for m in judged.misfired),
+        ],
     )
 
 
@@ -120,6 +122,5 @@ def _written(bench: Bench, finding: Finding) -> AlertRecord:
     )
 
 
-def _dead_letter(names: Mapping[Place, str], poisoned: Poisoned) -> DeadLetter:
-    error = poisoned.error
-    return DeadLetter(names[poisoned.partition, poisoned.offset], f"{type(error).__name__}: {error}")
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
