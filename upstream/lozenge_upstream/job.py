@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from pathlib import Path
 from types import FrameType
@@ -136,7 +137,8 @@ def stream(
         )
         return outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys)
 
-    return reduce(DataFrame.unionByName, map(source, mappings))
+    with ThreadPoolExecutor() as planners:  # Spark analyses a plan anew at every step; that takes a second or two
+        return reduce(DataFrame.unionByName, planners.map(source, mappings))
 
 
 class StopSignal:

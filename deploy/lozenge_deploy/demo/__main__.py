@@ -86,7 +86,7 @@ def run(
     ] = "",
     rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
     seed: Annotated[int, typer.Option(help="Of the generated traffic.")] = 7,
-    past: Annotated[int, typer.Option(min=0, help="Records of history before the live traffic.")] = 30_000,
+    past: Annotated[int, typer.Option(min=0, help="Records of history before the live traffic.")] = 20_000,
     keep: Annotated[
         Path | None, typer.Option(help="Work in this new folder and leave it: topics, logs, store.")
     ] = None,
