@@ -2,8 +2,7 @@
 
     LozengeError
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
-    │   ├── BrokerUnavailable     no Kafka broker answered in time
-    │   └── RegistryUnavailable   the schema registry did not answer
+    │   └── BrokerUnavailable     no Kafka broker answered in time
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
     │   └── DetectError           a detector's code raised on this record
@@ -44,12 +43,6 @@ class Retryable(LozengeError):
 
 class BrokerUnavailable(Retryable):
     """No Kafka broker answered within the deadline."""
-
-    exit_code = 3
-
-
-class RegistryUnavailable(Retryable):
-    """The schema registry did not answer within the deadline."""
 
     exit_code = 3
 

@@ -105,12 +105,16 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The author's code raised on `event`, or on the timer of `key` at `at` when event is None."""
+    """The author's code raised on `event`, or on the timer of `key` at `at` when event is None.
+
+    `state` is the key's state before, as MessagePack; it still is its state.
+    """
 
     key: Key
     event: Any | None
     at: datetime
     error: Exception
+    state: bytes
 
 
 Outcome = Raised | Failure
@@ -204,7 +208,7 @@ class Slot(Generic[S]):
                 results = []
         except Exception as error:  # the author's code may raise anything
             entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
-            outcomes.append(Failure(key, event, at, error))
+            outcomes.append(Failure(key, event, at, error, before))
             return
         entry.recent = (entry.recent + digest)[-REMEMBERED * _DIGEST_BYTES :]
         self._changed.setdefault(key, True)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -256,6 +257,25 @@ def test_a_detector_that_raises_on_everything_commits_nothing(
         pytest.raises(DetectorError, match="10 of the first 10 records"),
         running(loaded, kafka, spark, tmp_path) as run,
     ):
+        run.join()
+    after = group_offsets(kafka, loaded.name)
+    assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
+    assert committed(kafka, topics.dead_letters(loaded.name)) == []
+
+
+def test_a_fold_that_raises_on_everything_commits_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    def fail(state: State, event: Event, settings: Settings) -> Iterator[Alert]:
+        raise ValueError("always")
+
+    def failing(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[State]:
+        return fold(frame, by="card_id", state=State, step=fail, expires=timedelta(1))
+
+    loaded = new_detector(kafka, Detector(failing, settings=Settings), tmp_path, kind="stateful")
+    before = group_offsets(kafka, loaded.name)
+    send(kafka, [event(n) for n in range(300)])
+    with pytest.raises(DetectorError, match=r"raises on \d+ of"), running(loaded, kafka, spark, tmp_path) as run:
         run.join()
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}

@@ -79,7 +79,7 @@ class FoldHost:
                     elif outcome.event is not None:
                         poisoned.append(Poisoned(place[0], place[1], outcome.error))
                     else:
-                        misfired.append(self._misfired(partition, outcome))
+                        misfired.append(_misfired(partition, outcome))
         return Judgement(findings, poisoned, list(self._changes()), misfired)
 
     def restore(self, kafka: KafkaSettings) -> int:
@@ -105,11 +105,6 @@ class FoldHost:
                 value = self._encoder.encode(entry) if entry is not None else None
                 yield Record(self._topic, partition, key, value)
 
-    def _misfired(self, partition: int, failure: Failure) -> Misfired:
-        entry = self._slots[partition].entries.get(failure.key)
-        value = self._encoder.encode(entry) if entry is not None else None
-        return Misfired(partition, failure.key, value, failure.at, failure.error)
-
     def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
         alert, event = raised.alert, raised.event
         cause = event.event_id if event is not None else f"timer/{_micros(raised.at)}"
@@ -130,6 +125,11 @@ class FoldHost:
             traceparent=traceparent if event is not None else None,
             arrived=arrived if event is not None else None,
         )
+
+
+def _misfired(partition: int, failure: Failure) -> Misfired:
+    state = msgspec.json.encode(msgspec.msgpack.decode(failure.state))
+    return Misfired(partition, failure.key, state, failure.at, failure.error)
 
 
 def _place(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:

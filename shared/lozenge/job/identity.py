@@ -28,7 +28,7 @@ class Identity:
 
     @property
     def app(self) -> str:
-        """Consumer group, transactional id prefix and name in metrics and logs."""
+        """Consumer group, transactional id and name in metrics and logs."""
         return self.detector if self.live else f"{self.detector}@{self.release}"
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from lozenge import ids
 from lozenge.avro import Codec
 from lozenge.errors import DetectError
-from lozenge.headers import TRACEPARENT, cloud_event, dead_letter
+from lozenge.headers import cloud_event, dead_letter
 from lozenge.job.identity import Identity
 from lozenge.job.transaction import Record
 from lozenge.partitions import partition_of
@@ -40,11 +40,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Misfired:
-    """A timer on which the author's code raised, and its key's entry if that is still there. No record is to blame."""
+    """A timer on which the author's code raised, and its key's state as JSON. No record is to blame."""
 
     partition: int
     key: bytes
-    entry: bytes | None
+    state: bytes
     at: datetime
     error: Exception
 
@@ -139,7 +139,7 @@ def dead_letter_record(identity: Identity, original: Any, stage: str, error: Bas
 
 
 def misfire_record(identity: Identity, misfired: Misfired) -> Record:
-    """The dead letter of a timer: the key and its stored entry, as a record of the state topic would have them."""
+    """The dead letter of a timer: the key, its state as JSON, and why."""
     headers = dead_letter(
         (),
         topic=identity.state,
@@ -153,12 +153,7 @@ def misfire_record(identity: Identity, misfired: Misfired) -> Record:
         ),
         failed_at=datetime.now(UTC),
     )
-    return Record(identity.dead_letters, misfired.partition, misfired.key, misfired.entry, headers)
-
-
-def trace_of(headers: Sequence[tuple[str, bytes | None]] | None) -> str | None:
-    """The trace context among a record's headers."""
-    return next((v.decode("ascii", "replace") for k, v in headers or () if k == TRACEPARENT and v), None)
+    return Record(identity.dead_letters, misfired.partition, misfired.key, misfired.state, headers)
 
 
 def _utc(time: datetime) -> datetime:

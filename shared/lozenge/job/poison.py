@@ -5,7 +5,7 @@ failing ranges are evaluated again as bounded reads until each failure is a sing
 puts those records aside as dead letters and runs the batch without them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lozenge.errors import DetectorError
 from lozenge.job.judgement import Poisoned
@@ -39,18 +39,18 @@ def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Pois
             pending += [(partition, middle, end), (partition, start, middle)]
         else:
             found.append(Poisoned(partition, start, error))
-            if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > good:
-                raise _code_at_fault(found, good)
+            refuse_too_many([poison.error for poison in found], len(found) + good)
     return found
 
 
-def _code_at_fault(found: list[Poisoned], good: int) -> DetectorError:
-    first = found[0].error
-    return DetectorError(
-        f"judging a batch: the detector raises on {len(found)} of the first {len(found) + good} records looked at, "
-        f"first with {type(first).__name__}: {first_line(first)}",
-        hint="nothing was committed; mend the detector, it goes on at the same offsets",
-    )
+def refuse_too_many(errors: Sequence[Exception], looked_at: int) -> None:
+    """Raises DetectorError if so many of the records looked at failed that the code must be at fault."""
+    if len(errors) > MAX_POISON or len(errors) >= ENOUGH_TO_TELL > looked_at - len(errors):
+        raise DetectorError(
+            f"judging a batch: the detector raises on {len(errors)} of the first {looked_at} records looked at, "
+            f"first with {type(errors[0]).__name__}: {first_line(errors[0])}",
+            hint="nothing was committed; mend the detector, it goes on at the same offsets",
+        )
 
 
 def first_line(error: BaseException) -> str:

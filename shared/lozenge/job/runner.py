@@ -28,7 +28,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.judgement import Poisoned
 from lozenge.job.output import AlertWriter, Finding, dead_letter_record, misfire_record
 from lozenge.job.plan import Plan
-from lozenge.job.poison import find_poison, first_line
+from lozenge.job.poison import find_poison, first_line, refuse_too_many
 from lozenge.job.positions import Group, Stamp, refuse_if_stale
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.source import fetch
@@ -37,6 +37,8 @@ from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.logs import logger
 from lozenge.metrics import Metrics
+from lozenge.registry import announce
+from lozenge.schemas import newest
 from lozenge.spark_avro import UNKNOWN_SCHEMA
 
 STOP_SECONDS = 20.0
@@ -65,7 +67,7 @@ class Runner:
         )
         self._checkpoint = Checkpoint(job.work / identity.app / job.release / "checkpoint")
         self._group = Group(kafka, identity.app, identity.input, self._partitions)
-        self._writer = TransactionalWriter(kafka, f"{identity.app}-{job.instance}")
+        self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
         self._max_batch = self._declaration.max_batch
         self._stamp, self.offsets = Stamp(job.generation), dict[int, int]()
         self._batch = -1
@@ -79,6 +81,7 @@ class Runner:
     def run(self) -> None:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
+        announce(self._kafka, [newest("alert")])
         self._claim()
         while not self._stop.is_set():
             error = self._watch(self._start())
@@ -145,6 +148,8 @@ class Runner:
             frame.write.format("noop").mode("overwrite").save()
             return
         findings, poisoned, state, misfired = host.judge(frame.toArrow())
+        errors = [p.error for p in poisoned] + [m.error for m in misfired]
+        refuse_too_many(errors, sum(ends[p] - self.offsets[p] for p in ends))
         poisoned = [*self._set_aside(ends), *poisoned]
         now = datetime.now(UTC)
         records = [self._alerts.record(finding, now) for finding in findings]

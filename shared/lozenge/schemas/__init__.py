@@ -1,9 +1,8 @@
 """The Avro schemas of the three contracts and the ids under which they travel.
 
 The `.avsc` files here are the truth. `lock.json` gives each version its id; versions are only ever
-added, and each must be FULL_TRANSITIVE-compatible with all before it. With `SCHEMA_REGISTRY_URL` set
-the ids come from that registry instead (`lozenge.registry`). A writer announces its ids in the
-compacted topic `lozenge.ctl.schemas.v1`, so a running job needs neither file nor registry.
+added, and each must be FULL_TRANSITIVE-compatible with all before it. A writer announces its ids in the
+compacted topic `lozenge.ctl.schemas.v1`, so a running job needs no newer file.
 """
 
 import hashlib
