@@ -83,6 +83,11 @@ def fold(
     return Fold(events, columns, state, step, expires, on_timer, grace)
 
 
+def expressions(result: "DataFrame | Fold[Any]") -> "DataFrame":
+    """What Spark evaluates of what detect() returned: the DataFrame itself, or the fold's events."""
+    return result.events if isinstance(result, Fold) else result
+
+
 class Entry(msgspec.Struct, Generic[S], array_like=True, gc=False):
     """What is kept per key: the author's state, the key's clock, its pending timers, its latest event ids."""
 

@@ -16,19 +16,21 @@ def configure(app: str, *, instance: str = "0", debug: bool = False, **context: 
     level = logging.DEBUG if debug else logging.INFO
     human = sys.stderr.isatty()
     renderer: Any = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
+    ending = [_in_order, renderer]
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, _in_order, renderer],
+        processors=[*shared, structlog.processors.format_exc_info, *ending],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
+    foreign = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=foreign, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     # PySpark prints every exception that it translates, with the JVM's stack; ours tell what matters.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)

@@ -31,7 +31,7 @@ class Programs:
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
     def upstream(self, rekeys: tuple[str, ...], past: int) -> Program:
-        """The normaliser. One batch takes the whole past.
+        """The normaliser. One batch may take the whole past.
 
         Batches end at other moments in each partition. Where ninety days are sent in seconds, those moments lie
         hours apart in the events' own time, more than a detector must forgive.

@@ -40,7 +40,7 @@ class RuleHost:
 
     def judge(self, batch: pa.Table) -> Judgement:
         """One finding per row."""
-        return Judgement([from_row(row) for row in batch.to_pylist()], [], [], [])
+        return Judgement([from_row(row) for row in batch.to_pylist()])
 
 
 class AggregateHost(RuleHost):
@@ -57,4 +57,4 @@ class AggregateHost(RuleHost):
     def judge(self, batch: pa.Table) -> Judgement:
         """The findings not told before."""
         new, state = self._crossings.judge(super().judge(batch).findings)
-        return Judgement(new, [], state, [])
+        return Judgement(new, state=state)

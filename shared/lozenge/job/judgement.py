@@ -1,5 +1,6 @@
 """What judging one batch comes to."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ class Poisoned:
 class Judgement(NamedTuple):
     """What one batch comes to: alerts to raise, records to put aside, state to keep, timers that failed."""
 
-    findings: list[Finding]
-    poisoned: list[Poisoned]
-    state: list[Record]
-    misfired: list[Misfired]
+    findings: Sequence[Finding]
+    poisoned: Sequence[Poisoned] = ()
+    state: Sequence[Record] = ()
+    misfired: Sequence[Misfired] = ()

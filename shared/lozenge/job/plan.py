@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.detector import Settings
 from lozenge.errors import DecodeError, DetectError, DetectorError, LozengeError
-from lozenge.fold import Fold
+from lozenge.fold import Fold, expressions
 from lozenge.job import source
 from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
@@ -44,7 +44,7 @@ class Plan:
         declaration = self._loaded.declaration
         result = self._detect(self._stream(offsets, max_batch))
         if declaration.kind != "aggregate":
-            refuse_state(self._identity.app, result.events if isinstance(result, Fold) else result)
+            refuse_state(self._identity.app, expressions(result))
         if isinstance(result, Fold):
             return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
         if declaration.kind == "aggregate":
@@ -61,8 +61,7 @@ class Plan:
         raw = source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
         frame = self._events(raw)
         if not decode_only:
-            result = self._detect(frame)
-            frame = result.events if isinstance(result, Fold) else result
+            frame = expressions(self._detect(frame))
         frame.write.format("noop").mode("overwrite").save()
 
     def exclude(self, poisoned: Poisoned) -> None:

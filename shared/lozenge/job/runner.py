@@ -13,7 +13,7 @@ The order, in numbers that come back below:
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,7 @@ from lozenge.job.checkpoint import Checkpoint
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Poisoned
-from lozenge.job.output import AlertWriter, Finding, dead_letter_record, misfire_record
+from lozenge.job.output import AlertWriter, Finding, Misfired, dead_letter_record, misfire_record
 from lozenge.job.plan import Plan
 from lozenge.job.poison import find_poison, first_line, refuse_too_many
 from lozenge.job.positions import Group, Stamp, refuse_if_stale
@@ -158,8 +158,7 @@ class Runner:
         self._writer.commit([*records, *state], self._group, ends, stamp)
         self._stamp, self.offsets = stamp, self.offsets | ends
         self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self.offsets[p.partition]]
-        self._metrics.dead_letters(len(misfired), "timer")
-        self._measure(findings, poisoned, started)
+        self._measure(findings, poisoned, misfired, started)
 
     def _set_aside(self, ends: dict[int, int]) -> list[Poisoned]:
         return [p for p in self._plan.excluded if p.offset < ends.get(p.partition, 0)]
@@ -168,11 +167,14 @@ class Runner:
         original = fetch(self._kafka, self._identity.input, poisoned.partition, poisoned.offset)
         return dead_letter_record(self._identity, original, _stage(poisoned), poisoned.error)
 
-    def _measure(self, findings: list[Finding], poisoned: list[Poisoned], started: float) -> None:
+    def _measure(
+        self, findings: Sequence[Finding], poisoned: Sequence[Poisoned], misfired: Sequence[Misfired], started: float
+    ) -> None:
         self._metrics.batch(time.monotonic() - started)
         self._metrics.emitted(len(findings))
         for record in poisoned:
             self._metrics.dead_letters(1, _stage(record))
+        self._metrics.dead_letters(len(misfired), "timer")
         now = datetime.now(UTC)
         for finding in findings:
             if finding.arrived is not None:

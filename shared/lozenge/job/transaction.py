@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 class TransactionalWriter:
-    """The one writer of a job instance.
+    """The one writer of a detector.
 
     `fence` makes every earlier holder of the same transactional id unable to write; whoever called it
     last wins. All records of a batch are held in memory, so an aborted transaction is simply repeated.

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.detector import Settings
 from lozenge.errors import DetectorError
-from lozenge.fold import Fold
+from lozenge.fold import Fold, expressions
 from lozenge.job import source
 from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
@@ -90,10 +90,9 @@ class Bench:
                 raise
             judgements = run(_without(batch, poisoned), size)
         return Judgement(
-            [finding for judgement in judgements for finding in judgement.findings],
-            [*poisoned, *(poison for judgement in judgements for poison in judgement.poisoned)],
-            [record for judgement in judgements for record in judgement.state],
-            [misfired for judgement in judgements for misfired in judgement.misfired],
+            findings=[finding for judgement in judgements for finding in judgement.findings],
+            poisoned=[*poisoned, *(poison for judgement in judgements for poison in judgement.poisoned)],
+            misfired=[misfired for judgement in judgements for misfired in judgement.misfired],
         )
 
     def judge_frame(self, events: DataFrame) -> Judgement:
@@ -148,16 +147,14 @@ class Bench:
         return RuleHost(result)
 
     def _evaluate(self, batch: pa.Table) -> None:
-        result = self._detect(spark().createDataFrame(batch))
-        frame = result.events if isinstance(result, Fold) else result
+        frame = expressions(self._detect(spark().createDataFrame(batch)))
         frame.write.format("noop").mode("overwrite").save()
 
     def _refuse_unstreamable(self, schema: pa.Schema) -> None:
         jvm: Any = spark()._jvm
         with tempfile.TemporaryDirectory() as folder:
             columns = spark().createDataFrame(schema.empty_table()).schema
-            result = self._detect(spark().readStream.schema(columns).parquet(folder))
-        frame: Any = result.events if isinstance(result, Fold) else result
+            frame: Any = expressions(self._detect(spark().readStream.schema(columns).parquet(folder)))
         checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
         append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
         try:
