@@ -48,7 +48,11 @@ class Resources(_Strict):
 
 
 class Declaration(_Strict):
-    """A detector as the platform sees it. `lateness` is an aggregate's watermark delay."""
+    """A detector as the platform sees it.
+
+    For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
+    that much a new release reads again, to count the open windows whole.
+    """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
     owner: Annotated[str, Field(min_length=1)]
@@ -59,14 +63,23 @@ class Declaration(_Strict):
     trigger: Duration = timedelta(seconds=1)
     max_batch: Annotated[int, Field(ge=1)] = 200_000
     lateness: Duration | None = None
+    window: Duration | None = None
     resources: Resources = Resources()
     tables: dict[str, Table] = {}
 
     @model_validator(mode="after")
-    def _lateness_belongs_to_aggregates(self) -> "Declaration":
-        if (self.kind == "aggregate") != (self.lateness is not None):
-            raise ValueError('lateness = "10m" (how late an event may be) is required for an aggregate, and only there')
+    def _time_belongs_to_aggregates(self) -> "Declaration":
+        if any((self.kind == "aggregate") != (time is not None) for time in (self.lateness, self.window)):
+            raise ValueError(
+                'lateness = "10m" (how late an event may be) and window = "1h" (the longest time it counts over) '
+                "are required for an aggregate, and only there"
+            )
         return self
+
+    @property
+    def memory(self) -> timedelta:
+        """How far back an aggregate's open windows reach; zero for the other kinds."""
+        return (self.lateness or timedelta()) + (self.window or timedelta())
 
     @property
     def key_column(self) -> str:

@@ -5,7 +5,8 @@
     │   └── BrokerUnavailable     no Kafka broker answered in time
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
-    │   └── DetectError           a detector's code raised on this record
+    │   ├── DetectError           a detector's code raised on this record
+    │   └── EncodeError           what a detector made of this record is no alert that could be written
     └── Fatal                     a person has to change something first
         ├── UsageError            the command or its arguments
         ├── ConfigError           settings or a declaration; carries every problem at once
@@ -57,6 +58,10 @@ class DecodeError(Poison):
 
 class DetectError(Poison):
     """A detector's own code raised while it judged one record."""
+
+
+class EncodeError(Poison):
+    """A detector's alert lacks its entity or time, or holds what the alert's schema does not."""
 
 
 class Fatal(LozengeError):

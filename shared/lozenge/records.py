@@ -5,14 +5,17 @@ use `lozenge.alert` instead.
 """
 
 from collections import namedtuple
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, get_args
 
 Severity = Literal["info", "low", "medium", "high", "critical"]
+MAX_CHARACTERS = 200_000
+"""The most text that one alert may hold, so that no broker finds its record too large."""
 
 
 class Event:
@@ -44,12 +47,13 @@ def event_type(columns: tuple[str, ...]) -> Any:
     return namedtuple("Event", columns)  # the columns are known at run time only
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Alert:
     """What a fold raises. The platform adds ids, detector, release, entity and times.
 
     `reason` is for a person; `evidence` are event ids, oldest first; `values` are the values that
-    decided; `score` runs from 0 to 1. `title` and `severity` default to the detector's declaration.
+    decided and become text; `score` runs from 0 to 1. `title` and `severity` default to the detector's
+    declaration. Raises ValueError with everything about it that could not be written.
     """
 
     reason: str
@@ -59,6 +63,26 @@ class Alert:
     title: str | None = None
     severity: Severity | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if problems := list(self._problems()):
+            raise ValueError(f"the alert cannot be written: {'; '.join(problems)}")
+
+    def _problems(self) -> Iterator[str]:
+        texts = {"reason": self.reason, **({} if self.title is None else {"title": self.title})}
+        texts |= {f"label {name}": text for name, text in self.labels.items()}
+        texts |= {f"evidence {n}": text for n, text in enumerate(self.evidence) if text is not None}
+        texts |= {f"name {name!r}": name for name in (*self.values, *self.labels)}
+        for what, text in texts.items():
+            if not isinstance(text, str):
+                yield f"{what} is {type(text).__name__}, not text"
+        if not isinstance(self.score, Real | Decimal) or not 0 <= self.score <= 1:
+            yield f"score {self.score!r} does not lie between 0 and 1"
+        if self.severity is not None and self.severity not in get_args(Severity):
+            yield f"severity {self.severity!r} is none of {', '.join(get_args(Severity))}"
+        length = sum(len(str(text)) for text in (*texts.values(), *self.values.values()))
+        if length > MAX_CHARACTERS:
+            yield f"it holds {length} characters, more than {MAX_CHARACTERS}"
 
 
 @dataclass(frozen=True, slots=True)

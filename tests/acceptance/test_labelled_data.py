@@ -67,7 +67,9 @@ class Score:
     def __init__(self, name: str, rows: DataFrame, settings: Mapping[str, Any]) -> None:
         loaded = from_folder(ROOT / "detectors" / name)
         bench = Bench(loaded, loaded.detector.settings.model_validate(dict(settings)), {})
-        self.alerts = [{int(e) for e in finding.evidence} for finding in bench.judge_frame(canonical(rows)).findings]
+        self.alerts = [
+            {int(e) for e in finding.alert.evidence if e} for finding in bench.judge_frame(canonical(rows)).findings
+        ]
         frauds = rows.where("TX_FRAUD = 1").select("TRANSACTION_ID", "TX_FRAUD_SCENARIO").collect()
         self.labels: dict[int, int] = {row[0]: row[1] for row in frauds}
         self.told = set().union(*self.alerts)

@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, topics
 from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.errors import DetectorError, Fenced, LozengeError, StaleGeneration
@@ -116,6 +118,18 @@ def kafka(broker: Any) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
 
 
+@contextmanager
+def result_size(spark: SparkSession, limit: str) -> Iterator[None]:
+    """How much of a job's result the driver takes, for the length of the block."""
+    conf: Any = spark._jsc.sc().conf()
+    before = conf.get("spark.driver.maxResultSize", "1g")
+    conf.set("spark.driver.maxResultSize", limit)
+    try:
+        yield
+    finally:
+        conf.set("spark.driver.maxResultSize", before)
+
+
 def run_until_crash(
     loaded: Any, kafka: KafkaSettings, spark: SparkSession, work: Path, base: type[Runner], at: int
 ) -> None:
@@ -128,7 +142,7 @@ def run_until_crash(
 def test_a_crash_on_either_side_of_the_commit_costs_and_doubles_nothing(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[Runner], detect: Any, kind: str
 ) -> None:
-    declared = {"kind": kind} | ({"lateness": "10m"} if kind == "aggregate" else {})
+    declared = {"kind": kind} | ({"lateness": "10m", "window": "10m"} if kind == "aggregate" else {})
     loaded = new_detector(kafka, Detector(detect, settings=Limit), tmp_path, **declared)
     send(kafka, [event(n, card=f"card_{n % 5}", amount="150.00") for n in range(20)])
     run_until_crash(loaded, kafka, spark, tmp_path, base, 1)
@@ -145,7 +159,9 @@ def test_a_crash_around_a_batch_without_data_is_told_apart_by_its_stamp(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[Runner]
 ) -> None:
     """The second batch only moves the watermark: its end offsets equal the first one's."""
-    loaded = new_detector(kafka, Detector(burst, settings=Limit), tmp_path, kind="aggregate", lateness="1s")
+    loaded = new_detector(
+        kafka, Detector(burst, settings=Limit), tmp_path, kind="aggregate", lateness="1s", window="10m"
+    )
     cards = [f"card_{n}" for n in range(40)]  # every partition has events, so the watermark moves
     send(kafka, [event(n, card=card) for n, card in enumerate(cards * 3)])
     run_until_crash(loaded, kafka, spark, tmp_path, base, 2)
@@ -233,6 +249,85 @@ def test_a_fold_puts_aside_the_event_that_raises_and_goes_on(
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 4, "4 alerts")
     assert sorted(a["evidence"]["values"]["n"] for a in alerts(kafka, loaded.name)) == ["2", "4", "6", "8"]
     assert len(committed(kafka, topics.dead_letters(loaded.name))) == 1
+
+
+def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    def wait(state: Count, event: Event, settings: Settings) -> Iterator[Timer]:
+        state.n += 1
+        yield Timer(event.event_time + timedelta(minutes=1))
+
+    def fail(state: Count, at: datetime, settings: Settings) -> Iterator[Alert]:
+        raise ValueError("not ready")
+
+    def waiting(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+        return fold(frame, by="card_id", state=Count, step=wait, on_timer=fail, expires=timedelta(1))
+
+    loaded = new_detector(kafka, Detector(waiting, settings=Settings), tmp_path, kind="stateful")
+    send(kafka, [event(1), *(event(n, at=timedelta(minutes=2)) for n in range(2, 30))])
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: committed(kafka, topics.dead_letters(loaded.name)), "the timer's dead letter")
+    (letter,) = committed(kafka, topics.dead_letters(loaded.name))
+    headers = dict(letter.headers)
+    assert (letter.key, json.loads(letter.value)) == (b'["card_1"]', {"n": 1})
+    assert headers["__connect.errors.stage"] == b"timer"
+    assert headers["__connect.errors.topic"] == topics.state(loaded.name).encode()
+    assert headers["__connect.errors.exception.message"].endswith(b'of key ["card_1"]: ValueError: not ready')
+
+
+def test_an_alert_that_cannot_be_written_becomes_a_dead_letter_of_stage_encode(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    def scored(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+        return events.select(*alert(reason=F.lit("scored"), score=F.col("amount") / 100))
+
+    loaded = new_detector(kafka, Detector(scored, settings=Limit), tmp_path)
+    send(kafka, [event(1), event(2, amount="150.00"), event(3)])
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
+    (letter,) = committed(kafka, topics.dead_letters(loaded.name))
+    assert Codec.of("event").decode(letter.value)["event_id"] == "event-2"
+    assert dict(letter.headers)["__connect.errors.stage"] == b"encode"
+
+
+@pytest.mark.parametrize(("detect", "kind"), [(over, "rule"), (burst, "aggregate")])
+def test_a_batch_too_large_for_the_driver_is_made_smaller(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, detect: Any, kind: str
+) -> None:
+    declared = {"kind": kind} | ({"lateness": "10m", "window": "10m"} if kind == "aggregate" else {})
+    loaded = new_detector(kafka, Detector(detect, settings=Limit), tmp_path, max_batch=40_000, **declared)
+    send(kafka, [event(n, card=f"card_{n // 3}", amount="150.00") for n in range(12_000)])
+    with result_size(spark, "400k"), running(loaded, kafka, spark, tmp_path) as run:
+        expected = 4_000 if kind == "aggregate" else 12_000
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
+        assert run.runner._limit.value < 40_000
+    ids = [a["alert_id"] for a in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == expected
+
+
+def test_a_new_release_of_an_aggregate_counts_open_windows_whole(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    declared = {"kind": "aggregate", "lateness": "10m", "window": "10m"}
+    loaded = new_detector(kafka, Detector(burst, settings=Limit), tmp_path, **declared)
+
+    def decided() -> int:
+        return sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
+
+    start = decided()
+    send(kafka, [event(n, card=f"open_{n % 20}") for n in range(40)])
+    with running(loaded, kafka, spark, tmp_path, release="1"):
+        wait_for(lambda: decided() == start + 40, "two of three events of every card")
+    before = group_offsets(kafka, loaded.name)
+    assert alerts(kafka, loaded.name) == []
+    send(kafka, [event(100 + n, card=f"open_{n}") for n in range(20)])
+    with running(loaded, kafka, spark, tmp_path, release="2", generation=2):
+        wait_for(lambda: decided() == start + 60, "the third event of every card")
+    entities = Counter(a["entity"]["id"] for a in alerts(kafka, loaded.name))
+    assert {card: n for card, n in entities.items() if card.startswith("open_")} == {f"open_{n}": 1 for n in range(20)}
+    after = group_offsets(kafka, loaded.name)
+    assert all(after[partition][0] >= offset for partition, (offset, _) in before.items())
 
 
 def test_bytes_that_are_no_event_become_a_dead_letter_of_stage_decode(

@@ -72,12 +72,15 @@ def test_broken_toml_names_the_file() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful", "aggregate"])
-def test_lateness_belongs_to_aggregates_only(kind: str) -> None:
+def test_lateness_and_window_belong_to_aggregates_only(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"')
     with_lateness = text.replace("trigger", 'lateness = "10m"\ntrigger')
-    wrong, right = (text, with_lateness) if kind == "aggregate" else (with_lateness, text)
+    with_both = with_lateness.replace("trigger", 'window = "1h"\ntrigger')
+    wrong, right = (text, with_both) if kind == "aggregate" else (with_both, text)
     assert "lateness" in problems(wrong)[0]
-    assert parse(right, "x")[2].kind == kind
+    assert "window" in problems(with_lateness)[0]
+    _, _, declaration = parse(right, "x")
+    assert declaration.memory == (timedelta(minutes=70) if kind == "aggregate" else timedelta())
 
 
 def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:

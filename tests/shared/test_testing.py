@@ -62,7 +62,7 @@ def counted(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
     )
 
 
-aggregate = declared(Detector(counted, settings=Settings), kind="aggregate", lateness="10m")
+aggregate = declared(Detector(counted, settings=Settings), kind="aggregate", lateness="10m", window="1h")
 
 
 def test_partial_events_are_made_whole() -> None:
@@ -168,9 +168,35 @@ def test_a_timer_on_which_a_fold_raises_becomes_a_dead_letter_and_fires_no_more(
     told = run(declared(Detector(waiting, settings=Settings), kind="stateful"), [{}, {"at": "10m"}, {"at": "20m"}])
     due = [NOW + timedelta(minutes=m, seconds=s) for m, s in ((1, 1), (11, 0))]
     assert told == []
+    assert [d.event_id for d in told.dead_letters] == [f"timer/{at.isoformat()}" for at in due]
+    assert all(d.error.endswith("]: ValueError: not ready") for d in told.dead_letters)
+
+
+def test_an_alert_that_cannot_be_written_makes_its_event_a_dead_letter() -> None:
+    def nobody(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        score = F.when(F.col("amount") == 2, 7.0).otherwise(0.5)
+        entity = F.when(F.col("amount") != 3, F.col("card_id"))
+        return frame.select(*alert(reason=F.lit("seen"), score=score, entity=entity, severity=F.lit("high")))
+
+    told = run(declared(Detector(nobody, settings=Settings)), [{"amount": n} for n in (1, 2, 3, 4)])
+    assert [a.evidence for a in told] == [("e1",), ("e4",)]
     assert [(d.event_id, d.error) for d in told.dead_letters] == [
-        (f"timer/{at.isoformat()}", "ValueError: not ready") for at in due
+        ("e2", "the alert cannot be written: score 7.0 does not lie between 0 and 1"),
+        ("e3", "the alert cannot be written: its entity is null"),
     ]
+
+
+def test_a_group_whose_alert_cannot_be_written_becomes_a_dead_letter() -> None:
+    def grouped(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        groups = frame.groupBy(F.window("event_time", "1 hour"), "account_id").agg(F.max("event_time").alias("at"))
+        return groups.select(
+            *alert(reason=F.lit("seen"), entity=F.col("account_id"), at=F.col("at"), window=F.col("window"))
+        )
+
+    accounts = declared(Detector(grouped, settings=Settings), kind="aggregate", lateness="10m", window="1h")
+    told = run(accounts, [{"account_id": "a-1"}, {"account_id": None}])
+    assert [a.entity for a in told] == ["a-1"]
+    assert [d.event_id for d in told.dead_letters] == ["group/None"]
 
 
 def test_an_event_on_which_an_aggregate_raises_becomes_a_dead_letter() -> None:

@@ -16,6 +16,7 @@ from lozenge.currencies import MINOR_DIGITS
 from lozenge.errors import DecodeError
 from lozenge.partitions import partition_of
 from lozenge_upstream.countries import ALPHABETIC as COUNTRIES
+from lozenge_upstream.outputs import in_order
 from tests.upstream.samples import KEY, NOW, PAN, Raw, flat, written
 
 EVENTS = 2_000
@@ -170,6 +171,23 @@ def test_bytes_do_not_depend_on_the_batch(upstream_spark: SparkSession) -> None:
     piecewise = [row for start in range(0, 60, 20) for row in written(upstream_spark, raws[start : start + 20])]
     assert len(whole) == 60 * 2 - 9
     assert sorted(whole, key=str) == sorted(spread, key=str) == sorted(piecewise, key=str)
+
+
+def test_a_batch_goes_out_by_arrival_then_by_its_own_time_then_by_place(upstream_spark: SparkSession) -> None:
+    keys = [
+        (arrived, happened, (part, offset))
+        for arrived in (1, 2)
+        for happened in (5, 6)
+        for part in (0, 1)
+        for offset in (7, 8)
+    ]
+    rows = [(partition, *key) for partition in (0, 1) for key in keys]
+    schema = "partition int, arrived long, happened long, raw struct<partition: int, offset: long>"
+    for seed in range(3):
+        random.Random(seed).shuffle(rows)
+        batch = upstream_spark.createDataFrame(rows, schema).repartition(3)
+        ordered = [(r.partition, r.arrived, r.happened, tuple(r.raw)) for r in in_order(batch, 2).collect()]
+        assert ordered == [(partition, *key) for partition in (0, 1) for key in keys]
 
 
 def test_no_card_number_leaves_in_an_event_or_a_dead_letters_headers(upstream_spark: SparkSession) -> None:

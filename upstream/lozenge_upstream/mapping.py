@@ -207,8 +207,8 @@ class Fields(BaseModel):
 class Mapping(BaseModel):
     """One source: its name, its raw topic and its fields.
 
-    `keyed_by_card` declares that the raw topic's key is the card; only then are the events of one
-    card in order.
+    `keyed_by_card` declares that the raw topic's key is the card. Only then do all of a card's records lie
+    in one raw partition, and its events come out in order however far the partitions are read apart.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -27,8 +27,8 @@ _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Iterable[str]) -> DataFrame:
     """Rows of topic, partition, key, value, headers; and, not to be written, what counts and orders them.
 
-    That is `reason`, `arrived`, `happened` and `raw_offset`. `reason` is null for events; `arrived` is the raw
-    record's Kafka timestamp and `happened` the event's own time, both in microseconds.
+    That is `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
+    events; `arrived` is the raw record's Kafka timestamp and `happened` the event's own time, both in microseconds.
 
     `partitions_of` tells how many partitions each output topic has.
     """
@@ -40,7 +40,9 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
         .withColumn("_places", F.when(good, events).otherwise(_dead_letter(partitions_of)))
         .select(
-            F.explode("_places").alias("_place"), "_value", "_headers", "reason", "timestamp", "event_time", "offset"
+            F.explode("_places").alias("_place"),
+            *("_value", "_headers", "reason", "timestamp", "event_time"),
+            F.struct("partition", "offset").alias("raw"),
         )
         .select(
             "_place.topic",
@@ -51,7 +53,7 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
             "reason",
             F.unix_micros("timestamp").alias("arrived"),
             F.unix_micros("event_time").alias("happened"),
-            F.col("offset").alias("raw_offset"),
+            "raw",
         )
     )
 
@@ -61,9 +63,10 @@ def in_order(rows: DataFrame, partitions_: int) -> DataFrame:
 
     Spark reads one raw partition after the other, so a backlog would come out as several passes over the
     same hours, and whoever keeps a clock per partition would take all but the first for late. What arrived
-    within the same millisecond, as much does when history is replayed, goes by its own time.
+    within the same millisecond, as much does when history is replayed, goes by its own time; what is equal
+    in both, by the place of its raw record, so that a repeated batch comes out in the same order.
     """
-    return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw_offset")
+    return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw")
 
 
 def _place(topic: str, key: Column, partitions_: int) -> Column:

@@ -35,6 +35,11 @@ class Checkpoint:
                 ends.update({int(p): o for p, o in offsets.items()})
         return ends
 
+    def forget(self, batch: int) -> None:
+        """Takes back the plan of a batch that did not run, so that Spark plans it anew."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.folder / "offsets" / name).unlink(missing_ok=True)
+
     def last_planned(self) -> int:
         """The newest batch that Spark has planned; -1 for none."""
         folder = self.folder / "offsets"

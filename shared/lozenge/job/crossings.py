@@ -1,7 +1,7 @@
 """Remembers which alerts an aggregate has raised, so that each crossing is told once.
 
-In update mode Spark emits a group again whenever it changes, and a new release counts a window again
-from its start. The alert's id names window and band, so an id that was raised is not raised again. The
+In update mode Spark emits a group again whenever it changes, and a new release counts the open windows
+again (see `rewind`). The alert's id names window and band, so an id that was raised is not raised again. The
 ids live in the detector's compacted state topic, written in the same transaction as the alerts.
 """
 

@@ -6,6 +6,7 @@ reads that topic back; no Spark checkpoint holds anything.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -16,10 +17,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lozenge.detector import INPUT, RAW
-from lozenge.errors import DetectorError
+from lozenge.errors import DetectError, DetectorError
 from lozenge.fold import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
-from lozenge.job.judgement import Judgement, Poisoned
-from lozenge.job.output import Finding, Misfired
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import Finding, Poisoned, Unplaced
 from lozenge.job.state_topic import read_state
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
@@ -68,7 +69,7 @@ class FoldHost:
         """Folds one batch: findings in order, events and timers that raised, and the state records to write."""
         findings: list[Finding] = []
         poisoned: list[Poisoned] = []
-        misfired: list[Misfired] = []
+        unplaced: list[Unplaced] = []
         ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
@@ -77,10 +78,10 @@ class FoldHost:
                     if isinstance(outcome, Raised):
                         findings.append(self._finding(outcome, place))
                     elif outcome.event is not None:
-                        poisoned.append(Poisoned(place[0], place[1], outcome.error))
+                        poisoned.append(Poisoned(place[0], place[1], DetectError(_words(outcome.error))))
                     else:
-                        misfired.append(_misfired(partition, outcome))
-        return Judgement(findings, poisoned, list(self._changes()), misfired)
+                        unplaced.append(_misfired(partition, outcome))
+        return Judgement(findings, poisoned, list(self._changes()), unplaced)
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
@@ -109,27 +110,28 @@ class FoldHost:
         alert, event = raised.alert, raised.event
         cause = event.event_id if event is not None else f"timer/{_micros(raised.at)}"
         partition, offset, traceparent, arrived = place
+        if event is not None and not any(alert.evidence):
+            alert = replace(alert, evidence=(event.event_id,))
         return Finding(
+            alert,
             entity=str(msgspec.json.decode(raised.key)[self._entity]),
             occasion=cause if raised.ordinal == 0 else f"{cause}#{raised.ordinal}",
-            reason=alert.reason,
-            score=float(alert.score),
             event_time=raised.at,
             closes=raised.at,
-            evidence=[e for e in alert.evidence if e is not None] or ([event.event_id] if event is not None else []),
-            values={k: str(v) for k, v in alert.values.items()},
-            labels=dict(alert.labels),
-            title=alert.title,
-            severity=alert.severity,
             trigger=(partition, offset) if event is not None else None,
             traceparent=traceparent if event is not None else None,
             arrived=arrived if event is not None else None,
         )
 
 
-def _misfired(partition: int, failure: Failure) -> Misfired:
-    state = msgspec.json.encode(msgspec.msgpack.decode(failure.state))
-    return Misfired(partition, failure.key, state, failure.at, failure.error)
+def _misfired(partition: int, failure: Failure) -> Unplaced:
+    state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
+    error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
+    return Unplaced("timer", f"timer/{at}", partition, failure.key, state, error)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _place(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:

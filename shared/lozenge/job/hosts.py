@@ -2,12 +2,14 @@
 
 from typing import Protocol
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lozenge.errors import EncodeError
 from lozenge.job.crossings import Crossings
 from lozenge.job.judgement import Judgement
-from lozenge.job.output import from_row
+from lozenge.job.output import Finding, Poisoned, Unplaced, from_row
 from lozenge.kafka import KafkaSettings
 
 
@@ -39,8 +41,21 @@ class RuleHost:
         return 0
 
     def judge(self, batch: pa.Table) -> Judgement:
-        """One finding per row."""
-        return Judgement([from_row(row) for row in batch.to_pylist()])
+        """One finding per row; a row that is no alert is its record's fault, or else its group's."""
+        findings: list[Finding] = []
+        poisoned: dict[tuple[int, int], Poisoned] = {}
+        unplaced: list[Unplaced] = []
+        for row in batch.to_pylist():
+            try:
+                findings.append(from_row(row))
+            except EncodeError as error:
+                if row["trigger"] is not None:
+                    place = row["trigger"]["partition"], row["trigger"]["offset"]
+                    poisoned[place] = Poisoned(*place, error)
+                else:
+                    cause = f"group/{row['entity']}"
+                    unplaced.append(Unplaced("encode", cause, 0, None, msgspec.json.encode(row), error))
+        return Judgement(findings, list(poisoned.values()), unplaced=unplaced)
 
 
 class AggregateHost(RuleHost):
@@ -56,5 +71,6 @@ class AggregateHost(RuleHost):
 
     def judge(self, batch: pa.Table) -> Judgement:
         """The findings not told before."""
-        new, state = self._crossings.judge(super().judge(batch).findings)
-        return Judgement(new, state=state)
+        judged = super().judge(batch)
+        new, state = self._crossings.judge(judged.findings)
+        return judged._replace(findings=new, state=state)

@@ -1,17 +1,18 @@
 """Alerts and dead letters as the records that leave a detector."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from lozenge import ids
 from lozenge.avro import Codec
-from lozenge.errors import DetectError
+from lozenge.errors import DecodeError, EncodeError, Poison
 from lozenge.headers import cloud_event, dead_letter
 from lozenge.job.identity import Identity
 from lozenge.job.transaction import Record
 from lozenge.partitions import partition_of
+from lozenge.records import Alert
 
 ALERT_TYPE = "lozenge.alert.v1"
 NO_OFFSET = -1
@@ -22,31 +23,49 @@ NO_OFFSET = -1
 class Finding:
     """An alert before the platform has signed it: what the detector said, and the occasion that makes its id."""
 
+    alert: Alert
     entity: str
     occasion: str
-    reason: str
-    score: float
     event_time: datetime
     closes: datetime
-    evidence: Sequence[str]
-    values: Mapping[str, str]
-    labels: Mapping[str, str]
-    title: str | None = None
-    severity: str | None = None
     trigger: tuple[int, int] | None = None
     traceparent: str | None = None
     arrived: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Misfired:
-    """A timer on which the author's code raised, and its key's state as JSON. No record is to blame."""
+class Poisoned:
+    """A record that cannot be judged, and why: the Poison that is told, or what else was raised on it."""
 
     partition: int
-    key: bytes
-    state: bytes
-    at: datetime
+    offset: int
     error: Exception
+
+    @property
+    def stage(self) -> str:
+        """Where it failed: decode, detect or encode."""
+        match self.error:
+            case DecodeError():
+                return "decode"
+            case EncodeError():
+                return "encode"
+            case _:
+                return "detect"
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A failure that no single record is to blame for: of a timer, or of a group's alert.
+
+    `cause` names it for a person, `value` is what there was as JSON: the key's state, or the group's row.
+    """
+
+    stage: str
+    cause: str
+    partition: int
+    key: bytes | None
+    value: bytes
+    error: Poison
 
 
 class AlertWriter:
@@ -63,7 +82,7 @@ class AlertWriter:
 
     def record(self, finding: Finding, detected_at: datetime) -> Record:
         """The alert as a Kafka record, keyed by its entity."""
-        alert_id = self.alert_id(finding)
+        alert_id, alert = self.alert_id(finding), finding.alert
         trigger = finding.trigger
         value = self._codec.encode(
             {
@@ -73,15 +92,18 @@ class AlertWriter:
                 "settings_digest": self._digest,
                 "model_version": None,
                 "entity": {"type": self._identity.key, "id": finding.entity},
-                "severity": finding.severity or self._severity,
-                "score": finding.score,
-                "title": finding.title or self._title,
-                "reason": finding.reason,
-                "evidence": {"event_ids": list(finding.evidence), "values": dict(finding.values)},
+                "severity": alert.severity or self._severity,
+                "score": float(alert.score),
+                "title": alert.title or self._title,
+                "reason": alert.reason,
+                "evidence": {
+                    "event_ids": [e for e in alert.evidence if e is not None],
+                    "values": {name: str(value) for name, value in alert.values.items()},
+                },
                 "event_time": finding.event_time,
                 "trigger": {"partition": trigger[0], "offset": trigger[1]} if trigger else None,
                 "detected_at": detected_at,
-                "labels": dict(finding.labels),
+                "labels": dict(alert.labels),
             }
         )
         key = finding.entity.encode()
@@ -103,27 +125,35 @@ def derived(alert_id: str) -> str:
 
 
 def from_row(row: Any) -> Finding:
-    """The finding in a row of `lozenge.alert` columns; times are aware UTC."""
+    """The finding in a row of `lozenge.alert` columns; times are aware UTC. Raises EncodeError."""
     trigger = row["trigger"]
+    if missing := [name for name in ("entity", "event_time", "occasion", "closes") if row[name] is None]:
+        raise EncodeError(f"the alert cannot be written: its {', '.join(missing)} is null")
+    try:
+        alert = Alert(
+            reason=row["reason"] or "",
+            score=row["score"] if row["score"] is not None else 0.0,
+            evidence=row["evidence"] or (),
+            values=_texts(row["values"]),
+            title=row["title"],
+            severity=row["severity"],
+            labels=_texts(row["labels"]),
+        )
+    except ValueError as error:
+        raise EncodeError(str(error)) from error
     return Finding(
+        alert,
         entity=row["entity"],
         occasion=row["occasion"],
-        reason=row["reason"] or "",
-        score=row["score"] if row["score"] is not None else 0.0,
         event_time=_utc(row["event_time"]),
         closes=_utc(row["closes"]),
-        evidence=[e for e in row["evidence"] or () if e is not None],
-        values={k: v if v is not None else "" for k, v in dict(row["values"] or ()).items()},
-        labels={k: v if v is not None else "" for k, v in dict(row["labels"] or ()).items()},
-        title=row["title"],
-        severity=row["severity"],
         trigger=(trigger["partition"], trigger["offset"]) if trigger is not None else None,
         traceparent=row["traceparent"],
         arrived=_utc(row["arrived"]) if row["arrived"] is not None else None,
     )
 
 
-def dead_letter_record(identity: Identity, original: Any, stage: str, error: BaseException) -> Record:
+def dead_letter_record(identity: Identity, original: Any, poisoned: Poisoned) -> Record:
     """The dead letter of `original`, a confluent-kafka message, byte for byte and with the reason."""
     headers = dead_letter(
         original.headers() or (),
@@ -131,29 +161,31 @@ def dead_letter_record(identity: Identity, original: Any, stage: str, error: Bas
         partition=original.partition(),
         offset=original.offset(),
         app=identity.app,
-        stage=stage,
-        error=error,
+        stage=poisoned.stage,
+        error=poisoned.error,
         failed_at=datetime.now(UTC),
     )
     return Record(identity.dead_letters, original.partition(), original.key(), original.value(), headers)
 
 
-def misfire_record(identity: Identity, misfired: Misfired) -> Record:
-    """The dead letter of a timer: the key, its state as JSON, and why."""
+def unplaced_record(identity: Identity, unplaced: Unplaced) -> Record:
+    """The dead letter of a failure without a record: its key, what there was as JSON, and why."""
     headers = dead_letter(
         (),
         topic=identity.state,
-        partition=misfired.partition,
+        partition=unplaced.partition,
         offset=NO_OFFSET,
         app=identity.app,
-        stage="timer",
-        error=DetectError(
-            f"the timer at {misfired.at.isoformat()} of key {misfired.key.decode()}: "
-            f"{type(misfired.error).__name__}: {misfired.error}"
-        ),
+        stage=unplaced.stage,
+        error=unplaced.error,
         failed_at=datetime.now(UTC),
     )
-    return Record(identity.dead_letters, misfired.partition, misfired.key, misfired.state, headers)
+    return Record(identity.dead_letters, unplaced.partition, unplaced.key, unplaced.value, headers)
+
+
+def _texts(pairs: Any) -> Mapping[str, str]:
+    """A map column, which Arrow hands over as pairs."""
+    return {name: text if text is not None else "" for name, text in dict(pairs or ()).items()}
 
 
 def _utc(time: datetime) -> datetime:

@@ -13,8 +13,7 @@ from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Poisoned
-from lozenge.job.output import AlertWriter
+from lozenge.job.output import AlertWriter, Poisoned
 from lozenge.job.poison import Ranges, first_line
 from lozenge.job.stateless import refuse_state
 from lozenge.kafka import KafkaSettings

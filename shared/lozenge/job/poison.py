@@ -8,7 +8,7 @@ puts those records aside as dead letters and runs the batch without them.
 from collections.abc import Callable, Sequence
 
 from lozenge.errors import DetectorError
-from lozenge.job.judgement import Poisoned
+from lozenge.job.output import Poisoned
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""

@@ -4,7 +4,8 @@ The order, in numbers that come back below:
 1. claim: refuse if a newer generation committed, fence earlier writers, read the group's offsets, look
    again, and write the claim down;
 2. plan the query at the group's offsets, restore the state that the state topic holds, start (an
-   aggregate's own checkpoint continues if it is the one that committed last);
+   aggregate's own checkpoint continues if it is the one that committed last; else it counts its open
+   windows again);
 3. per batch: judge, then commit alerts, dead letters, state and offsets in one transaction;
 4. when a batch fails: learn a new schema, shrink the batch, or find the poison; then plan again in the
    same session. Whatever else happens ends the process, and a restart is always safe.
@@ -13,7 +14,7 @@ The order, in numbers that come back below:
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,15 +22,17 @@ from pyspark.sql.streaming import StreamingQuery
 
 from lozenge import topics
 from lozenge.admin import check_topics, partitions
-from lozenge.errors import DecodeError, DetectorError, LozengeError
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.job.batch_limit import BatchLimit
 from lozenge.job.checkpoint import Checkpoint
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Poisoned
-from lozenge.job.output import AlertWriter, Finding, Misfired, dead_letter_record, misfire_record
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
 from lozenge.job.plan import Plan
 from lozenge.job.poison import find_poison, first_line, refuse_too_many
 from lozenge.job.positions import Group, Stamp, refuse_if_stale
+from lozenge.job.rewind import rewound
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.source import fetch
 from lozenge.job.transaction import Record, TransactionalWriter
@@ -68,8 +71,9 @@ class Runner:
         self._checkpoint = Checkpoint(job.work / identity.app / job.release / "checkpoint")
         self._group = Group(kafka, identity.app, identity.input, self._partitions)
         self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
-        self._max_batch = self._declaration.max_batch
+        self._limit = BatchLimit(self._declaration.max_batch)
         self._stamp, self.offsets = Stamp(job.generation), dict[int, int]()
+        self._read = dict[int, int]()  # how far the query has read; behind the offsets where it counts again
         self._batch = -1
         self._failure: Exception | None = None
         self._stop = threading.Event()
@@ -107,13 +111,11 @@ class Runner:
     def _start(self) -> StreamingQuery:
         aggregate = self._declaration.kind == "aggregate"
         self._failure, self._batch = None, -1
-        resumes = aggregate and self._checkpoint.id == self._stamp.checkpoint
-        if not resumes or self._checkpoint.last_planned() < self._stamp.batch:
-            self._checkpoint.renew()
+        self._read = self._resumed() if aggregate else self._anew()
         self._tables = self._plan.tables_version()
-        host = self._plan.host(self.offsets, self._max_batch, self._alerts, self._partitions)
+        host = self._plan.host(self._read, self._limit.value, self._alerts, self._partitions)
         restored = host.restore(self._kafka)
-        logger().info("query starts", offsets=self.offsets, keys=restored, checkpoint=self._checkpoint.id)
+        logger().info("query starts", offsets=self._read, keys=restored, checkpoint=self._checkpoint.id)
         writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
         return (
             writer.outputMode("update" if aggregate else "append")
@@ -121,6 +123,19 @@ class Runner:
             .trigger(processingTime=f"{int(self._declaration.trigger.total_seconds() * 1000)} milliseconds")
             .start()
         )
+
+    def _anew(self) -> dict[int, int]:
+        self._checkpoint.renew()
+        return dict(self.offsets)
+
+    def _resumed(self) -> dict[int, int]:
+        checkpoint, batch = self._checkpoint, self._stamp.batch
+        if checkpoint.id == self._stamp.checkpoint and checkpoint.last_planned() >= batch:
+            return checkpoint.planned(batch) or dict(self.offsets)
+        begin = self._anew()
+        if batch < 0:  # nothing was ever counted
+            return begin
+        return rewound(self._kafka, self._identity.input, begin, self._declaration.memory)
 
     # 3. one batch
 
@@ -146,44 +161,48 @@ class Runner:
         if self._stamp.checkpoint == stamp.checkpoint and self._stamp.batch >= batch:
             # Its transaction committed before the crash. Spark's own state did not: it has to count again.
             frame.write.format("noop").mode("overwrite").save()
+            self._read |= ends
             return
-        findings, poisoned, state, misfired = host.judge(frame.toArrow())
-        errors = [p.error for p in poisoned] + [m.error for m in misfired]
-        refuse_too_many(errors, sum(ends[p] - self.offsets[p] for p in ends))
-        poisoned = [*self._set_aside(ends), *poisoned]
+        judged = host.judge(frame.toArrow())
+        errors = [p.error for p in judged.poisoned] + [u.error for u in judged.unplaced]
+        refuse_too_many(errors, sum(ends[p] - self._read[p] for p in ends))
+        judged = judged._replace(poisoned=[*self._set_aside(ends), *judged.poisoned])
         now = datetime.now(UTC)
-        records = [self._alerts.record(finding, now) for finding in findings]
-        records += [self._dead_letter(p) for p in poisoned]
-        records += [misfire_record(self._identity, m) for m in misfired]
-        self._writer.commit([*records, *state], self._group, ends, stamp)
-        self._stamp, self.offsets = stamp, self.offsets | ends
-        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self.offsets[p.partition]]
-        self._measure(findings, poisoned, misfired, started)
+        records = [self._alerts.record(finding, now) for finding in judged.findings]
+        records += self._dead_letters(judged.poisoned)
+        records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
+        decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
+        self._writer.commit([*records, *judged.state], self._group, decided, stamp)
+        self._stamp, self.offsets, self._read = stamp, self.offsets | decided, self._read | ends
+        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self._read[p.partition]]
+        self._limit.succeeded()
+        self._measure(judged, started)
 
     def _set_aside(self, ends: dict[int, int]) -> list[Poisoned]:
-        return [p for p in self._plan.excluded if p.offset < ends.get(p.partition, 0)]
+        """The excluded records of this batch that have not become dead letters yet."""
+        return [p for p in self._plan.excluded if self.offsets[p.partition] <= p.offset < ends.get(p.partition, 0)]
 
-    def _dead_letter(self, poisoned: Poisoned) -> Record:
-        original = fetch(self._kafka, self._identity.input, poisoned.partition, poisoned.offset)
-        return dead_letter_record(self._identity, original, _stage(poisoned), poisoned.error)
+    def _dead_letters(self, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
+        if not poisoned:
+            return
+        originals = fetch(self._kafka, self._identity.input, [(p.partition, p.offset) for p in poisoned])
+        for record, original in zip(poisoned, originals, strict=True):
+            yield dead_letter_record(self._identity, original, record)
 
-    def _measure(
-        self, findings: Sequence[Finding], poisoned: Sequence[Poisoned], misfired: Sequence[Misfired], started: float
-    ) -> None:
+    def _measure(self, judged: Judgement, started: float) -> None:
         self._metrics.batch(time.monotonic() - started)
-        self._metrics.emitted(len(findings))
-        for record in poisoned:
-            self._metrics.dead_letters(1, _stage(record))
-        self._metrics.dead_letters(len(misfired), "timer")
+        self._metrics.emitted(len(judged.findings))
+        for stage in [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]:
+            self._metrics.dead_letters(1, stage)
         now = datetime.now(UTC)
-        for finding in findings:
+        for finding in judged.findings:
             if finding.arrived is not None:
                 self._metrics.latency((now - finding.arrived).total_seconds())
 
     # 4. watch and recover
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
-        """None when the query ended as it should (told to stop, new tables); else why it failed."""
+        """None when the query ended as it should (told to stop, new tables, larger batches); else why it failed."""
         seen, touched, looked = "", time.monotonic(), time.monotonic()
         while True:
             try:
@@ -204,7 +223,7 @@ class Runner:
             changed = False
             if time.monotonic() - looked > 2:
                 looked, changed = time.monotonic(), self._plan.tables_version() != self._tables
-            if changed or self._stop.is_set():
+            if changed or self._stop.is_set() or self._limit.grow():
                 _stop_at_boundary(query)
                 return None
 
@@ -213,9 +232,9 @@ class Runner:
         if isinstance(error, LozengeError):
             raise error
         text, log = str(error), logger()
-        if "spark.driver.maxResultSize" in text and self._max_batch > 1:
-            self._max_batch //= 2
-            log.warning("batch too large for the driver, halved", max_batch=self._max_batch)
+        if "spark.driver.maxResultSize" in text and self._limit.shrink():
+            self._checkpoint.forget(self._batch)
+            log.warning("batch too large for the driver, halved", max_batch=self._limit.value)
             return
         unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
         if unknown and self._plan.learn(int(unknown.group(1))):
@@ -223,7 +242,7 @@ class Runner:
             return
         partitions(self._kafka)  # an unreachable broker is never a record's fault
         ends = self._checkpoint.planned(self._batch)
-        found = find_poison({p: (self.offsets[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
+        found = find_poison({p: (self._read[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
         if not found:
             raise DetectorError(
                 f"running {self._identity.app}: a batch failed, though no record fails alone: {first_line(error)}",
@@ -232,10 +251,6 @@ class Runner:
         for poisoned in found:
             self._plan.exclude(poisoned)
         log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
-
-
-def _stage(poisoned: Poisoned) -> str:
-    return "decode" if isinstance(poisoned.error, DecodeError) else "detect"
 
 
 def _stop_at_boundary(query: StreamingQuery) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from functools import reduce
 
@@ -95,18 +95,31 @@ def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
     return raw
 
 
-def fetch(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message:
-    """The one record at a place, byte for byte; raises TopicError if it is not there any more."""
+def fetch(kafka: KafkaSettings, topic: str, places: Iterable[tuple[int, int]]) -> Iterator[Message]:
+    """The records at `places`, (partition, offset) each, byte for byte; raises TopicError if one is gone."""
     consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
     try:
-        consumer.assign([TopicPartition(topic, partition, offset)])
-        deadline = time.monotonic() + FETCH_SECONDS
-        while time.monotonic() < deadline:
-            message = consumer.poll(0.5)
-            if message is not None and message.error() is None and message.offset() == offset:
-                return message
+        for partition, offset in places:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            yield _record_at(consumer, topic, partition, offset)
     finally:
         consumer.close()
+
+
+def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:
+    deadline = time.monotonic() + FETCH_SECONDS
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.5)
+        if (
+            message is not None
+            and message.error() is None
+            and (message.partition(), message.offset())
+            == (
+                partition,
+                offset,
+            )
+        ):
+            return message
     raise TopicError(
         f"fetching {topic} {partition}:{offset} for its dead letter: no such record",
         hint="the topic's retention may be shorter than the detector's lag",

@@ -26,8 +26,8 @@ from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Judgement, Poisoned
-from lozenge.job.output import AlertWriter
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import AlertWriter, Poisoned
 from lozenge.job.poison import Ranges, find_poison, first_line
 from lozenge.job.stateless import refuse_state
 from lozenge.loading import Loaded
@@ -92,7 +92,7 @@ class Bench:
         return Judgement(
             findings=[finding for judgement in judgements for finding in judgement.findings],
             poisoned=[*poisoned, *(poison for judgement in judgements for poison in judgement.poisoned)],
-            misfired=[misfired for judgement in judgements for misfired in judgement.misfired],
+            unplaced=[unplaced for judgement in judgements for unplaced in judgement.unplaced],
         )
 
     def judge_frame(self, events: DataFrame) -> Judgement:

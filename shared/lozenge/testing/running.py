@@ -10,6 +10,7 @@ from typing import Any
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector, Settings
+from lozenge.errors import LozengeError
 from lozenge.job.output import Finding
 from lozenge.loading import Loaded, from_folder
 from lozenge.testing.bench import Bench
@@ -35,7 +36,7 @@ class AlertRecord:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event on which the detector's code raised; of a timer, `event_id` is "timer/" and its time."""
+    """An event that could not be judged; else `event_id` is "timer/" and its time, or "group/" and its entity."""
 
     event_id: str
     error: str
@@ -98,7 +99,7 @@ def run(
         (_written(bench, finding) for finding in judged.findings),
         [
             *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.poisoned),
-            *(DeadLetter(f"timer/{m.at.isoformat()}", _words(m.error)) for m in judged.misfired),
+            *(DeadLetter(u.cause, _words(u.error)) for u in judged.unplaced),
         ],
     )
 
@@ -123,4 +124,4 @@ def _written(bench: Bench, finding: Finding) -> AlertRecord:
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, LozengeError) else f"{type(error).__name__}: {error}"
