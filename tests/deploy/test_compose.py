@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic_settings import BaseSettings
 
+from lozenge.environment import FromEnvironment
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.exporter import PORT
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DETECTORS = sorted(file.parent.name for file in ROOT.glob("detectors/[a-z]*/pyproject.toml"))
-SETTINGS: tuple[type[BaseSettings], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
+SETTINGS: tuple[type[FromEnvironment], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
 } | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND"}

@@ -318,7 +318,7 @@ def test_the_example_consumer_tells_a_gap(
     [
         ("LOZENGE_KAFKA_BOOTSTRAP", "127.0.0.1:1", 3, "no Kafka broker answers at 127.0.0.1:1"),
         ("LOZENGE_DOWNSTREAM_ROUTING", "nowhere.toml", 2, "reading the routing file nowhere.toml: No such file"),
-        ("LOZENGE_DOWNSTREAM_KEEP_DAYS", "never", 2, "keep_days"),
+        ("LOZENGE_DOWNSTREAM_KEEP_DAYS", "never", 2, "LOZENGE_DOWNSTREAM_KEEP_DAYS: "),
         ("LOZENGE_DOWNSTREAM_STORE", "sqlite:////no/such/folder/s.db", 2, "its folder must exist"),
     ],
 )

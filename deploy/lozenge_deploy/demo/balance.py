@@ -181,7 +181,7 @@ def main(
 ) -> None:
     """Balances a diamond that has come to rest."""
     try:
-        lines = balance_of(KafkaSettings(bootstrap=bootstrap), summary, webhook, detectors)
+        lines = balance_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors)
     except LozengeError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
