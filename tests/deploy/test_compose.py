@@ -1,5 +1,6 @@
 """docker-compose.yml and the images, as far as they can be held to the code without Docker."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -11,6 +12,7 @@ import yaml
 from lozenge.environment import FromEnvironment
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
+from lozenge_deploy.catalogue import copies, detectors_in
 from lozenge_deploy.exporter import PORT
 from lozenge_downstream.config import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
@@ -50,6 +52,11 @@ def test_a_detector_service_builds_and_names_its_release(name: str) -> None:
     assert service["build"]["args"] == {"DETECTOR": name}
     assert service["image"] == f"lozenge/{name}:{version}"
     assert service["environment"]["LOZENGE_JOB_RELEASE"] == version
+
+
+def test_upstream_writes_the_copies_that_the_detectors_read() -> None:
+    shipped = [detector for detector in detectors_in(ROOT / "detectors") if detector.name in SERVICES]
+    assert json.loads(SERVICES["upstream"]["environment"]["LOZENGE_UPSTREAM_REKEYS"]) == list(copies(shipped))
 
 
 @pytest.mark.parametrize("service", SERVICES)
