@@ -303,16 +303,6 @@ def test_the_example_consumer_misses_nothing(world: World) -> None:
     assert not any("GAP" in line for line in lines)
 
 
-def test_the_example_consumer_tells_a_gap(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    records = [r for r in world.read(topics.NOTIFICATIONS) if r.partition == 0][:5]
-    monkeypatch.setattr("kafka.KafkaConsumer", lambda *_, **__: [*records[:2], *records[3:]])
-    monkeypatch.setattr("sys.argv", ["consume", "broker"])
-    runpy.run_path(str(EXAMPLE))
-    assert "GAP partition 0: expected seq 2, got 3" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("setting", "value", "code", "says"),
     [
