@@ -17,6 +17,7 @@ from lozenge.kafka import KafkaSettings
 from lozenge_deploy.catalogue import detectors_in
 from lozenge_deploy.compose import override
 from lozenge_deploy.exporter import PORT
+from lozenge_downstream.config import Routing, routing
 from lozenge_downstream.config import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
 
@@ -77,6 +78,25 @@ def test_a_new_folder_gets_a_service(tmp_path: Path) -> None:
     assert made["services"]["newcomer"]["build"]["args"] == {"DETECTOR": "newcomer"}
     assert made["services"]["upstream"]["environment"] == {"LOZENGE_UPSTREAM_REKEYS": '["account", "terminal"]'}
     assert made["volumes"].keys() == {"newcomer"}
+
+
+def test_the_broker_is_the_embedded_ones_version() -> None:
+    jars = (ROOT / "shared" / "lozenge" / "toolchain" / "jars.sha256").read_text("utf-8")
+    [version] = re.findall(r" broker/kafka_2\.13-(.+)\.jar", jars)
+    assert SERVICES["broker"]["image"] == f"apache/kafka:{version}"
+
+
+def test_the_notifier_has_a_routing_file_with_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = SERVICES["downstream"]
+    mounted = service["environment"]["LOZENGE_DOWNSTREAM_ROUTING"]
+    [source] = [mount.split(":")[0] for mount in service["volumes"] if mount.split(":")[1] == mounted]
+    assert routing(ROOT / source) == Routing()
+    monkeypatch.setenv("OPS_WEBHOOK_SECRET", f"whsec_{'A' * 32}")
+    example = tmp_path / "routing.toml"
+    example.write_text(re.sub(r"^#(?=\S)", "", (ROOT / source).read_text("utf-8"), flags=re.MULTILINE))
+    parsed = routing(example)
+    assert [route.webhooks for route in parsed.routes] == [("ops",)]
+    assert parsed.webhooks["ops"].secret.env in service["environment"]
 
 
 @pytest.mark.parametrize("service", SERVICES)
