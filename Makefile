@@ -65,6 +65,10 @@ test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or
 	@echo "== detectors"
 	@$(PYTEST) -q detectors/$(NAME) $(ARGS)
 
+.PHONY: compose
+compose: .venv/.ready ## write docker-compose.override.yml: a service for every detector folder
+	@$(PYTHON) -m lozenge_deploy.compose
+
 .PHONY: bench
 bench: .venv/.ready ## measure throughput and latency on this machine
 	@$(PYTHON) -m pytest -q -s tests/bench $(ARGS)

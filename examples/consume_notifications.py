@@ -5,7 +5,7 @@ python examples/consume_notifications.py 127.0.0.1:9092
 
 import sys
 
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.avro import Codec
 
@@ -21,7 +21,10 @@ expected: dict[int, int] = {}
 for record in consumer:
     notification = codec.decode(record.value)
     seq = notification["seq"]
-    if seq != expected.setdefault(record.partition, seq):
+    if record.partition not in expected:  # numbers begin with 0, unless the oldest records were deleted by age
+        place = TopicPartition(record.topic, record.partition)
+        expected[record.partition] = seq if consumer.beginning_offsets([place])[place] else 0
+    if seq != expected[record.partition]:
         print(f"GAP partition {record.partition}: expected seq {expected[record.partition]}, got {seq}")
     expected[record.partition] = seq + 1
     print(record.partition, seq, notification["severity"], notification["title"], notification["case_id"])

@@ -25,13 +25,20 @@ def functions(file: Path) -> list[str]:
     return [node.name for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
 
 
+def readme(folder: Path) -> str:
+    file = folder / "README.md"
+    sections = ", ".join(f"## {section}" for section in SECTIONS)
+    assert file.is_file(), f"add {folder.name}/README.md: # {folder.name}, its description, then {sections}"
+    return file.read_text("utf-8")
+
+
 def test_the_declaration_is_valid(folder: Path) -> None:
     name, _, _ = parse((folder / "pyproject.toml").read_text("utf-8"), str(folder / "pyproject.toml"))
     assert name == folder.name, "folder, module, project name and entry point are one and the same name"
 
 
 def test_the_files_are_there(folder: Path) -> None:
-    for file in (f"{folder.name}.py", f"test_{folder.name}.py", "README.md"):
+    for file in (f"{folder.name}.py", f"test_{folder.name}.py"):
         assert (folder / file).is_file(), f"add {folder.name}/{file}"
 
 
@@ -54,8 +61,8 @@ def test_its_csv_tables_have_the_declared_columns(folder: Path) -> None:
 
 def test_the_description_is_the_first_sentence_a_reader_meets(folder: Path) -> None:
     description = project(folder)["project"]["description"]
-    title, _, text = (folder / "README.md").read_text("utf-8").partition("\n")
-    assert title == f"# {folder.name}"
+    title, _, text = readme(folder).partition("\n")
+    assert title == f"# {folder.name}", f"begin {folder.name}/README.md with: # {folder.name}"
     assert text.strip().startswith(description), f"begin {folder.name}/README.md with: {description}"
     docstring = ast.get_docstring(ast.parse((folder / f"{folder.name}.py").read_text("utf-8")))
     assert docstring, f"say in {folder.name}.py what fires and what it misses"
@@ -63,13 +70,13 @@ def test_the_description_is_the_first_sentence_a_reader_meets(folder: Path) -> N
 
 
 def test_the_readme_has_its_sections(folder: Path) -> None:
-    lines = (folder / "README.md").read_text("utf-8").splitlines()
-    assert [line.removeprefix("## ") for line in lines if line.startswith("## ")] == SECTIONS
+    found = [line.removeprefix("## ") for line in readme(folder).splitlines() if line.startswith("## ")]
+    assert found == SECTIONS, f"{folder.name}/README.md: its sections (##) are, in this order, {', '.join(SECTIONS)}"
 
 
 def test_the_readme_names_owner_and_settings(folder: Path) -> None:
-    text = (folder / "README.md").read_text("utf-8")
-    assert project(folder)["tool"]["lozenge"]["owner"] in text
+    text, owner = readme(folder), project(folder)["tool"]["lozenge"]["owner"]
+    assert owner in text, f"name the owner, {owner}, in {folder.name}/README.md"
     module = ast.parse((folder / f"{folder.name}.py").read_text("utf-8"))
     for node in module.body:
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Settings" for base in node.bases):

@@ -61,7 +61,7 @@ def main() -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
     try:
         wanted = all_topics(detectors_in(parser.parse_args().folder))
-        ensure_topics(KafkaSettings(), wanted)
+        ensure_topics(KafkaSettings.load(), wanted)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -1,8 +1,9 @@
 """`python -m lozenge_deploy.exporter [PORT]`: the jobs' metrics for Prometheus, at `/metrics`.
 
-Jobs publish snapshots to the compacted topic `lozenge.metrics.v1`; this shows the last one of every
-instance, with the labels `app`, `instance` and `release`. An instance that was silent for
-`FORGET_SECONDS` is gone: Prometheus then sees its series end instead of a number that never moves.
+It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Jobs publish snapshots to the
+compacted topic `lozenge.metrics.v1`; this shows the last one of every instance, with the labels `app`,
+`instance` and `release`. An instance that was silent for `FORGET_SECONDS` is gone: Prometheus then sees
+its series end instead of a number that never moves.
 """
 
 import json
@@ -20,9 +21,10 @@ from prometheus_client.registry import Collector
 
 from lozenge import topics
 from lozenge.admin import check_topics
-from lozenge.errors import LozengeError
+from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka import KafkaSettings
 
+LOOPBACK = "127.0.0.1"
 PORT = 9464
 FORGET_SECONDS = 60.0
 _POLL_SECONDS = 1.0
@@ -70,17 +72,28 @@ def snapshots(kafka: KafkaSettings) -> Iterator[tuple[str, Snapshot]]:
             yield (message.key() or b"").decode(), json.loads(message.value() or b"{}")
 
 
+def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
+    """Answers Prometheus from a thread of its own; raises UsageError where it cannot listen."""
+    try:
+        start_http_server(int(port), addr=address, registry=registry)
+    except (OSError, OverflowError, ValueError) as error:
+        raise UsageError(
+            f"serving metrics at {address}, port {port}: {error}",
+            hint="the port is the first argument and must be free; the address comes from LOZENGE_EXPORTER_BIND",
+        ) from error
+
+
 def main() -> int:
     """Serves until it is killed; the exit code if it cannot."""
-    kafka, seen, registry = KafkaSettings(), Snapshots(), CollectorRegistry()
+    seen, registry = Snapshots(), CollectorRegistry()
     registry.register(seen)
     try:
+        kafka = KafkaSettings.load()
+        serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
         check_topics(kafka, [t for t in topics.platform_topics() if t.name == topics.METRICS])
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else PORT
-    start_http_server(port, addr=os.environ.get("LOZENGE_EXPORTER_BIND", "127.0.0.1"), registry=registry)
     for key, snapshot in snapshots(kafka):
         seen.take(key, snapshot)
     return 0

@@ -18,9 +18,9 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        settings = config.settings()
+        settings = config.Settings.load()
         logs.configure(APP, instance=settings.instance)
-        Notifier(settings, KafkaSettings(), config.routing(settings.routing)).run(stop)
+        Notifier(settings, KafkaSettings.load(), config.routing(settings.routing)).run(stop)
     except LozengeError as error:
         print(f"{APP}: {error}", file=sys.stderr)
         return error.exit_code

@@ -11,7 +11,7 @@
     detectors = ["large_amount"]                 # leave out for all
 
 Without `[[routes]]` every alert goes to every webhook. Secrets are named, never written down; they
-appear in no repr, log line or error.
+appear in no repr, log line or error. Their variables must not begin with LOZENGE_DOWNSTREAM_.
 """
 
 import base64
@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from lozenge.environment import FromEnvironment
 from lozenge.errors import ConfigError
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
@@ -31,14 +32,14 @@ MIN_SECRET_BYTES = 24
 SECRET_PREFIX = "whsec_"
 
 
-class Settings(BaseSettings):
+class Settings(FromEnvironment):
     """One notifier process.
 
     `store` is a SQLAlchemy URL. `keep_days` is how long decisions and sent rows stay in the store: at
     least as long as alerts can be replayed, or a replay notifies a second time.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_")
 
     store: SecretStr = SecretStr("sqlite:///lozenge-downstream.db")
     routing: Path | None = None
@@ -133,14 +134,6 @@ class Routing(BaseModel):
         if self.webhooks and not self.routes:
             return self.model_copy(update={"routes": (Route(name="default", webhooks=tuple(self.webhooks)),)})
         return self
-
-
-def settings() -> Settings:
-    """The settings of this process; raises ConfigError with every problem."""
-    try:
-        return Settings()
-    except ValidationError as error:
-        raise ConfigError("reading LOZENGE_DOWNSTREAM_* from the environment", problems=_problems(error)) from None
 
 
 def routing(path: Path | None) -> Routing:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from lozenge.errors import LozengeError
+from lozenge.errors import Poison
 from lozenge.logs import logger
 from lozenge.metrics import Metrics
 from lozenge_downstream.batch import Attempt, Delivery
@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.25
 GATHER_SECONDS = 0.005
 
 
-class Undeliverable(LozengeError):
+class Undeliverable(Poison):
     """A webhook refused a message as often as its configuration allows."""
 
 

@@ -5,8 +5,10 @@
     │   └── BrokerUnavailable     no Kafka broker answered in time
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
+    │   │   └── UnknownSchema     (lozenge.avro) a schema id that nobody has announced
     │   ├── DetectError           a detector's code raised on this record
-    │   └── EncodeError           what a detector made of this record is no alert that could be written
+    │   ├── EncodeError           what a detector made of this record is no alert that could be written
+    │   └── Undeliverable         (lozenge_downstream.deliver) a webhook refused it to the last attempt
     └── Fatal                     a person has to change something first
         ├── UsageError            the command or its arguments
         ├── ConfigError           settings or a declaration; carries every problem at once

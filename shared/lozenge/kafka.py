@@ -8,21 +8,23 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from lozenge.environment import FromEnvironment
 
 LOOPBACK = "127.0.0.1:9092"
 Option = str | int | float | bool
 """The value of a client's configuration property."""
 
 
-class KafkaSettings(BaseSettings):
+class KafkaSettings(FromEnvironment):
     """Connection to the cluster.
 
     `security` is the protocol of every client alike; the SASL fields matter only with SASL_*, `ca`
     (a PEM file) only with *SSL, where None means the system's certificate authorities.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LOZENGE_KAFKA_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_KAFKA_")
 
     bootstrap: str = LOOPBACK
     security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"

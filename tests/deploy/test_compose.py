@@ -1,25 +1,32 @@
 """docker-compose.yml and the images, as far as they can be held to the code without Docker."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pydantic_settings import BaseSettings
 
+from lozenge.environment import FromEnvironment
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
+from lozenge_deploy.catalogue import detectors_in
+from lozenge_deploy.compose import override
 from lozenge_deploy.exporter import PORT
+from lozenge_downstream.config import Routing, routing
 from lozenge_downstream.config import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-DETECTORS = sorted(file.parent.name for file in ROOT.glob("detectors/[a-z]*/pyproject.toml"))
-SETTINGS: tuple[type[BaseSettings], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
+FOLDERS = detectors_in(ROOT / "detectors")
+DETECTORS = [folder.name for folder in FOLDERS]
+SETTINGS: tuple[type[FromEnvironment], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
 } | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND"}
@@ -39,17 +46,57 @@ def variables_in(text: str) -> set[str]:
     }
 
 
-def test_there_is_a_service_for_every_stage_and_detector() -> None:
+def test_there_is_a_service_for_every_stage_and_no_detector_without_a_folder() -> None:
     platform = {"broker", "registry", "topics", "upstream", "downstream", "exporter", "prometheus"}
-    assert SERVICES.keys() == platform | set(DETECTORS), "docker-compose.yml: one service per detector folder"
+    image = "deploy/images/detector/Dockerfile"
+    detectors = {name for name, service in SERVICES.items() if service.get("build", {}).get("dockerfile") == image}
+    assert SERVICES.keys() - detectors == platform
+    assert detectors
+    assert detectors <= set(DETECTORS), "docker-compose.yml has a service of a detector that has no folder"
 
 
 @pytest.mark.parametrize("name", DETECTORS)
-def test_a_detector_service_builds_and_names_its_release(name: str) -> None:
-    service, version = SERVICES[name], version_of(ROOT / "detectors" / name)
-    assert service["build"]["args"] == {"DETECTOR": name}
-    assert service["image"] == f"lozenge/{name}:{version}"
-    assert service["environment"]["LOZENGE_JOB_RELEASE"] == version
+def test_a_detectors_service_is_made_of_its_folder(name: str) -> None:
+    made = override(FOLDERS)["services"][name]
+    assert made["image"] == f"lozenge/{name}:{version_of(ROOT / 'detectors' / name)}"
+    assert SERVICES.get(name, made) == made, f"make the service {name} in docker-compose.yml as `make compose` would"
+
+
+def test_upstream_writes_the_copies_that_the_detectors_read() -> None:
+    made = override([folder for folder in FOLDERS if folder.name in SERVICES])["services"]["upstream"]
+    assert made["environment"].items() <= SERVICES["upstream"]["environment"].items()
+
+
+def test_a_new_folder_gets_a_service(tmp_path: Path) -> None:
+    folder = shutil.copytree(ROOT / "detectors" / "large_amount", tmp_path / "detectors" / "newcomer")
+    declared = (folder / "pyproject.toml").read_text("utf-8").replace("large_amount", "newcomer")
+    (folder / "pyproject.toml").write_text(declared.replace("[tool.lozenge]", '[tool.lozenge]\nkey = "account"'))
+    command = [sys.executable, "-m", "lozenge_deploy.compose", str(folder.parent), str(tmp_path / "override.yml")]
+    subprocess.run(command, check=True, timeout=60)
+    made = yaml.safe_load((tmp_path / "override.yml").read_text("utf-8"))
+    assert made["services"].keys() == {"upstream", "newcomer"}
+    assert made["services"]["newcomer"]["build"]["args"] == {"DETECTOR": "newcomer"}
+    assert made["services"]["upstream"]["environment"] == {"LOZENGE_UPSTREAM_REKEYS": '["account", "terminal"]'}
+    assert made["volumes"].keys() == {"newcomer"}
+
+
+def test_the_broker_is_the_embedded_ones_version() -> None:
+    jars = (ROOT / "shared" / "lozenge" / "toolchain" / "jars.sha256").read_text("utf-8")
+    [version] = re.findall(r" broker/kafka_2\.13-(.+)\.jar", jars)
+    assert SERVICES["broker"]["image"] == f"apache/kafka:{version}"
+
+
+def test_the_notifier_has_a_routing_file_with_an_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = SERVICES["downstream"]
+    mounted = service["environment"]["LOZENGE_DOWNSTREAM_ROUTING"]
+    [source] = [mount.split(":")[0] for mount in service["volumes"] if mount.split(":")[1] == mounted]
+    assert routing(ROOT / source) == Routing()
+    monkeypatch.setenv("OPS_WEBHOOK_SECRET", f"whsec_{'A' * 32}")
+    example = tmp_path / "routing.toml"
+    example.write_text(re.sub(r"^#(?=\S)", "", (ROOT / source).read_text("utf-8"), flags=re.MULTILINE))
+    parsed = routing(example)
+    assert [route.webhooks for route in parsed.routes] == [("ops",)]
+    assert parsed.webhooks["ops"].secret.env in service["environment"]
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lozenge import ids
+from lozenge import ids, topics
 from lozenge_deploy.demo.balance import REFUSALS, SOURCE, Case, Line, Summary, as_json, balance, match, table
 from lozenge_deploy.demo.counts import Alert, Counts
 from lozenge_deploy.feed.feed import KINDS
 from lozenge_deploy.feed.poison import REASONS
 
-COPY = "pay.canonical.auth.by-terminal.v1"
+COPY = topics.events_by("terminal")
 
 
 def event(txn_id: str) -> str:
@@ -61,9 +61,9 @@ NONE = {"large_amount": 0, "duplicate_charge": 0, "downstream": 0}
     ("changed", "what"),
     [
         ({"raw": 11}, ["raw records (against the feed's count)", "events + dead letters of upstream"]),
-        ({"event_ids": 7}, ["different event ids"]),
-        ({"copies": {COPY: (9, 8)}}, [COPY]),
-        ({"copies": {COPY: (8, 7)}}, [f"{COPY}, different ids"]),
+        ({"events": 7, "event_ids": 7}, ["events + dead letters of upstream", f"events in {COPY}"]),
+        ({"event_ids": 7, "copies": {COPY: (8, 7)}}, ["events + dead letters of upstream"]),
+        ({"copies": {COPY: (8, 7)}}, [f"events in {COPY}"]),
         ({"refused": Counter({"invalid-json": 1, "empty": 1})}, ["dead letters: empty", "dead letters: invalid-json"]),
         ({"judged": {"large_amount": (7, 8), "duplicate_charge": (8, 8)}}, ["large_amount: events judged"]),
         ({"seq_gaps": 1}, ["gaps in seq"]),
@@ -84,6 +84,19 @@ def test_what_does_not_add_up_is_named(changed: dict[str, Any], what: list[str])
 def test_an_alert_twice_in_the_topic_is_seen() -> None:
     twice = counts().alerts["large_amount"] * 2
     assert wrong(alerts=counts().alerts | {"large_amount": twice}) == ["large_amount: different alert ids"]
+
+
+def test_what_upstream_repeats_is_shown_and_allowed() -> None:
+    alerts = counts().alerts
+    twice = alerts | {"large_amount": alerts["large_amount"] * 2}
+    again = counts(events=9, copies={COPY: (10, 8)}, refused_again=1, alerts=twice)
+    lines = balance(again, summary())
+    assert all(line.holds for line in lines)
+    assert next(line.actual for line in lines if line.what.startswith("records repeated by upstream")) == 4
+
+
+def test_the_copy_by_account_need_not_hold_every_event() -> None:
+    assert wrong(copies={topics.events_by("account"): (5, 5)}) == []
 
 
 def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_told() -> None:

@@ -1,5 +1,8 @@
+import subprocess
+import sys
 import time
 
+import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from lozenge.metrics import Metrics
@@ -31,3 +34,11 @@ def test_forgets_an_instance_that_is_gone() -> None:
 def test_reads_the_labels_of_a_sample() -> None:
     assert parse("a_total") == ("a_total", {})
     assert parse("a_bucket{le=+Inf,stage=detect}") == ("a_bucket", {"le": "+Inf", "stage": "detect"})
+
+
+@pytest.mark.parametrize("port", ["http", "70000"])
+def test_a_port_that_is_none_gets_a_sentence(port: str) -> None:
+    command = [sys.executable, "-m", "lozenge_deploy.exporter", port]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
+    assert f"port {port}: " in ended.stderr

@@ -90,5 +90,5 @@ def test_a_secret_is_one_reference(tmp_path: Path) -> None:
 
 def test_settings_name_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_DOWNSTREAM_KEEP_DAYS", "0")
-    with pytest.raises(ConfigError, match="keep_days"):
-        config.settings()
+    with pytest.raises(ConfigError, match="LOZENGE_DOWNSTREAM_KEEP_DAYS: "):
+        config.Settings.load()

@@ -1,4 +1,5 @@
-"""One broker and one Spark session for all integration tests of a run; tests use topics of their own."""
+"""One broker and one Spark session for all integration tests of a run; a test uses
+topics of its own, or looks only at what it has added to shared ones."""
 
 import os
 import socket

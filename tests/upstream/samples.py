@@ -1,7 +1,7 @@
 """Raw records for the tests of upstream, and what becomes of them, all in one Spark job per call."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,8 @@ from lozenge_upstream.outputs import outputs
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123000, UTC)
 KEY = b"a-key-for-tests-only"
 PAN = "4000001234567890"
-PARTITIONS = {topics.EVENTS: 4, topics.events_by("terminal"): 4, topics.dead_letters("upstream"): 4}
+COPIES = ("terminal", "merchant", "account")
+PARTITIONS = dict.fromkeys((topics.EVENTS, *map(topics.events_by, COPIES), topics.dead_letters("upstream")), 4)
 MAPPINGS = {mapping.source: mapping for mapping in load()}
 JSON, ISO = MAPPINGS["auth_json"], MAPPINGS["auth_iso8583"]
 
@@ -86,10 +87,16 @@ def normalised(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping = JSON
     return rows.selectExpr("* EXCEPT (event_time)", "unix_micros(event_time) AS event_micros").collect()
 
 
-def written(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping = JSON, slices: int = 1) -> list[Row]:
+def written(
+    spark: SparkSession,
+    raws: Iterable[Raw],
+    mapping: Mapping = JSON,
+    slices: int = 1,
+    rekeys: Collection[str] = ("terminal",),
+) -> list[Row]:
     """The rows for Spark's Kafka sink, from so many partitions of Spark's."""
     frame = _frame(spark, raws, mapping).repartition(slices, "offset")
-    return outputs(normalise(frame, mapping, KEY), mapping.source, PARTITIONS, ["terminal"]).collect()
+    return outputs(normalise(frame, mapping, KEY), mapping.source, PARTITIONS, rekeys).collect()
 
 
 def _frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> Any:

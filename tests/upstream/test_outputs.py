@@ -13,11 +13,12 @@ from pyspark.sql import Row, SparkSession
 from lozenge import headers, ids, topics
 from lozenge.avro import Codec
 from lozenge.currencies import MINOR_DIGITS
+from lozenge.declaration import KEYS
 from lozenge.errors import DecodeError
 from lozenge.partitions import partition_of
 from lozenge_upstream.countries import ALPHABETIC as COUNTRIES
 from lozenge_upstream.outputs import in_order
-from tests.upstream.samples import KEY, NOW, PAN, Raw, flat, written
+from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, written
 
 EVENTS = 2_000
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -79,18 +80,29 @@ def test_many_events_byte_for_byte(upstream_spark: SparkSession) -> None:
     rng = random.Random(11)
     pairs = [_made_up(number, rng) for number in range(EVENTS)]
     raws = [Raw(json.dumps(raw, ensure_ascii=False).encode(), offset=n) for n, (raw, _) in enumerate(pairs)]
-    rows = written(upstream_spark, raws)
+    rows = written(upstream_spark, raws, rekeys=COPIES)
     assert [row.reason for row in rows if row.reason] == []
     codec = Codec.of("event")
     expected = {event["event_id"]: event for _, event in pairs}
-    for topic, key in ((topics.EVENTS, "card_id"), (topics.events_by("terminal"), "terminal_id")):
-        copies = [row for row in rows if row.topic == topic]
-        assert len(copies) == EVENTS
+    for name, key in KEYS.items():
+        copies = [row for row in rows if row.topic == topics.events_by(name)]
+        assert len(copies) == sum(event[key] is not None for event in expected.values())
         for row in copies:
             event = expected[_texts(row)["ce_id"]]
             assert bytes(row.value) == codec.encode(event), event
             assert bytes(row.key) == event[key].encode()
             assert row.partition == partition_of(event[key].encode(), 4)
+
+
+def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spark: SparkSession) -> None:
+    raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
+    rows = written(upstream_spark, raws, rekeys=["account"])
+    assert sorted((row.topic, bytes(row.key).decode(), row.raw_offset) for row in rows) == [
+        (topics.events_by("account"), "a-1", 1),
+        (topics.EVENTS, token(PAN), 0),
+        (topics.EVENTS, token(PAN), 1),
+        (DEAD, "card", 2),
+    ]
 
 
 def test_headers_of_an_event(upstream_spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ def main() -> int:
     try:
         settings = UpstreamSettings.load()
         logs.configure(APP, instance=settings.instance)
-        run(settings, KafkaSettings())
+        run(settings, KafkaSettings.load())
     except LozengeError as error:
         logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code

@@ -89,7 +89,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     rows = stream(spark, kafka, settings, mappings, start, partitions)
     try:
         with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
-            progress = Progress(metrics, len(settings.rekeys) + 1)
+            progress = Progress(metrics)
             writer = Writer(kafka, position, progress, Path(folder), partitions[topics.EVENTS])
             query = (
                 counted(rows)

@@ -1,30 +1,34 @@
 """From normalised records to the records that are written: events, their re-keyed copies, dead letters.
 
 One pass: each record lists where it goes (one dead-letter topic, or every canonical topic) and is
-exploded into one row per place, in the columns of Spark's Kafka sink.
+exploded into one row per place, in the columns of Spark's Kafka sink. No canonical record has a null
+key: an event without an account is not in the copy by account.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lozenge import headers as h
 from lozenge import partitions, spark_avro, topics
+from lozenge.declaration import KEYS
 from lozenge.schemas import newest
 from lozenge_upstream.normalise import DECODE_KINDS
 
 APP = "upstream"
 EVENT_TYPE = "lozenge.event.v1"
-REKEYS = {"terminal": "terminal_id", "merchant": "merchant_id"}
+REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
 """Other keys by which the events can be had, and the field each stands for."""
+
+_OPTIONAL = "account"  # the one key that an event may lack
 
 _HEADERS = "array<struct<key:string,value:binary>>"
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 _ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
-def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Iterable[str]) -> DataFrame:
+def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Collection[str]) -> DataFrame:
     """Rows of topic, partition, key, value, headers; and, not to be written, what counts and orders them.
 
     That is `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
@@ -34,7 +38,10 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
     """
     good = F.col("reason").isNull()
     keys = {topics.EVENTS: F.col("card_id")} | {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
-    events = F.array(*(_place(topic, key, partitions_of[topic]) for topic, key in keys.items()))
+    places = [_place(topic, key, partitions_of[topic]) for topic, key in keys.items()]
+    events = F.array(*places)
+    if _OPTIONAL in rekeys:
+        events = F.filter(events, lambda place: place["key"].isNotNull())
     return (
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge import logs
+from lozenge import logs, topics
 from lozenge.metrics import Metrics
 from lozenge_upstream.normalise import DECODE_KINDS
 
@@ -19,10 +19,11 @@ _REASONS_TOLD = 20
 
 def counted(rows: DataFrame) -> DataFrame:
     """`rows` with the counts of every batch taken on the way, so that nothing is computed twice."""
-    reason = F.col("reason")
+    reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
     return rows.observe(
         _NAME,
-        F.count_if(reason.isNull()).alias("events"),
+        F.count_if(reason.isNull()).alias("written"),
+        F.count_if(reason.isNull() & first).alias("events"),
         F.count_if(reason.isNotNull()).alias("dead"),
         F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
         F.min("arrived").alias("oldest"),
@@ -32,13 +33,10 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 class Progress:
-    """Turns finished batches into metrics and one log line per batch with dead letters.
+    """Turns finished batches into metrics and one log line per batch with dead letters."""
 
-    `copies` is how many canonical records one raw record makes.
-    """
-
-    def __init__(self, metrics: Metrics, copies: int) -> None:
-        self._metrics, self._copies = metrics, copies
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
         self._committed: deque[tuple[int, float, float]] = deque()
 
     def committed(self, batch: int, seconds: float) -> None:
@@ -59,8 +57,8 @@ class Progress:
             yield self._committed.popleft()
 
     def _count(self, batch: int, counts: dict[str, Any], seconds: float, at: float) -> None:
-        self._metrics.records(counts["events"] // self._copies + counts["dead"])
-        self._metrics.emitted(counts["events"])
+        self._metrics.records(counts["events"] + counts["dead"])
+        self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
         self._metrics.latency(at - counts["oldest"] / 1e6)
         self._metrics.dead_letters(counts["decode"], "decode")

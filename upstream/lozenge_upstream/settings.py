@@ -1,19 +1,19 @@
 """The settings of one upstream process, from `LOZENGE_UPSTREAM_*` environment variables."""
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, Json, SecretStr, field_validator
+from pydantic_settings import SettingsConfigDict
 
-from lozenge.errors import ConfigError
+from lozenge.environment import FromEnvironment
 from lozenge_upstream.outputs import REKEYS
 
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
 """Known to everybody who reads this: tokens made with it can be turned back into card numbers by trying."""
 
 
-class UpstreamSettings(BaseSettings):
+class UpstreamSettings(FromEnvironment):
     """What an operator decides; Kafka itself is configured by `LOZENGE_KAFKA_*`.
 
     `token_key` turns card numbers into tokens and must stay the same for ever: with another one every
@@ -21,11 +21,11 @@ class UpstreamSettings(BaseSettings):
     are the keys by which the events are also written. `max_offsets` bounds one batch per source.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_", extra="forbid", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
 
     token_key: SecretStr = SecretStr(DEMO_TOKEN_KEY)
     mappings: Path | None = None
-    rekeys: tuple[str, ...] = ("terminal",)
+    rekeys: Json[tuple[str, ...]] = ("terminal",)
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     cores: Annotated[int, Field(gt=0)] = 2
@@ -50,15 +50,3 @@ class UpstreamSettings(BaseSettings):
     def is_demo_key(self) -> bool:
         """Whether nobody has set a token key."""
         return self.token_key.get_secret_value() == DEMO_TOKEN_KEY
-
-    @classmethod
-    def load(cls) -> Self:
-        """The settings of this process; raises ConfigError with every problem at once."""
-        try:
-            return cls()
-        except ValidationError as error:
-            problems = [
-                f"LOZENGE_UPSTREAM_{'_'.join(map(str, e['loc'])).upper()}: {e['msg']}"
-                for e in error.errors(include_url=False, include_input=False)
-            ]
-            raise ConfigError("reading the settings of upstream", problems=problems) from None

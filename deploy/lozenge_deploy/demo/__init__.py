@@ -1,1 +1,4 @@
-"""What only the demo and the tests need: a webhook receiver and the live view."""
+"""The whole diamond on one machine: it is started, fed, watched, drained, and counted by a client of its own.
+
+The tests use the webhook receiver too.
+"""

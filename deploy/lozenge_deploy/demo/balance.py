@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-from lozenge import ids
+from lozenge import ids, topics
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.catalogue import copies, detectors_in
@@ -110,11 +110,14 @@ def _upstream(counts: Counts, feed: Summary) -> list[Line]:
         wanted[REFUSALS[reason]] += number
     lines = [
         Line("raw records (against the feed's count)", counts.raw, feed.sent - feed.failed),
-        Line("events + dead letters of upstream", counts.events + refused, counts.raw),
-        Line("different event ids", counts.event_ids, counts.events),
+        Line("events + dead letters of upstream", counts.event_ids + refused, counts.raw),
+        Line("records repeated by upstream (allowed: at least once)", counts.repeats),
     ]
-    for topic, (total, distinct) in counts.copies.items():
-        lines += [Line(f"{topic}", total, counts.events), Line(f"{topic}, different ids", distinct, counts.events)]
+    for topic, (_, distinct) in counts.copies.items():
+        if topic == topics.events_by("account"):
+            lines.append(Line(f"events in {topic}", distinct, note="those that have an account"))
+        else:
+            lines.append(Line(f"events in {topic}", distinct, counts.event_ids))
     reasons = sorted(wanted.keys() | counts.refused.keys())
     return lines + [Line(f"dead letters: {reason}", counts.refused[reason], wanted[reason]) for reason in reasons]
 
@@ -123,9 +126,11 @@ def _detectors(counts: Counts) -> list[Line]:
     lines = []
     for detector, (done, of) in counts.judged.items():
         alerts = counts.alerts[detector]
+        distinct, once = len({alert.id for alert in alerts}), not counts.repeats
+        note = "" if once else f"of {len(alerts)}: a rule repeats what upstream repeats"
         lines += [
             Line(f"{detector}: events judged", done, of),
-            Line(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
+            Line(f"{detector}: different alert ids", distinct, len(alerts) if once else None, note),
             Line(f"{detector}: dead letters", counts.dead_letters[detector], 0),
         ]
     return lines
@@ -181,7 +186,7 @@ def main(
 ) -> None:
     """Balances a diamond that has come to rest."""
     try:
-        lines = balance_of(KafkaSettings(bootstrap=bootstrap), summary, webhook, detectors)
+        lines = balance_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors)
     except LozengeError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(error.exit_code) from error

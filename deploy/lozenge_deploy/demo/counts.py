@@ -35,8 +35,9 @@ class Alert:
 class Counts:
     """Everything a balance compares. `judged` is (offsets behind a detector, offsets of its input).
 
-    `late` says of the events asked for how far, in event time, they came behind what their partition
-    already held.
+    `events` and `copies` are records, `event_ids` and the second number of a copy different ids among them;
+    `refused` counts each raw record once, `refused_again` the other dead letters of upstream. `late` says of
+    the events asked for how far, in event time, they first came behind what their partition already held.
     """
 
     raw: int = 0
@@ -45,6 +46,7 @@ class Counts:
     late: dict[str, timedelta] = field(default_factory=dict)
     copies: dict[str, tuple[int, int]] = field(default_factory=dict)
     refused: Counter[str] = field(default_factory=Counter)
+    refused_again: int = 0
     judged: dict[str, tuple[int, int]] = field(default_factory=dict)
     alerts: dict[str, list[Alert]] = field(default_factory=dict)
     notified: list[str] = field(default_factory=list)
@@ -52,6 +54,11 @@ class Counts:
     seq_gaps: int = 0
     dead_letters: dict[str, int] = field(default_factory=dict)
     webhooks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def repeats(self) -> int:
+        """How many records of upstream repeat an earlier one."""
+        return self.refused_again + sum(n - ids for n, ids in [(self.events, self.event_ids), *self.copies.values()])
 
 
 def count(
@@ -70,7 +77,7 @@ def count(
     counts.raw = _each(kafka, topics.RAW_JSON, lambda record: None)
     counts.events, counts.event_ids = _events(kafka, topics.EVENTS, watched, counts.late)
     counts.copies = {topic: _events(kafka, topic, (), {}) for topic in map(topics.events_by, rekeys)}
-    _each(kafka, topics.dead_letters("upstream"), lambda record: counts.refused.update([_reason(record)]))
+    _refused(kafka, counts)
     for app in (*inputs, "downstream"):
         counts.dead_letters[app] = _each(kafka, topics.dead_letters(app), lambda record: None)
     for detector in inputs:
@@ -128,9 +135,20 @@ def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: di
         ids.add(bytes.fromhex(event_id.replace("-", "")))
         newest[record.partition] = max(time, newest.get(record.partition, time))
         if event_id in watched:
-            late[event_id] = newest[record.partition] - time
+            late.setdefault(event_id, newest[record.partition] - time)
 
     return _each(kafka, topic, take), len(ids)
+
+
+def _refused(kafka: KafkaSettings, counts: Counts) -> None:
+    reasons: dict[tuple[str, ...], str] = {}
+
+    def take(record: Any) -> None:
+        raw = tuple(_header(record, f"{ERROR_PREFIX}{part}") for part in ("topic", "partition", "offset"))
+        reasons[raw] = _reason(record)
+
+    letters = _each(kafka, topics.dead_letters("upstream"), take)
+    counts.refused, counts.refused_again = Counter(reasons.values()), letters - len(reasons)
 
 
 def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:

@@ -63,7 +63,8 @@ class Diamond:
         self._environments = self._prepare()
         broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
         self._reached("broker answers")
-        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        # as the children do, without the LOZENGE_KAFKA_* that speak of another cluster
+        self.kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
         self._programs = programs = Programs(broker.bootstrap, self._work)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         admin.ensure_topics(self.kafka, all_topics(self._detectors))

@@ -75,7 +75,6 @@ def run(
     """Sends made-up card authorisations and remembers what a detector should find in them."""
     stopped = Stop()
     form = FORMS[format]
-    kafka = KafkaSettings(bootstrap=bootstrap) if bootstrap else KafkaSettings()
     end = datetime.now(UTC)
     feed = Feed(
         end - timedelta(days=past_days), seed=seed, cards=cards, merchants=merchants, poison_rate=poison_rate, form=form
@@ -83,6 +82,7 @@ def run(
     sender: Sender | None = None
     past = 0
     try:
+        kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
         sender = Sender(kafka, form.topic, stopped)
         if past_days and count:
             sender.send(feed.past(end, count))

@@ -21,13 +21,16 @@ from lozenge.metrics import Metrics, Reporter
 
 def main() -> int:
     """Runs until a signal or an error; returns the exit code."""
-    job, kafka = JobSettings(), KafkaSettings()
-    logs.configure("job", instance=job.instance, debug=job.debug, release=job.release)  # until it has a name
+    logs.configure("job")
+    debug = False
     try:
+        job, kafka = JobSettings.load(), KafkaSettings.load()
+        debug = job.debug
+        logs.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
         which = sys.argv[1] if len(sys.argv) > 1 else None
         loaded = from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
         identity = Identity.of(loaded, job)
-        logs.configure(identity.app, instance=job.instance, debug=job.debug, release=job.release)
+        logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         partitions(kafka)  # a missing broker should not cost a JVM start to find out
         from lozenge.job.runner import Runner  # Spark is imported only once it is needed
         from lozenge.session import spark_session
@@ -48,7 +51,7 @@ def main() -> int:
         spark.stop()
         return 0
     except LozengeError as error:
-        if job.debug:
+        if debug:
             raise
         logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector import Settings
+from lozenge.environment import FromEnvironment
 from lozenge.errors import ConfigError
 from lozenge.loading import Loaded
 
 
-class JobSettings(BaseSettings):
+class JobSettings(FromEnvironment):
     """One start order.
 
     `generation` must rise with every start order of the same detector; `release` is what alerts name;
@@ -20,7 +21,7 @@ class JobSettings(BaseSettings):
     the checkpoints. `settings` overrides the detector's settings as JSON.
     """
 
-    model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_", extra="forbid")
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
 
     release: str = "dev"
     generation: int = 1

@@ -14,8 +14,6 @@ from typing import Any
 
 from lozenge.errors import SchemaError
 
-NAMES = ("event", "alert", "notification")
-
 
 @dataclass(frozen=True, slots=True)
 class Schema:

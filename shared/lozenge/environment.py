@@ -1,0 +1,39 @@
+"""Settings of a process that come from environment variables of one prefix."""
+
+import os
+from typing import Any, Self
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lozenge.errors import ConfigError
+
+
+class FromEnvironment(BaseSettings):
+    """Base of all settings: a subclass sets `env_prefix`; a field `name` is the variable `<prefix>NAME`.
+
+    A field that is no single value is annotated `Json[...]` and written as JSON.
+    """
+
+    model_config = SettingsConfigDict(extra="forbid", enable_decoding=False, validate_default=False)
+
+    @classmethod
+    def load(cls, **given: Any) -> Self:
+        """The settings of this process, `given` before the environment.
+
+        Raises ConfigError with every problem: the variable's name and what is wrong, never its value, which may
+        be secret. A variable of the prefix that is no setting is a problem too.
+        """
+        prefix = cls.model_config["env_prefix"]
+        known = [f"{prefix}{name.upper()}" for name in cls.model_fields]
+        unknown = sorted(name for name in os.environ if name.upper().startswith(prefix) and name.upper() not in known)
+        problems = [f"{name}: there is no such setting, only {', '.join(known)}" for name in unknown]
+        try:
+            settings = cls(**given)
+        except ValidationError as error:
+            for e in error.errors(include_url=False, include_input=False):
+                name = str(e["loc"][0]).upper() if e["loc"] else "*"
+                problems.append(f"{prefix}{name}: {e['msg'].removeprefix('Value error, ')}")
+        if problems:
+            raise ConfigError(f"reading {prefix}* from the environment", problems=problems)
+        return settings
