@@ -77,6 +77,10 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     stop = StopSignal()
     mappings = load(settings.mappings)
     partitions = _partitions(kafka, mappings, settings.rekeys)
+    # Spark takes seconds to start; what else is to be done is done meanwhile.
+    starting = ThreadPoolExecutor(1).submit(
+        spark_session, APP, cores=settings.cores, memory_mb=settings.memory_mb, conf=SPARK
+    )
     registry.announce(kafka, [newest("event")])
     log = logs.logger()
     if settings.is_demo_key:
@@ -84,8 +88,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     position = Position(kafka, APP)
     metrics = Metrics(APP, settings.instance)
     start = position.read({mapping.topic: partitions[mapping.topic] for mapping in mappings})
-    spark = spark_session(APP, cores=settings.cores, memory_mb=settings.memory_mb, conf=SPARK)
-    stop.install()  # Spark has put a handler of its own in the way
+    spark = starting.result()
     rows = stream(spark, kafka, settings, mappings, start, partitions)
     try:
         with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
@@ -146,10 +149,6 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.asked = False
-        self.install()
-
-    def install(self) -> None:
-        """Makes this the process's handler of both signals."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
 

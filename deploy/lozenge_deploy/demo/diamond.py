@@ -65,7 +65,7 @@ class Diamond:
         self._reached("broker answers")
         # as the children do, without the LOZENGE_KAFKA_* that speak of another cluster
         self.kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
-        self._programs = programs = Programs(broker.bootstrap, self._work)
+        self._programs = programs = Programs(broker.bootstrap, self._work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         admin.ensure_topics(self.kafka, all_topics(self._detectors))
         self._reached("topics made")
@@ -73,10 +73,10 @@ class Diamond:
         self._stack.callback(self.meter.close)
         self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
-        self._supervisor.start(programs.upstream(copies(self._detectors), self._plan.past))
+        self._supervisor.start(programs.upstream(copies(self._detectors)))
         self._start_detector(self._first)
         self._supervisor.start(programs.downstream(self.receiver.url))
-        self._supervisor.start(programs.feed(self._plan.past, self._plan.rate, self._plan.seed, self._plan.seconds))
+        self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
         self._reached("processes started")
 
     def tick(self) -> None:

@@ -19,6 +19,9 @@ SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
 _NOT_FOR_DETECTORS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 """Their environment is complete and lies in our cache: nothing is added to it, and it may keep compiled modules."""
 
+SHORT_PAST = 100_000
+"""Up to so many records of history the JVMs' first compiler alone is quicker: the second pays off after minutes."""
+
 NICE = 7
 """Detectors that come later must not slow down what already runs."""
 
@@ -26,11 +29,11 @@ NICE = 7
 class Programs:
     """The programs of one run, around one broker; their files lie in `work`."""
 
-    def __init__(self, bootstrap: str, work: Path) -> None:
-        self._bootstrap, self._work = bootstrap, work
+    def __init__(self, bootstrap: str, work: Path, past: int) -> None:
+        self._bootstrap, self._work, self._past = bootstrap, work, past
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
-    def upstream(self, rekeys: tuple[str, ...], past: int) -> Program:
+    def upstream(self, rekeys: tuple[str, ...]) -> Program:
         """The normaliser. One batch may take the whole past.
 
         Batches end at other moments in each partition. Where ninety days are sent in seconds, those moments lie
@@ -38,7 +41,7 @@ class Programs:
         """
         variables = {
             "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
-            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(past + 100_000),
+            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000),
         }
         return self._program("upstream", ["lozenge_upstream"], variables)
 
@@ -53,9 +56,18 @@ class Programs:
         }
         return self._program("downstream", ["lozenge_downstream"], variables)
 
-    def feed(self, past: int, rate: float, seed: int, seconds: float | None) -> Program:
+    def feed(self, rate: float, seed: int, seconds: float | None) -> Program:
         """The generator; it ends by itself after `seconds` of live traffic."""
-        arguments = ["--count", str(past), "--rate", str(rate), "--seed", str(seed), "--summary", str(self.summary)]
+        arguments = [
+            "--count",
+            str(self._past),
+            "--rate",
+            str(rate),
+            "--seed",
+            str(seed),
+            "--summary",
+            str(self.summary),
+        ]
         if seconds is not None:
             arguments += ["--for", f"{seconds:g}s"]
         return self._program("feed", ["lozenge_deploy.feed", *arguments], {}, finite=True)
@@ -88,4 +100,5 @@ class Programs:
         """Ours, without what points at another cluster, and `variables`."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
         ours = {"LOZENGE_KAFKA_BOOTSTRAP": self._bootstrap, "JAVA_HOME": str(java_home())}
-        return kept | ours | dict(variables)
+        quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"} if self._past <= SHORT_PAST else {}
+        return quick | kept | ours | dict(variables)
