@@ -97,7 +97,7 @@ def test_many_events_byte_for_byte(upstream_spark: SparkSession) -> None:
 def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spark: SparkSession) -> None:
     raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
     rows = written(upstream_spark, raws, rekeys=["account"])
-    assert sorted((row.topic, bytes(row.key).decode(), row.raw_offset) for row in rows) == [
+    assert sorted((row.topic, bytes(row.key).decode(), row.raw.offset) for row in rows) == [
         (topics.events_by("account"), "a-1", 1),
         (topics.EVENTS, token(PAN), 0),
         (topics.EVENTS, token(PAN), 1),
