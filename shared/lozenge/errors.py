@@ -2,7 +2,8 @@
 
     LozengeError
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
-    │   └── BrokerUnavailable     no Kafka broker answered in time
+    │   ├── BrokerUnavailable     no Kafka broker answered in time
+    │   └── SparkGone             Spark's JVM ended under the running query
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
     │   │   └── UnknownSchema     (lozenge.avro) a schema id that nobody has announced
@@ -48,6 +49,10 @@ class BrokerUnavailable(Retryable):
     """No Kafka broker answered within the deadline."""
 
     exit_code = 3
+
+
+class SparkGone(Retryable):
+    """Spark's JVM has ended, by a signal or for lack of memory; nothing uncommitted is lost by that."""
 
 
 class Poison(LozengeError):

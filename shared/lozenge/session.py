@@ -3,14 +3,21 @@
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lozenge.errors import SparkGone
 from lozenge.toolchain import cache_path, cds
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+
+_SIGNAL_SECONDS = 0.5
+"""Within this time a signal that has ended the JVM has reached this process too."""
 
 _LOGGING = Path(__file__).with_name("toolchain") / "log4j2.properties"
 
@@ -98,6 +105,38 @@ def spark_session(
     ).strip()
     builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]")
     return builder.config(map=settings).getOrCreate()
+
+
+@contextmanager
+def outliving(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> Iterator[None]:
+    """Tells the death of Spark's JVM for what it is: SparkGone, or nothing if this process is to stop anyway.
+
+    Whoever ends a whole process group or container sends one signal to both, and the JVM is quicker. At
+    the end of the block the session is stopped, whatever has happened.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _answers(spark):
+            raise
+        time.sleep(_SIGNAL_SECONDS)
+        if not stopping():
+            raise SparkGone(
+                f"{doing}: Spark's JVM has ended",
+                hint="if the system was short of memory, raise the memory of this job; a restart goes on where it was",
+            ) from error
+    finally:
+        with suppress(Exception):  # a JVM that is gone needs no stop
+            spark.stop()
+
+
+def _answers(spark: SparkSession) -> bool:
+    jvm: Any = spark._jvm
+    try:
+        jvm.java.lang.System.nanoTime()
+    except Exception:  # py4j raises many types for a broken connection
+        return False
+    return True
 
 
 def _jvm_options() -> list[str]:

@@ -120,6 +120,22 @@ def test_a_rule_that_remembers_in_spark_is_refused(remember: Callable[[DataFrame
         run(declared(Detector(first, settings=Settings)), [{}])
 
 
+@pytest.mark.parametrize(
+    ("result", "kind", "complaint"),
+    [
+        (lambda frame: None, "rule", "detect() returned NoneType, neither a DataFrame nor a fold"),
+        (lambda frame: frame, "rule", "it lacks entity, occasion"),
+        (lambda frame: thirds(frame, Settings(), {}), "rule", 'returned a Fold, but kind = "rule"'),
+        (lambda frame: above(frame, Above(), {}), "stateful", 'returned a DataFrame, but kind = "stateful"'),
+    ],
+)
+def test_what_detect_returns_is_held_to_its_kind(result: Callable[[DataFrame], Any], kind: str, complaint: str) -> None:
+    detector = Detector(lambda frame, settings, tables: result(frame), settings=Settings)
+    with pytest.raises(DetectorError) as refused:
+        run(declared(detector, kind=kind), [{}])
+    assert complaint in str(refused.value)
+
+
 def test_a_table_that_a_rule_sums_up_is_no_state() -> None:
     def known(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
         often = tables["seen"].groupBy("merchant_id").count().where("count > 1")

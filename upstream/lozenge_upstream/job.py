@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from functools import reduce
 from pathlib import Path
 from types import FrameType
@@ -35,7 +36,7 @@ from lozenge.errors import LozengeError, TopicError
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
 from lozenge.schemas import newest
-from lozenge.session import spark_session
+from lozenge.session import outliving, spark_session
 from lozenge_upstream.mapping import Mapping, load
 from lozenge_upstream.normalise import normalise
 from lozenge_upstream.outputs import APP, in_order, outputs
@@ -89,8 +90,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     metrics = Metrics(APP, settings.instance)
     start = position.read({mapping.topic: partitions[mapping.topic] for mapping in mappings})
     spark = starting.result()
-    rows = stream(spark, kafka, settings, mappings, start, partitions)
-    try:
+    with outliving(spark, "normalising", lambda: stop.asked), closing(position):
+        rows = stream(spark, kafka, settings, mappings, start, partitions)
         with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder, Reporter(metrics, kafka):
             progress = Progress(metrics)
             writer = Writer(kafka, position, progress, Path(folder), partitions[topics.EVENTS])
@@ -109,9 +110,6 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                 metrics.lag(position.lag())
 
             _supervise(query, writer, stop, tick)
-    finally:
-        position.close()
-        spark.stop()
 
 
 def stream(
@@ -210,7 +208,8 @@ def _supervise(query: StreamingQuery, writer: Writer, stop: StopSignal, tick: Ca
             hint="a restart goes on at the last committed offsets",
         ) from None
     finally:
-        query.stop()
+        with suppress(Exception):  # it has ended by itself, or with its JVM
+            query.stop()
     logs.logger().info("upstream stopped" + ("" if ended else "; its last batch was abandoned and will be repeated"))
 
 

@@ -33,7 +33,7 @@ def main() -> int:
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         partitions(kafka)  # a missing broker should not cost a JVM start to find out
         from lozenge.job.runner import Runner  # Spark is imported only once it is needed
-        from lozenge.session import spark_session
+        from lozenge.session import outliving, spark_session
 
         resources = loaded.declaration.resources
         spark = spark_session(
@@ -46,9 +46,8 @@ def main() -> int:
         runner = Runner(loaded, job, kafka, spark, metrics)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: runner.stop())
-        with Reporter(metrics, kafka):
+        with outliving(spark, f"running {identity.app}", runner.stopping), Reporter(metrics, kafka):
             runner.run()
-        spark.stop()
         return 0
     except LozengeError as error:
         if debug:

@@ -15,6 +15,7 @@ from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
 from lozenge.job.output import AlertWriter, Poisoned
 from lozenge.job.poison import Ranges, first_line
+from lozenge.job.result import refuse_misfit
 from lozenge.job.stateless import refuse_state
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
@@ -97,7 +98,7 @@ class Plan:
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
         tables = load(self._spark, self._loaded.declaration.tables, self._loaded.folder)
         try:
-            return self._loaded.detector.detect(events, self._settings, tables)
+            result = self._loaded.detector.detect(events, self._settings, tables)
         except LozengeError:
             raise
         except Exception as error:
@@ -105,3 +106,4 @@ class Plan:
                 f"planning {self._identity.app}: detect() raised {type(error).__name__}: {first_line(error)}",
                 hint="run the detector's tests; detect() must build expressions from the event's columns",
             ) from error
+        return refuse_misfit(self._identity.app, self._loaded.declaration, result)

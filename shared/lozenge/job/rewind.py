@@ -19,8 +19,8 @@ CALL_SECONDS = 15.0
 def rewound(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], span: timedelta) -> dict[int, int]:
     """By partition, the offset of the first record that was written at most `span` before the last one decided.
 
-    An event is written after it happened, so none that a window of that age may count lies before.
-    Raises BrokerUnavailable.
+    While events are written soon after they happen, none that an open window counts lies before. Going by
+    the events' own time would read everything again where history is replayed. Raises BrokerUnavailable.
     """
     consumer = Consumer(
         kafka.client(

@@ -82,6 +82,10 @@ class Runner:
         """Asks for an end at the next batch boundary; safe from a signal handler."""
         self._stop.set()
 
+    def stopping(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stop.is_set()
+
     def run(self) -> None:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])

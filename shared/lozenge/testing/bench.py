@@ -29,6 +29,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import AlertWriter, Poisoned
 from lozenge.job.poison import Ranges, find_poison, first_line
+from lozenge.job.result import refuse_misfit
 from lozenge.job.stateless import refuse_state
 from lozenge.loading import Loaded
 from lozenge.session import spark_session
@@ -136,7 +137,8 @@ class Bench:
         return judgements
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        return self._loaded.detector.detect(events, self._settings, self._tables)
+        result = self._loaded.detector.detect(events, self._settings, self._tables)
+        return refuse_misfit(self._loaded.name, self._declaration, result)
 
     def _host(self, result: "DataFrame | Fold[Any]") -> Host:
         state = self._identity.state

@@ -1,0 +1,80 @@
+"""A backlog of a million events of 5,000 cards, and how long a job takes to drain it."""
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.partitions import partition_of
+from tests.integration.harness import committed, group_offsets, running
+
+EVENTS = 1_000_000
+CARDS = 5_000
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def events() -> Iterator[dict[str, Any]]:
+    """Its events, in the order in which they are written."""
+    rng = random.Random(7)
+    for n in range(EVENTS):
+        moment = START + timedelta(milliseconds=40 * n)
+        yield {
+            "event_id": f"{n:08d}-0000-5000-8000-000000000000",
+            "event_time": moment,
+            "card_id": f"card_{rng.randrange(CARDS):024d}",
+            "account_id": None,
+            "merchant_id": f"m-{rng.randrange(2000):05d}",
+            "terminal_id": f"t-{rng.randrange(9000):06d}",
+            "mcc": rng.choice(("5411", "5812", "5541")),
+            "country": "DE",
+            "amount": Decimal(rng.randrange(100, 20_000 if n % 1000 else 90_000)).scaleb(-2),
+            "currency": "EUR",
+            "channel": rng.choice(("pos", "ecom")),
+            "auth_result": "approved",
+            "raw": {"source": "bench", "topic": "AUTH-JSON", "partition": 0, "offset": n, "timestamp": moment},
+        }
+
+
+def produce(kafka: KafkaSettings) -> None:
+    codec = Codec.of("event")
+    producer = Producer(kafka.client(compression_type="lz4", linger_ms=50, queue_buffering_max_messages=1_000_000))
+    for n, event in enumerate(events()):
+        key, value = event["card_id"].encode(), codec.encode(event)
+        while True:
+            try:
+                producer.produce(topics.EVENTS, value, key, partition_of(key, topics.EVENT_PARTITIONS))
+                break
+            except BufferError:
+                producer.poll(0.1)
+        if n % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def drain(loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, name: str = "") -> float:
+    """Seconds from the start of the query, under a name of its own, to the commit of the last offset."""
+    name = name or f"bench_{time.time_ns()}"
+    loaded = replace(loaded, name=name)
+    ensure_topics(kafka, topics.detector_topics(name))
+    started = time.monotonic()
+    with running(loaded, kafka, spark, tmp_path) as run:
+        while run.error is None and sum(run.runner.offsets.values()) < EVENTS:
+            time.sleep(0.05)
+        seconds = time.monotonic() - started
+    assert sum(offset for offset, _ in group_offsets(kafka, name).values()) == EVENTS
+    found = committed(kafka, topics.alerts(name))
+    assert len({dict(r.headers)["ce_id"] for r in found}) == len(found)
+    print(f"{name}: {seconds:.1f} s, {len(found)} alerts", flush=True)
+    return seconds

@@ -1,0 +1,31 @@
+"""What the benchmarks of the job share: one broker with the backlog, one Spark session."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.session import spark_session
+from lozenge_deploy.broker import EmbeddedBroker
+from tests.bench.backlog import produce
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
+    """A broker with the backlog."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
+        settings = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(settings, topics.platform_topics())
+        produce(settings)
+        yield settings
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Two cores and the heap that a detector with a large batch would be given."""
+    session = spark_session("bench", cores=2, memory_mb=1536, conf={"spark.driver.maxResultSize": "768m"})
+    yield session
+    session.stop()
