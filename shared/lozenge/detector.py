@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from lozenge.fold import Fold
+    from lozenge.folding import Fold
 
 INPUT = "_input"
 """Struct column of every event that belongs to the platform: key, partition, offset, traceparent, arrived."""

@@ -1,6 +1,6 @@
 """What a detector author's Python code sees: events in, alerts and timers out.
 
-Read `lozenge.fold` for the code that is called with these; rules and aggregates work on columns and
+Read `lozenge.folding` for the code that is called with these; rules and aggregates work on columns and
 use `lozenge.alert` instead.
 """
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, fold, topics
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
-from lozenge.fold import Raised, Slot, key_bytes
+from lozenge.folding import Raised, Slot, key_bytes
 from lozenge.job.fold_host import FoldHost
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded

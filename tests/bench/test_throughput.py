@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
-from lozenge.fold import Slot, key_bytes
+from lozenge.folding import Slot, key_bytes
 from lozenge.job import source
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.state_topic import read_state
@@ -60,7 +60,7 @@ def test_the_fold_by_batch_size(kafka: KafkaSettings, spark: SparkSession, tmp_p
 def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = from_folder(DETECTORS / "duplicate_charge")
     module: Any = __import__("duplicate_charge")
-    from lozenge.fold import Fold
+    from lozenge.folding import Fold
 
     by = ("card_id", "merchant_id", "amount", "currency")
     fold = Fold(None, by, module.Seen, module.step, timedelta(days=90))  # type: ignore[arg-type]

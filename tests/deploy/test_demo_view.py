@@ -4,11 +4,11 @@ import pytest
 from rich.console import Console
 
 from lozenge.metrics import Metrics
-from lozenge_deploy.demo.meter import App, Reading, quantile
 from lozenge_deploy.demo.view import Scene, Stage, draw, plain, seconds
+from lozenge_deploy.readings import App, Reading, quantile
 
 READING = Reading(
-    records=12345, rate=51.4, lag=7, emitted=3, p50=0.3, p95=2.25, dead_letters=4, batches=9, at=1.0
+    records=12345, rate=51.4, lag=7, emitted=3, p50=0.3, p95=2.25, dead_letters=4, batches=9, at=1.0, release="1"
 )  # fmt: skip
 MESSAGE = {"data": {"severity": "high", "detector": "large_amount", "text": "412.00 EUR is too much\n- amount: 412"}}
 SCENE = Scene(

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, ids
 from lozenge.errors import DetectorError
-from lozenge.fold import Failure, Raised
+from lozenge.folding import Failure, Raised
 from lozenge.testing import NOW, check, declared, events, hostile, late, plain_fold, repeated, run, shuffled
 
 pytestmark = pytest.mark.integration

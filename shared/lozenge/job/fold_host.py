@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from lozenge.detector import INPUT, RAW
 from lozenge.errors import DetectError, DetectorError
-from lozenge.fold import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
+from lozenge.folding import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced
 from lozenge.job.state_topic import read_state

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from lozenge.errors import DetectorError
-from lozenge.fold import Fold
+from lozenge.folding import Fold
 
 if TYPE_CHECKING:
     from lozenge.declaration import Declaration

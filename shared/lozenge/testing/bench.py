@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.detector import Settings
 from lozenge.errors import DetectorError
-from lozenge.fold import Fold, expressions
+from lozenge.folding import Fold, expressions
 from lozenge.job import source
 from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lozenge.detector import RAW
-from lozenge.fold import Fold, Outcome, Slot, key_bytes
+from lozenge.folding import Fold, Outcome, Slot, key_bytes
 from lozenge.partitions import partition_of
 from lozenge.records import event_type
 from lozenge.testing.events import Partial, events

@@ -1,0 +1,52 @@
+"""`lozenge` and `python -m lozenge_deploy.cli`.
+
+Exit codes: 0 done, 1 what was asked for failed, 2 usage or configuration, 3 no broker, 130 Ctrl-C.
+"""
+
+import sys
+
+import typer
+
+from lozenge.errors import LozengeError
+from lozenge_deploy.cli import author, look
+from lozenge_deploy.cli.options import DEBUG
+
+app = typer.Typer(
+    name="lozenge",
+    help="Detectors on a stream: write, try, deploy and watch one at a time.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(author.new)
+app.command()(author.check)
+app.command("test")(author.run_tests)
+app.command()(look.status)
+app.command()(look.describe)
+app.command()(look.peek)
+app.command()(look.doctor)
+
+
+@app.callback()
+def _common(debug: DEBUG = False) -> None:
+    """Detectors on a stream: write, try, deploy and watch one at a time."""
+    global _debug
+    _debug = debug
+
+
+_debug = False
+
+
+def main() -> None:
+    """Runs the command; a known error is a sentence with what to do next."""
+    try:
+        app()
+    except LozengeError as error:
+        if _debug:
+            raise
+        print(f"lozenge: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

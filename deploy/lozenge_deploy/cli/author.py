@@ -1,0 +1,64 @@
+"""The verbs of whoever writes detectors: new, check, test."""
+
+import getpass
+import subprocess
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lozenge.errors import ConfigError, LozengeError, UsageError
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, detectors_folder, folder_of, show
+
+
+class Kind(StrEnum):
+    """What `new` can write."""
+
+    RULE = "rule"
+    AGGREGATE = "aggregate"
+    STATEFUL = "stateful"
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
+    kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or memory per key.")] = Kind.RULE,
+    owner: Annotated[str, typer.Option(help="Who answers for it; you, unless you say otherwise.")] = "",
+) -> None:
+    """Write the folder of a new detector, with tests that pass."""
+    from lozenge_deploy.cli.scaffold import write
+
+    detectors = detectors_folder()
+    for file in write(detectors, name, kind, owner or getpass.getuser()):
+        typer.echo(f"wrote {file.relative_to(detectors.parent)}")
+    typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
+
+
+def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
+    """Tell everything that is wrong with a detector's folder, without running it."""
+    from lozenge_deploy.conventions import problems
+
+    folder = folder_of(name)
+    found = problems(folder)
+    if output is Format.JSON:
+        show([{"detector": folder.name, "problem": problem} for problem in found], output)
+    if found:
+        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
+    if output is not Format.JSON:
+        typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
+
+
+class TestsFailed(LozengeError):
+    """The detector's own tests do not pass."""
+
+
+def run_tests(
+    name: NAME = ".", arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None
+) -> None:
+    """Run a detector's own tests on the code that runs it live."""
+    folder = folder_of(name)
+    if not (folder / f"test_{folder.name}.py").is_file():
+        raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
+    command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
+    if subprocess.run([*command, *(arguments or [])], cwd=folder).returncode:
+        raise TestsFailed(f"testing {folder.name}: its tests fail", hint="mend the detector, or what its tests expect")

@@ -1,0 +1,133 @@
+"""What every detector folder must hold, checked without running any of its code."""
+
+import ast
+import csv
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lozenge.declaration import Declaration, parse
+from lozenge.errors import ConfigError
+
+SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
+KINDS_OF_TEST = ("test_fires", "test_stays_silent", "test_a_missing", "test_tells_the_same")
+
+
+def problems(folder: Path) -> list[str]:
+    """Everything that is wrong with the detector in `folder`, each with its file and what to write there."""
+    name = folder.name
+    project_file = folder / "pyproject.toml"
+    if not project_file.is_file():
+        return [f"pyproject.toml: missing; `lozenge new {name}` writes one"]
+    try:
+        text = project_file.read_text("utf-8")
+        declared, _, declaration = parse(text, str(project_file))
+    except ConfigError as error:
+        return [f"pyproject.toml: {problem}" for problem in error.problems or [error.message]]
+    project = tomllib.loads(text)
+    return [
+        *([] if declared == name else [f"pyproject.toml: project.name is {declared}, but the folder is {name}"]),
+        *_packaging(name, project, declaration),
+        *_tables(folder, declaration),
+        *_module(folder),
+        *_readme(folder, project, declaration),
+        *_tests(folder),
+    ]
+
+
+def _packaging(name: str, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
+    """The wheel must carry the module, the declaration and the tables, or the job does not find them."""
+    shipped = {"pyproject.toml": f"share/lozenge/{name}/pyproject.toml"}
+    own = [table.path for table in declaration.tables.values() if not Path(table.path).is_absolute()]
+    shipped |= {path: f"share/lozenge/{name}/{path}" for path in own}
+    wheel = ("tool", "hatch", "build", "targets", "wheel")
+    wanted: list[tuple[tuple[str, ...], object]] = [
+        (("project", "entry-points", "lozenge.detectors"), {name: f"{name}:detector"}),
+        ((*wheel, "only-include"), [f"{name}.py"]),
+        ((*wheel, "shared-data"), shipped),
+    ]
+    for path, value in wanted:
+        if _get(project, path) != value:
+            yield f"pyproject.toml: {'.'.join(path)} must be {value}"
+
+
+def _get(values: Any, path: tuple[str, ...]) -> object:
+    for part in path:
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
+
+
+def _tables(folder: Path, declaration: Declaration) -> Iterator[str]:
+    for table in declaration.tables.values():
+        file = folder / table.path
+        if not file.is_file():
+            yield f"{table.path}: missing; [tool.lozenge.tables] names it"
+        elif table.columns:
+            with file.open(newline="", encoding="utf-8") as lines:
+                header = next(csv.reader(lines), [])
+            declared = [column.split()[0] for column in table.columns.split(", ")]
+            if header != declared:
+                yield f"{table.path}: its columns are {header}, declared are {declared}"
+
+
+def _module(folder: Path) -> Iterator[str]:
+    file = folder / f"{folder.name}.py"
+    tree = _parsed(file)
+    if isinstance(tree, str):
+        yield f"{file.name}: {tree}"
+        return
+    if "misses" not in (ast.get_docstring(tree) or ""):
+        yield f"{file.name}: say in its docstring what fires and what it misses"
+    if not any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "detector" for node in tree.body):
+        yield f"{file.name}: end it with detector = Detector(detect, settings=...)"
+
+
+def _readme(folder: Path, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
+    file = folder / "README.md"
+    sections = ", ".join(f"## {section}" for section in SECTIONS)
+    if not file.is_file():
+        yield f"README.md: missing; write # {folder.name}, the project's description, then {sections}"
+        return
+    text = file.read_text("utf-8")
+    title, _, rest = text.partition("\n")
+    description = str(project["project"].get("description", ""))
+    if title != f"# {folder.name}" or not description or not rest.strip().startswith(description):
+        yield f"README.md: begin with # {folder.name} and the description of pyproject.toml: {description!r}"
+    if [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")] != list(SECTIONS):
+        yield f"README.md: its sections are, in this order, {sections}"
+    if declaration.owner not in text:
+        yield f"README.md: name the owner, {declaration.owner}"
+    for setting in _settings(folder):
+        if f"`{setting}`" not in text:
+            yield f"README.md: explain the setting `{setting}`"
+
+
+def _settings(folder: Path) -> Iterator[str]:
+    """The names of its settings; none where the module cannot be read, which is told elsewhere."""
+    tree = _parsed(folder / f"{folder.name}.py")
+    for node in [] if isinstance(tree, str) else tree.body:
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Settings" for base in node.bases):
+            yield from (ast.unparse(field.target) for field in node.body if isinstance(field, ast.AnnAssign))
+
+
+def _tests(folder: Path) -> Iterator[str]:
+    file = folder / f"test_{folder.name}.py"
+    tree = _parsed(file)
+    if isinstance(tree, str):
+        yield f"{file.name}: {tree}"
+        return
+    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    for kind in KINDS_OF_TEST:
+        if not any(name.startswith(kind) for name in names):
+            yield f"{file.name}: add a test {kind}..."
+
+
+def _parsed(file: Path) -> ast.Module | str:
+    """The syntax tree, or why there is none."""
+    try:
+        return ast.parse(file.read_text("utf-8"))
+    except FileNotFoundError:
+        return "missing"
+    except (OSError, SyntaxError, ValueError) as error:
+        return str(error)

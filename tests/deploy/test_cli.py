@@ -1,0 +1,110 @@
+"""The `lozenge` command as a person meets it: a process, its two streams and its exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def lozenge(*arguments: str, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
+    paths = os.pathsep.join(str(ROOT / source) for source in ("shared", "deploy"))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
+    command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
+    environment = kept | {"PYTHONPATH": paths, "NO_COLOR": "1", "COLUMNS": "200"} | variables
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    return tmp_path
+
+
+def test_it_imports_no_spark_and_no_kafka_to_tell_what_it_can() -> None:
+    code = "import sys, lozenge_deploy.cli.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv[1:]])"
+    heavy = ("pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka", "fastavro", "sqlalchemy")
+    run = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_help_lists_the_verbs(checkout: Path) -> None:
+    run = lozenge("--help", cwd=checkout)
+    assert run.returncode == 0
+    assert all(verb in run.stdout for verb in ("new", "check", "test", "status", "describe", "peek", "doctor"))
+
+
+def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
+    run = lozenge("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
+    assert (run.returncode, len(run.stdout.splitlines())) == (0, 4)
+    assert "lozenge test spotter" in run.stderr
+    for arguments, cwd in ((["check", "spotter"], checkout), (["check", "."], checkout / "detectors" / "spotter")):
+        run = lozenge(*arguments, cwd=cwd)
+        assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["Spotter", "1st", "a-b", "../up"])
+def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str) -> None:
+    run = lozenge("new", name, cwd=checkout)
+    assert run.returncode == 2
+    assert "lower-case letters, digits and underscores" in run.stderr
+    assert list((checkout / "detectors").iterdir()) == []
+
+
+def test_new_never_writes_over_a_folder(checkout: Path) -> None:
+    assert lozenge("new", "spotter", cwd=checkout).returncode == 0
+    run = lozenge("new", "spotter", cwd=checkout)
+    assert run.returncode == 2
+    assert "is there already" in run.stderr
+
+
+def test_check_tells_every_problem(checkout: Path) -> None:
+    lozenge("new", "spotter", cwd=checkout)
+    (checkout / "detectors" / "spotter" / "README.md").unlink()
+    run = lozenge("check", "spotter", cwd=checkout)
+    assert run.returncode == 2
+    assert "checking spotter: 1 problem(s)\n  - README.md: missing" in run.stderr
+    run = lozenge("check", "spotter", "-o", "json", cwd=checkout)
+    assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]
+
+
+def test_an_unknown_detector_and_a_place_without_detectors_are_usage_errors(checkout: Path, tmp_path: Path) -> None:
+    run = lozenge("check", "nobody", cwd=checkout)
+    assert (run.returncode, "lozenge new nobody" in run.stderr) == (2, True)
+    (checkout / "detectors").rmdir()
+    run = lozenge("check", "nobody", cwd=checkout)
+    assert (run.returncode, "Traceback" in run.stderr) == (2, False)
+
+
+def test_describe_names_the_topics(checkout: Path) -> None:
+    lozenge("new", "spotter", "--kind", "aggregate", cwd=checkout)
+    run = lozenge("describe", "spotter", "-o", "json", cwd=checkout)
+    [facts] = json.loads(run.stdout)
+    assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "PT10M")
+    assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["peek", "pay.canonical.auth.v1"]])
+def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path, arguments: list[str]) -> None:
+    run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert run.returncode == 3
+    assert "127.0.0.1:9" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_debug_shows_the_stack(checkout: Path) -> None:
+    run = lozenge("--debug", "check", "nobody", cwd=checkout)
+    assert "Traceback" in run.stderr
+
+
+def test_doctor_names_what_is_missing_and_the_cure(checkout: Path) -> None:
+    run = lozenge("doctor", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    findings = {row["what"]: row for row in json.loads(run.stdout)}
+    assert (findings["Python"]["fit"], findings["broker"]["fit"]) == ("yes", "NO")
+    assert run.returncode == 1
+    assert "start the broker" in run.stderr

@@ -1,0 +1,76 @@
+"""What a detector folder must hold is told at once, each with its file and what to write."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lozenge_deploy.cli.scaffold import write
+from lozenge_deploy.conventions import problems
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    list(write(tmp_path, "spotter", "aggregate", "somebody"))
+    return tmp_path / "spotter"
+
+
+def edit(file: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text
+        (folder / file).write_text(text.replace(old, new))
+
+    return change
+
+
+def remove(file: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / file).unlink()
+
+
+TABLE = '[tool.lozenge.tables]\nlimits = { path = "limits.csv", columns = "mcc string" }\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (remove("pyproject.toml"), "pyproject.toml: missing"),
+        (edit("pyproject.toml", "[project]", "[project"), "pyproject.toml: "),
+        (
+            edit("pyproject.toml", 'name = "spotter"', 'name = "other"'),
+            "project.name is other, but the folder is spotter",
+        ),
+        (edit("pyproject.toml", 'window = "10m"', ""), "pyproject.toml: tool.lozenge"),
+        (edit("pyproject.toml", '["spotter.py"]', "[]"), "only-include must be ['spotter.py']"),
+        (edit("pyproject.toml", "spotter:detector", "spotter:other"), "project.entry-points.lozenge.detectors must be"),
+        (edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}'), "limits.csv: missing"),
+        (remove("spotter.py"), "spotter.py: missing"),
+        (edit("spotter.py", "def detect", "def detect("), "spotter.py: "),
+        (edit("spotter.py", "It misses", "It ignores"), "spotter.py: say in its docstring"),
+        (edit("spotter.py", "detector = Detector", "other = Detector"), "spotter.py: end it with detector ="),
+        (remove("README.md"), "README.md: missing"),
+        (edit("README.md", "# spotter", "# Spotter"), "README.md: begin with # spotter"),
+        (edit("README.md", "## Runbook", "## Run book"), "README.md: its sections are"),
+        (edit("README.md", "somebody", "nobody"), "README.md: name the owner, somebody"),
+        (edit("README.md", "`window`", "window"), "README.md: explain the setting `window`"),
+        (remove("test_spotter.py"), "test_spotter.py: missing"),
+        (edit("test_spotter.py", "test_stays_silent", "test_is_silent"), "add a test test_stays_silent"),
+    ],
+)
+def test_what_is_wrong_is_told(folder: Path, change: Callable[[Path], None], complaint: str) -> None:
+    assert problems(folder) == []
+    change(folder)
+    assert any(complaint in problem for problem in problems(folder)), problems(folder)
+
+
+def test_a_table_with_other_columns_than_declared_is_told(folder: Path) -> None:
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
+    (folder / "limits.csv").write_text("code\n5411\n")
+    assert "limits.csv: its columns are ['code'], declared are ['mcc']" in problems(folder)
+    assert any("shared-data" in problem for problem in problems(folder)), "the wheel has to carry it"
+
+
+def test_all_of_it_is_told_at_once(folder: Path) -> None:
+    for file in ("spotter.py", "README.md", "test_spotter.py"):
+        (folder / file).unlink()
+    assert len(problems(folder)) == 3

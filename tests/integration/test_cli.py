@@ -1,0 +1,64 @@
+"""The verbs of `lozenge` that need Spark or a broker."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.metrics import Metrics, Reporter
+from tests.deploy.test_cli import lozenge
+from tests.integration.conftest import Broker
+from tests.integration.harness import event, send
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("kind", ["rule", "aggregate", "stateful"])
+def test_the_tests_of_a_new_detector_pass_at_once(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    assert lozenge("new", "spotter", "--kind", kind, cwd=tmp_path).returncode == 0
+    assert lozenge("check", "spotter", cwd=tmp_path).returncode == 0
+    run = lozenge("test", "spotter", cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    folder = tmp_path / "detectors" / "spotter"
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,I,B", "--line-length", "120", "."]
+    assert subprocess.run(command, cwd=folder).returncode == 0
+
+
+def test_a_detector_whose_tests_fail_ends_with_1(tmp_path: Path) -> None:
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    lozenge("new", "spotter", cwd=tmp_path)
+    (tmp_path / "detectors" / "spotter" / "test_spotter.py").write_text("def test_fires() -> None:\n    assert False\n")
+    run = lozenge("test", "spotter", cwd=tmp_path)
+    assert run.returncode == 1
+    assert "testing spotter: its tests fail" in run.stderr
+
+
+def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(kafka, topics.platform_topics())
+    metrics = Metrics("spotter", "0", "1.2.0")
+    metrics.records(7)
+    with Reporter(metrics, kafka):
+        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+    if not json.loads(run.stdout):  # it may have looked before the first report
+        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+    [row] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
+    assert (row["release"], row["records"]) == ("1.2.0", 7)
+
+    send(kafka, [event(n, card=f"card_{n}") for n in range(20)])
+    run = lozenge(
+        "peek", topics.EVENTS, "-n", "3", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap
+    )
+    rows = json.loads(run.stdout)
+    assert len(rows) == 3
+    assert all(row["value"]["event_id"].startswith("event-") for row in rows)
+    run = lozenge("peek", "pay.nothing.v1", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+    assert (run.returncode, "there is no such topic" in run.stderr) == (2, True)
