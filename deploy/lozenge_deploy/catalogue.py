@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
-from lozenge.declaration import Declaration, parse
+from lozenge.declaration import Declaration, read
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.topics import Topic
@@ -38,7 +38,7 @@ class DetectorFolder:
 def detectors_in(folder: Path) -> list[DetectorFolder]:
     """Every detector below `folder`; raises ConfigError, UsageError if there is none."""
     files = sorted(folder.glob("[a-z]*/pyproject.toml"))
-    found = [DetectorFolder(*parse(file.read_text("utf-8"), str(file)), file.parent) for file in files]
+    found = [DetectorFolder(*read(file), file.parent) for file in files]
     if not found:
         raise UsageError(f"looking for detectors: {folder} has none", hint="each is a folder with a pyproject.toml")
     return found

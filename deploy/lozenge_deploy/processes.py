@@ -22,6 +22,8 @@ SETTLED_SECONDS = 60.0
 
 USAGE = 2
 """The exit code of a usage or configuration error: starting again would only repeat it."""
+FAILURE, FAILURES = 1, 3
+"""The exit code of a failure: after so many in a row, without recovering, the next would be the same."""
 
 
 class State(StrEnum):
@@ -57,6 +59,7 @@ class Child:
         self.code: int | None = None
         self._again_at = 0.0
         self._wait = FIRST_WAIT
+        self._failures = 0
         self._start()
 
     @property
@@ -71,8 +74,9 @@ class Child:
             self._bury()
             self.code = code
             if now - self.started_at > SETTLED_SECONDS:
-                self._wait = FIRST_WAIT
-            self.state = after_exit(code, finite=self.program.finite)
+                self._wait, self._failures = FIRST_WAIT, 0
+            self._failures = self._failures + 1 if code == FAILURE else 0
+            self.state = after_exit(code, finite=self.program.finite, failures=self._failures)
             self._again_at, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
         elif self.state is State.WAITING and now >= self._again_at:
             self._start()
@@ -166,11 +170,11 @@ class Supervisor:
             child.end(deadline - time.monotonic())
 
 
-def after_exit(code: int, *, finite: bool) -> State:
-    """What follows from an exit code (negative: killed by that signal) nobody asked for."""
+def after_exit(code: int, *, finite: bool, failures: int = 0) -> State:
+    """What follows from an exit code (negative: killed by that signal) nobody asked for, the `failures`-th in a row."""
     if code == 0 and finite:
         return State.ENDED
-    return State.FAILED if code == USAGE or finite else State.WAITING
+    return State.FAILED if code == USAGE or finite or failures >= FAILURES else State.WAITING
 
 
 def leash(pid: int) -> subprocess.Popen[bytes]:

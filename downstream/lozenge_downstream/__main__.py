@@ -5,6 +5,7 @@ import sys
 import threading
 
 from lozenge import logs
+from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_downstream import config
@@ -17,12 +18,13 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
+    logs.configure(APP)
     try:
-        settings = config.Settings.load()
+        settings, kafka = load(config.Settings, KafkaSettings)
         logs.configure(APP, instance=settings.instance)
-        Notifier(settings, KafkaSettings.load(), config.routing(settings.routing)).run(stop)
+        Notifier(settings, kafka, config.routing(settings.routing)).run(stop)
     except LozengeError as error:
-        print(f"{APP}: {error}", file=sys.stderr)
+        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     return 0
 

@@ -30,10 +30,16 @@ class Store:
     def __init__(self, url: str) -> None:
         try:
             self._engine = sql.create_engine(url)
-        except (ArgumentError, ImportError) as error:
+        except ArgumentError as error:
             # The URL itself may hold a password.
             raise ConfigError(
                 f"opening the store: {error}", hint="set LOZENGE_DOWNSTREAM_STORE to a SQLAlchemy URL"
+            ) from None
+        except ImportError as error:
+            raise ConfigError(
+                f"opening the store: {error}",
+                hint='install its driver, such as `pip install "psycopg[binary]"`, or set LOZENGE_DOWNSTREAM_STORE '
+                "to the URL of another database",
             ) from None
         self.name = self._engine.url.render_as_string(hide_password=True)
         if self._engine.dialect.name == "sqlite":

@@ -82,5 +82,5 @@ def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
     if wrong:
         raise TopicError(
             f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
-            hint="create it with its contracted partitions; changing the number is a declared migration",
+            hint="create missing ones by `python -m lozenge_deploy.catalogue`; another number is a declared migration",
         )

@@ -87,6 +87,17 @@ class Declaration(_Strict):
         return KEYS[self.key]
 
 
+def read(file: Path) -> tuple[str, str, Declaration]:
+    """`parse` for a file; raises ConfigError also if it cannot be read."""
+    try:
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"reading {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"reading {file}: {error}", hint="save it as UTF-8") from error
+    return parse(text, str(file))
+
+
 def parse(text: str, origin: str) -> tuple[str, str, Declaration]:
     """(name, version, declaration) of a pyproject.toml; raises ConfigError with every problem at once."""
     try:

@@ -18,7 +18,10 @@ def duration(text: str | timedelta) -> timedelta:
     if match is None:
         raise ValueError(f'{text!r} is not a duration such as "90s", "10m", "1h" or "30d"')
     sign, number, unit = match.groups()
-    value = timedelta(**{_UNITS[unit]: float(number)})
+    try:
+        value = timedelta(**{_UNITS[unit]: float(number)})
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer than any time that can be told") from None
     return -value if sign == "-" else value
 
 

@@ -1,12 +1,15 @@
 """Settings of a process that come from environment variables of one prefix."""
 
 import os
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
+
+A = TypeVar("A", bound="FromEnvironment")
+B = TypeVar("B", bound="FromEnvironment")
 
 
 class FromEnvironment(BaseSettings):
@@ -37,3 +40,18 @@ class FromEnvironment(BaseSettings):
         if problems:
             raise ConfigError(f"reading {prefix}* from the environment", problems=problems)
         return settings
+
+
+def load(one: type[A], other: type[B]) -> tuple[A, B]:
+    """The settings of both; raises one ConfigError with the problems of both."""
+    try:
+        first = one.load()
+    except ConfigError as error:
+        try:
+            other.load()
+        except ConfigError as more:
+            raise ConfigError(
+                "reading the settings from the environment", problems=[*error.problems, *more.problems]
+            ) from None
+        raise
+    return first, other.load()

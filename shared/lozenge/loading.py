@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from lozenge.declaration import Declaration, folder_of, parse
+from lozenge.declaration import Declaration, folder_of, read
 from lozenge.detector import Detector
 from lozenge.errors import DetectorError
 
@@ -37,12 +37,12 @@ def installed(name: str | None = None) -> Loaded:
         have = ", ".join(sorted(found)) or "none"
         raise DetectorError(
             f"looking for detector {name or '(the only one)'}: this environment has {have}",
-            hint="install the detector's wheel here, or name one of those",
+            hint=f"install its wheel here, or name one of those, or a source folder: detectors/{name or 'NAME'}",
         )
     point = found[name]
     try:
         detector = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _import_failed(name, error) from error
     return _loaded(name, detector, importlib.import_module(point.module))
 
@@ -66,7 +66,7 @@ def from_folder(folder: Path) -> Loaded:
         _let_workers_import(folder)
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[name]
             raise _import_failed(name, error) from error
     return _loaded(name, getattr(module, "detector", None), module)
@@ -85,7 +85,7 @@ def _loaded(name: str, detector: object, module: ModuleType) -> Loaded:
             f"loading detector {name}: its declaration {file} is not there",
             hint="include pyproject.toml in the wheel as shared data; see any detector's pyproject.toml",
         )
-    declared, version, declaration = parse(file.read_text("utf-8"), str(file))
+    declared, version, declaration = read(file)
     if declared != name:
         raise DetectorError(
             f"loading detector {name}: its pyproject.toml calls it {declared}",
@@ -101,7 +101,7 @@ def _let_workers_import(folder: Path) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
 
 
-def _import_failed(name: str, error: Exception) -> DetectorError:
+def _import_failed(name: str, error: BaseException) -> DetectorError:
     return DetectorError(
         f"importing detector {name}: {type(error).__name__}: {error}",
         hint="mend the module, or add the missing package to the detector's dependencies",

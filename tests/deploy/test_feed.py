@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -12,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from lozenge_deploy.feed import ISO, JSON, Feed, Form, Raw
+from lozenge_deploy.feed.__main__ import seconds
 from lozenge_deploy.feed.feed import DUPLICATE, INCREASE, KINDS, LARGE, LARGE_FROM, VELOCITY
 from lozenge_deploy.feed.poison import reasons
 from lozenge_deploy.feed.schedule import micros, steady
@@ -48,6 +51,17 @@ def test_equal_arguments_give_equal_bytes() -> None:
     (one, first), (two, second) = run(0.01, past=5000), run(0.01, past=5000)
     assert first == second
     assert (one.cases, one.poison, one.sent) == (two.cases, two.poison, two.sent)
+
+
+@pytest.mark.parametrize(("text", "value"), [("60s", 60.0), ("1.5m", 90.0), ("1000000.000000s", 1e6)])
+def test_its_time_is_a_duration(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "5", "1e+06s", "-5s"])
+def test_what_is_no_time_to_run_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match=re.escape(repr(text))):
+        seconds(text)
 
 
 def test_another_seed_gives_another_world() -> None:

@@ -61,7 +61,7 @@ def test_what_follows_from_an_exit_code(code: int, finite: bool, state: State) -
 def test_restarts_what_dies_under_a_new_number_and_waits_longer_each_time(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
-    child = supervisor.start(program(tmp_path, 'date +%s.%N; [ "$START" = 3 ] && exec sleep 60; exit 1'))
+    child = supervisor.start(program(tmp_path, 'date +%s.%N; [ "$START" = 3 ] && exec sleep 60; exit 3'))
     until(lambda: child.starts == 4, supervisor)
     until(lambda: len(child.log.read_text().splitlines()) == 4)
     at = [float(line) for line in child.log.read_text().splitlines()]
@@ -78,6 +78,22 @@ def test_leaves_a_usage_error_alone_and_tells_its_last_words(supervisor: Supervi
     supervisor.watch()
     assert child.starts == 1
     assert child.last_words() == "no such setting"
+
+
+def test_gives_up_after_three_failures_in_a_row(supervisor: Supervisor, tmp_path: Path) -> None:
+    child = supervisor.start(program(tmp_path, 'echo "start $START"; [ "$START" = 1 ] && exit 3; exit 1'))
+    until(lambda: child.state is State.FAILED, supervisor)
+    assert child.starts == 5
+    assert child.last_words() == "start 4"
+
+
+def test_a_child_that_had_recovered_may_fail_again(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.0)
+    child = supervisor.start(program(tmp_path, "exit 1"))
+    until(lambda: child.starts == 5, supervisor)
+    assert child.state is State.RUNNING
 
 
 def test_last_words_that_are_not_json(supervisor: Supervisor, tmp_path: Path) -> None:

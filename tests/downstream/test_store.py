@@ -1,6 +1,7 @@
 """The store's promises: all or nothing, one owner, known versions, clear refusals."""
 
 import sqlite3
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -102,6 +103,14 @@ def test_a_file_that_is_no_database_says_so(tmp_path: Path) -> None:
 def test_a_bad_url_hides_its_password() -> None:
     with pytest.raises(ConfigError) as caught:
         Store("nodatabase://user:hunter2@host/db")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ConfigError, match=r"opening the store: .*psycopg") as caught:
+        Store("postgresql+psycopg://user:hunter2@host/db")
+    assert "install its driver" in caught.value.hint
     assert "hunter2" not in str(caught.value)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from kafka import KafkaConsumer
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
@@ -65,7 +67,16 @@ def test_secure_listener_serves_python_and_spark(own: EmbeddedBroker, spark: Spa
     writer.options(**secure.spark()).option("topic", "secured").save()
     reader = spark.read.format("kafka").options(**secure.spark()).option("subscribe", "secured")
     assert reader.load().count() == 1
-    assert AdminClient(secure.client()).list_topics("secured", timeout=10).topics["secured"].error is None
+    producer = Producer(secure.client())
+    producer.produce("secured", b"w", b"k")
+    assert producer.flush(30) == 0
+    consumer = Consumer(secure.client(group_id="secured", auto_offset_reset="earliest"))
+    consumer.subscribe(["secured"])
+    with contextlib.closing(consumer):
+        assert [message.value() for message in consumer.consume(2, 30)] == [b"v", b"w"]
+    other = KafkaConsumer("secured", auto_offset_reset="earliest", consumer_timeout_ms=30_000, **secure.kafka_python())
+    with contextlib.closing(other):
+        assert [record.value for record in islice(other, 2)] == [b"v", b"w"]
 
 
 def test_secure_listener_refuses_a_wrong_password(own: EmbeddedBroker) -> None:

@@ -1,10 +1,11 @@
 """A declaration is refused with everything that is wrong with it, each with the line to change."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from lozenge.declaration import Declaration, parse
+from lozenge.declaration import Declaration, parse, read
 from lozenge.errors import ConfigError
 
 GOOD = """\
@@ -69,6 +70,11 @@ def test_the_error_lists_them_for_a_person() -> None:
 def test_broken_toml_names_the_file() -> None:
     with pytest.raises(ConfigError, match=r"reading x\.toml: .*line 1"):
         parse("[project\n", "x.toml")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"reading .*pyproject\.toml: No such file"):
+        read(tmp_path / "pyproject.toml")
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful", "aggregate"])

@@ -9,7 +9,7 @@ import pytest
 from pydantic import Json, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.environment import FromEnvironment
+from lozenge.environment import FromEnvironment, load
 from lozenge.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +48,29 @@ def test_every_problem_is_told_by_name_and_not_by_value(monkeypatch: pytest.Monk
     assert "hush" not in str(caught.value)
 
 
+class Cellar(FromEnvironment):
+    model_config = SettingsConfigDict(env_prefix="LOZENGE_CELLAR_")
+
+    bottles: int = 1
+
+
+def test_two_classes_tell_the_problems_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load(Kitchen, Cellar) == (Kitchen(), Cellar())
+    monkeypatch.setenv("LOZENGE_CELLAR_BOTTLES", "many")
+    with pytest.raises(ConfigError, match="LOZENGE_CELLAR_BOTTLES: ") as caught:
+        load(Kitchen, Cellar)
+    monkeypatch.setenv("LOZENGE_KITCHEN_OVENS", "many")
+    with pytest.raises(ConfigError) as caught:
+        load(Kitchen, Cellar)
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "LOZENGE_KITCHEN_OVENS",
+        "LOZENGE_CELLAR_BOTTLES",
+    ]
+    monkeypatch.delenv("LOZENGE_CELLAR_BOTTLES")
+    with pytest.raises(ConfigError, match="LOZENGE_KITCHEN_OVENS: "):
+        load(Kitchen, Cellar)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -62,9 +85,25 @@ def test_every_problem_is_told_by_name_and_not_by_value(monkeypatch: pytest.Monk
 )
 def test_a_program_ends_with_a_sentence(command: list[str]) -> None:
     wrong = {"LOZENGE_KAFKA_SECURITY": "foo", "LOZENGE_KAFKA_BOOTSTRAPS": "127.0.0.1:1"}
+    if "deploy" not in command[0]:
+        wrong[f"LOZENGE_{command[0].replace('.', '_').split('_')[1].upper()}_INSTANCES"] = "2"
+    said = failed(command, wrong)
+    assert all(f"{name}: " in said for name in wrong)
+
+
+def test_a_detectors_settings_are_checked_before_the_broker_is_asked() -> None:
+    wrong = {"LOZENGE_JOB_SETTINGS": '{"nonsense": 1}', "LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
+    assert "LOZENGE_JOB_SETTINGS for large_amount: 1 problem(s)\\n  - nonsense: " in failed(
+        ["lozenge.job", "detectors/large_amount"], wrong
+    )
+
+
+def failed(command: list[str], variables: dict[str, str]) -> str:
+    """What a program says that ends with 2."""
+    environment = os.environ | variables
     ended = subprocess.run(
-        [sys.executable, "-m", *command], env=os.environ | wrong, cwd=ROOT, capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", *command], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert ended.returncode == 2, ended.stderr
-    assert all(f"{name}: " in ended.stderr for name in wrong)
     assert "Traceback" not in ended.stderr
+    return ended.stderr

@@ -65,6 +65,11 @@ def test_a_module_whose_import_fails(tmp_path: Path) -> None:
     assert "made_up" not in sys.modules
 
 
+def test_a_module_that_ends_the_process(tmp_path: Path) -> None:
+    with pytest.raises(DetectorError, match="importing detector made_up: SystemExit: 7"):
+        from_folder(folder(tmp_path, "made_up", module="raise SystemExit(7)"))
+
+
 def test_a_module_without_a_detector(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"no `detector = Detector\(\.\.\.\)`"):
         from_folder(folder(tmp_path, "made_up", module="detect = None"))
@@ -86,6 +91,13 @@ def test_a_bad_declaration(tmp_path: Path) -> None:
         from_folder(folder(tmp_path, "made_up", project=PROJECT.replace('"rule"', '"rul"')))
 
 
+def test_a_declaration_that_is_not_utf8(tmp_path: Path) -> None:
+    place = folder(tmp_path, "made_up")
+    (place / "pyproject.toml").write_bytes(PROJECT.replace("Nothing", "Für").encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"reading .*pyproject\.toml: .*\n  -> save it as UTF-8"):
+        from_folder(place)
+
+
 def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}:detector", loading.GROUP) for n in names)
     monkeypatch.setattr(loading, "entry_points", lambda group: points)
@@ -93,8 +105,9 @@ def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 def test_an_unknown_detector_is_told_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_points(monkeypatch, "made_up_b", "made_up_a")
-    with pytest.raises(DetectorError, match="detector large: this environment has made_up_a, made_up_b"):
+    with pytest.raises(DetectorError, match="detector large: this environment has made_up_a, made_up_b") as caught:
         installed("large")
+    assert "detectors/large" in caught.value.hint
     with pytest.raises(DetectorError, match=r"detector \(the only one\): this environment has made_up_a, made_up_b"):
         installed()
 

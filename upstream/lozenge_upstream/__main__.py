@@ -9,6 +9,7 @@ import os
 import sys
 
 from lozenge import logs
+from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_upstream.job import run
@@ -20,9 +21,9 @@ def main() -> int:
     """Runs upstream and returns the exit code."""
     logs.configure(APP)
     try:
-        settings = UpstreamSettings.load()
+        settings, kafka = load(UpstreamSettings, KafkaSettings)
         logs.configure(APP, instance=settings.instance)
-        run(settings, KafkaSettings.load())
+        run(settings, kafka)
     except LozengeError as error:
         logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code

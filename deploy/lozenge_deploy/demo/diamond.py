@@ -22,7 +22,7 @@ from lozenge_deploy.environments import environment_of
 from lozenge_deploy.processes import Child, State, Supervisor
 
 PATIENCE_SECONDS = 60.0
-"""The later detectors wait for the first notification, but not longer than this."""
+"""The later detectors wait until the first one has judged something or given up, but not longer than this."""
 START_SECONDS = 20.0
 """And each waits until the one before it has reported, but not longer than this."""
 
@@ -139,12 +139,18 @@ class Diamond:
 
     def _may_start_next(self) -> bool:
         """One after the other, so that no start disturbs what runs, or another start."""
-        if self.first_notification is None and self.elapsed < PATIENCE_SECONDS:
+        if not self._first_is_done() and self.elapsed < PATIENCE_SECONDS:
             return False
         if not self._environments[self._later[0].name].done():
             return False
         jobs = [child for name, child in self._supervisor.children.items() if name != "feed"]
         return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
+
+    def _first_is_done(self) -> bool:
+        """Whether nothing more is to be expected of the first detector alone."""
+        if self._supervisor.children[self._first.name].state is State.FAILED:
+            return True
+        return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
 
     def _starting(self, child: Child) -> bool:
         """Whether it runs and has not published since its newest start."""

@@ -69,7 +69,7 @@ class Programs:
             str(self.summary),
         ]
         if seconds is not None:
-            arguments += ["--for", f"{seconds:g}s"]
+            arguments += ["--for", f"{seconds:f}s"]
         return self._program("feed", ["lozenge_deploy.feed", *arguments], {}, finite=True)
 
     def detector(self, detector: DetectorFolder, python: Path, nice: int = 0) -> Program:

@@ -59,7 +59,9 @@ def plain(scene: Scene) -> str:
     for stage in scene.stages:
         reading = stage.reading
         numbers = f" {reading.records} ({reading.rate:.0f}/s, lag {reading.lag})" if reading else ""
-        parts.append(f"{stage.name} {stage.state if stage.state != 'running' or not reading else ''}{numbers}".strip())
+        state = stage.state if stage.state != "running" or not reading else ""
+        trouble = f": {stage.trouble}" if stage.trouble else ""
+        parts.append(f"{stage.name} {state}{numbers}{trouble}")
     return f"{scene.elapsed:5.1f} s  " + "; ".join(" ".join(part.split()) for part in parts)
 
 

@@ -5,7 +5,6 @@ writes the summary. Exit codes are those of `lozenge.errors`; 1 also if the brok
 """
 
 import json
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typing import Annotated
 
 import typer
 
+from lozenge.durations import duration
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.feed.feed import Feed
@@ -24,8 +24,6 @@ from lozenge_deploy.feed.formats import FORMS
 from lozenge_deploy.feed.schedule import flat_out, paced, steady
 from lozenge_deploy.feed.sender import Sender
 from lozenge_deploy.feed.world import LEAST_CARDS, LEAST_MERCHANTS
-
-_UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 class Format(StrEnum):
@@ -52,10 +50,13 @@ class Stop:
 
 def seconds(text: str) -> float:
     """`60s`, `1.5m` or `2h` in seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not a duration such as 60s, 5m or 2h")
-    return float(match[1]) * _UNITS[match[2]]
+    try:
+        value = duration(text).total_seconds()
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if value < 0:
+        raise typer.BadParameter(f"{text!r} is a time that has passed")
+    return value
 
 
 def run(

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from lozenge import logs
 from lozenge.admin import partitions
+from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.job.identity import Identity
-from lozenge.job.settings import JobSettings
+from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import from_folder, installed
 from lozenge.metrics import Metrics, Reporter
@@ -24,14 +25,15 @@ def main() -> int:
     logs.configure("job")
     debug = False
     try:
-        job, kafka = JobSettings.load(), KafkaSettings.load()
+        job, kafka = load(JobSettings, KafkaSettings)
         debug = job.debug
         logs.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
         which = sys.argv[1] if len(sys.argv) > 1 else None
         loaded = from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
         identity = Identity.of(loaded, job)
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
-        partitions(kafka)  # a missing broker should not cost a JVM start to find out
+        detector_settings(loaded, job.settings)
+        partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
         from lozenge.job.runner import Runner  # Spark is imported only once it is needed
         from lozenge.session import outliving, spark_session
 

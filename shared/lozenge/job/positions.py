@@ -7,7 +7,7 @@ has the same end offsets as the one before it.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -46,10 +46,6 @@ class Positions:
 
     offsets: Mapping[int, int]
     stamp: Stamp | None
-
-    def stamped(self, stamp: Stamp) -> "Positions":
-        """The same offsets under another stamp."""
-        return replace(self, stamp=stamp)
 
 
 class Group:

@@ -39,9 +39,9 @@ def detector_settings(loaded: Loaded, overrides: str) -> Settings:
         settings: Settings = loaded.detector.settings.model_validate(values)
         return settings
     except json.JSONDecodeError as error:
-        raise ConfigError(f"reading settings of {loaded.name}: not JSON: {error}") from error
+        raise ConfigError(f"reading LOZENGE_JOB_SETTINGS for {loaded.name}: not JSON: {error}") from error
     except ValidationError as error:
         problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise ConfigError(
-            f"reading settings of {loaded.name}: {len(problems)} problem(s)", problems=problems
+            f"reading LOZENGE_JOB_SETTINGS for {loaded.name}: {len(problems)} problem(s)", problems=problems
         ) from error
