@@ -1,20 +1,19 @@
 """The latest records of any topic, decoded for a person."""
 
 import json
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from lozenge.admin import partitions
 from lozenge.avro import MAGIC, Codec
-from lozenge.errors import BrokerUnavailable, DecodeError, UsageError
+from lozenge.errors import DecodeError, UsageError
 from lozenge.kafka import KafkaSettings
+from lozenge.reading import bounds, read
 
 _CONTRACTS = ("event", "alert", "notification")
-_CALL_SECONDS = 10.0
 
 
 def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
@@ -28,22 +27,11 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
         raise UsageError(
             f"looking into {topic}: there is no such topic", hint=f"there is {', '.join(near or existing)}"
         )
-    consumer = Consumer(
-        kafka.client(
-            group_id="lozenge-peek",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            enable_partition_eof=True,
-        )
-    )
-    try:
-        found = list(_read(consumer, topic, existing[topic], count))
-    except KafkaException as error:
-        raise BrokerUnavailable(
-            f"reading {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
-        ) from error
-    finally:
-        consumer.close()
+    starts = {
+        partition: max(low, high - 2 * count)  # commit markers take offsets too
+        for partition, (low, high) in bounds(kafka, topic, existing[topic]).items()
+    }
+    found = list(read(kafka, topic, starts))
     found.sort(key=lambda message: message.timestamp()[1])
     for message in found[-count:]:
         kind, millis = message.timestamp()
@@ -54,24 +42,8 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
             "time": written.isoformat(timespec="milliseconds") if written else None,
             "key": _text(message.key()),
             "value": decoded(message.value()),
-            "headers": {name: _text(value) for name, value in message.headers() or ()},
+            "headers": {header[0]: _text(header[1]) for header in message.headers() or ()},
         }
-
-
-def _read(consumer: Consumer, topic: str, parts: int, count: int) -> Iterator[Any]:
-    places = []
-    for part in range(parts):
-        low, high = consumer.get_watermark_offsets(TopicPartition(topic, part), timeout=_CALL_SECONDS)
-        places.append(TopicPartition(topic, part, max(low, high - 2 * count)))  # commit markers take offsets too
-    consumer.assign(places)
-    unread = set(range(parts))
-    deadline = time.monotonic() + _CALL_SECONDS
-    while unread and time.monotonic() < deadline:
-        for message in consumer.consume(1000, 0.2):
-            if message.error() is None:
-                yield message
-            else:
-                unread.discard(message.partition())
 
 
 def decoded(value: bytes | None) -> Any:

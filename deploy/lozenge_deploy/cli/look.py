@@ -1,5 +1,6 @@
 """The verbs that only look: status, describe, peek, doctor."""
 
+import sys
 import time
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -40,7 +41,7 @@ def status(
             rows = [row for row in _rows(readings) if name in (None, row["app"])]
             if name and not rows and not watch:
                 raise UsageError(f"looking for {name}: it has not reported for {ALIVE_SECONDS:.0f} s")
-            if watch and output is not Format.JSON:
+            if watch and sys.stdout.isatty():
                 typer.echo("\x1b[H\x1b[2J", nl=False)  # home, and nothing below
             if rows or output is Format.JSON:
                 show(rows, output, brief=_BRIEF)

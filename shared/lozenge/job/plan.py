@@ -41,15 +41,14 @@ class Plan:
 
     def host(self, offsets: Mapping[int, int], max_batch: int, alerts: AlertWriter, partitions: int) -> Host:
         """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch."""
-        declaration = self._loaded.declaration
         result = self._detect(self._stream(offsets, max_batch))
-        if declaration.kind != "aggregate":
+        if self._loaded.declaration.kind != "aggregate":
             refuse_state(self._identity.app, expressions(result))
-        if isinstance(result, Fold):
-            return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
-        if declaration.kind == "aggregate":
-            return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
-        return RuleHost(result)
+        return self._host(result, alerts, partitions)
+
+    def bounded_host(self, ranges: Ranges, alerts: AlertWriter, partitions: int) -> Host:
+        """The host of the records of `ranges` and no others; its frame is no stream."""
+        return self._host(self._detect(self._bounded(ranges)), alerts, partitions)
 
     def tables_version(self) -> str:
         """Digest over the reference tables as they are now; "" without any."""
@@ -58,8 +57,7 @@ class Plan:
 
     def evaluate(self, ranges: Ranges, *, decode_only: bool = False) -> None:
         """Runs the detector's expressions over `ranges` and throws the result away; raises what they raise."""
-        raw = source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
-        frame = self._events(raw)
+        frame = self._bounded(ranges)
         if not decode_only:
             frame = expressions(self._detect(frame))
         frame.write.format("noop").mode("overwrite").save()
@@ -80,6 +78,17 @@ class Plan:
         known = {s.id for s in self._schemas}
         self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
         return any(s.id == schema_id for s in self._schemas)
+
+    def _host(self, result: "DataFrame | Fold[Any]", alerts: AlertWriter, partitions: int) -> Host:
+        declaration = self._loaded.declaration
+        if isinstance(result, Fold):
+            return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
+        if declaration.kind == "aggregate":
+            return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
+        return RuleHost(result)
+
+    def _bounded(self, ranges: Ranges) -> DataFrame:
+        return self._events(source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges))
 
     def _stream(self, offsets: Mapping[int, int], max_batch: int) -> DataFrame:
         lateness = self._loaded.declaration.lateness

@@ -1,0 +1,187 @@
+"""`python -m lozenge.job.trial [NAME | FOLDER] --last 1h`: what a detector would have raised, beside the live one.
+
+It reads the retained topic and writes nothing: no alert, no offset, no state. A detector that remembers
+is first given as much time again to warm up, of which nothing is told. Prints one JSON object; exit codes
+as those of the job.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from lozenge import logs, topics
+from lozenge.admin import partitions
+from lozenge.avro import Codec
+from lozenge.durations import duration
+from lozenge.environment import load
+from lozenge.errors import LozengeError
+from lozenge.job.hosts import Host
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import AlertWriter
+from lozenge.job.plan import Plan
+from lozenge.job.poison import Ranges, find_poison
+from lozenge.job.settings import JobSettings, detector_settings
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded, from_folder, installed
+from lozenge.reading import bounds, offsets_at, read
+from lozenge.session import spark_session
+
+CHUNK = 200_000
+"""Offsets that are judged at a time, so that a long trial does not need the memory of all of it."""
+PARTITIONS = topics.EVENT_PARTITIONS
+
+
+@dataclass(frozen=True)
+class Told:
+    """An alert, as far as two releases can be compared by it."""
+
+    alert_id: str
+    entity: str
+    event_time: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `detector` as it is now tells of `events`, beside what its live `release` told; ids decide."""
+
+    detector: str
+    release: str | None
+    since: str
+    events: int
+    alerts: int
+    same: int
+    new: list[Told]
+    lost: list[Told]
+    dead_letters: list[str]
+
+
+def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> Outcome:
+    """Judges what was written within `last`; raises as a job's start does."""
+    from lozenge.job.output import AlertWriter
+    from lozenge.job.plan import Plan
+
+    declaration, settings = loaded.declaration, detector_settings(loaded, job.settings)
+    identity = Identity(loaded.name, "trial", live=False, key=declaration.key)
+    since = datetime.now(UTC) - last
+    starts = offsets_at(kafka, identity.input, PARTITIONS, since)
+    warm = starts if declaration.kind == "rule" else offsets_at(kafka, identity.input, PARTITIONS, since - last)
+    ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
+    spark = spark_session(f"{loaded.name}-trial", cores=os.cpu_count() or 1, memory_mb=1024)
+    writer = AlertWriter(
+        identity, PARTITIONS, title=declaration.title, severity=declaration.severity, digest=settings.digest
+    )
+    ranges = {partition: (warm[partition], ends[partition]) for partition in ends if ends[partition] > warm[partition]}
+    judged = judge(Plan(loaded, identity, settings, kafka, spark), writer, declaration.kind, ranges)
+
+    def counts(trigger: tuple[int, int] | None, at: datetime) -> bool:
+        return at >= since if trigger is None else trigger[1] >= starts[trigger[0]]
+
+    found = {
+        (alert_id := writer.alert_id(f)): Told(alert_id, f.entity, f.event_time.isoformat(), f.alert.reason)
+        for f in judged.findings
+        if counts(f.trigger, f.event_time)
+    }
+    live, releases = {}, []
+    for alert in _live(kafka, loaded.name, since):
+        place = alert["trigger"]
+        if counts((place["partition"], place["offset"]) if place else None, alert["event_time"]):
+            told = Told(alert["alert_id"], alert["entity"]["id"], alert["event_time"].isoformat(), alert["reason"])
+            live[told.alert_id] = told
+            releases.append(alert["release"])
+    return Outcome(
+        detector=loaded.name,
+        release=releases[-1] if releases else None,
+        since=since.isoformat(timespec="seconds"),
+        events=sum(ends[p] - starts[p] for p in ends),
+        alerts=len(found),
+        same=len(found.keys() & live.keys()),
+        new=[told for alert_id, told in found.items() if alert_id not in live],
+        lost=[told for alert_id, told in live.items() if alert_id not in found],
+        dead_letters=[
+            str(error) for error in (*(p.error for p in judged.poisoned), *(u.error for u in judged.unplaced))
+        ],
+    )
+
+
+def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges) -> Judgement:
+    """What a detector makes of `ranges` from an empty memory on.
+
+    An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing.
+    """
+    parts: list[Judgement] = []
+    first: Host | None = None
+    for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK):
+        host = plan.bounded_host(part, writer, PARTITIONS)
+        try:
+            batch = host.frame().toArrow()
+        except LozengeError:
+            raise
+        except Exception:  # whatever the author's code or Spark raises
+            if not (found := find_poison(part, plan.evaluate)):
+                raise
+            for poisoned in found:
+                plan.exclude(poisoned)
+            batch = plan.bounded_host(part, writer, PARTITIONS).frame().toArrow()
+        first = first or host  # it holds the memory
+        parts.append(first.judge(batch))
+    return Judgement(
+        findings=[finding for part in parts for finding in part.findings],
+        poisoned=[*plan.excluded, *(poisoned for part in parts for poisoned in part.poisoned)],
+        unplaced=[unplaced for part in parts for unplaced in part.unplaced],
+    )
+
+
+def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:
+    """`ranges` in order, at most about `size` offsets of all partitions at a time."""
+    left = dict(ranges)
+    step = max(1, size // max(1, len(ranges)))
+    while left:
+        yield {p: (start, min(start + step, end)) for p, (start, end) in left.items()}
+        left = {p: (start + step, end) for p, (start, end) in left.items() if start + step < end}
+
+
+def _live(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapping[str, Any]]:
+    """What the live release has told; none if it has never been deployed."""
+    topic = topics.alerts(detector)
+    if topic not in partitions(kafka):
+        return
+    codec = Codec.of("alert")
+    for message in read(kafka, topic, offsets_at(kafka, topic, PARTITIONS, since)):
+        yield codec.decode(message.value())
+
+
+def main() -> int:
+    """Prints the outcome; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge.job.trial", description=__doc__)
+    parser.add_argument("which", nargs="?")
+    parser.add_argument("--last", type=duration, default=timedelta(hours=1))
+    given = parser.parse_args()
+    logs.configure("trial")
+    try:
+        job, kafka = load(JobSettings, KafkaSettings)
+        loaded = (
+            from_folder(Path(given.which).resolve())
+            if given.which and os.sep in given.which
+            else installed(given.which)
+        )
+        outcome = trial(loaded, job, kafka, given.last)
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(json.dumps(asdict(outcome)))
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Spark's gateway threads would hold the process for seconds

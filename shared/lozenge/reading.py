@@ -1,0 +1,74 @@
+"""Reading a topic from given offsets, or from a moment on, to its present end."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka import KafkaSettings
+
+CALL_SECONDS = 10.0
+DEADLINE_SECONDS = 600.0
+"""How long a read may take before the broker is held for lost."""
+
+
+def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[Message]:
+    """Every committed record from `starts` (offset by partition) to the end; raises BrokerUnavailable."""
+    with _consumer(kafka, topic) as consumer:
+        unread = set(starts)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
+        while unread:
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    f"reading {topic}: not done in {DEADLINE_SECONDS:.0f} s",
+                    hint=f"check the broker at {kafka.bootstrap}",
+                )
+            for message in consumer.consume(10_000, 0.2):
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(message.partition())
+                else:
+                    raise KafkaException(error)
+
+
+def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
+    """The earliest offset and the end of each partition; raises BrokerUnavailable."""
+    with _consumer(kafka, topic) as consumer:
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in places}
+
+
+def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: datetime) -> dict[int, int]:
+    """The first offset of each partition that was written at `moment` or later, else its end."""
+    ends = bounds(kafka, topic, partitions)
+    with _consumer(kafka, topic) as consumer:
+        asked = [TopicPartition(topic, partition, int(moment.timestamp() * 1000)) for partition in range(partitions)]
+        found = consumer.offsets_for_times(asked, timeout=CALL_SECONDS)
+        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition][1] for p in found}
+
+
+@contextmanager
+def _consumer(kafka: KafkaSettings, topic: str) -> Iterator[Consumer]:
+    consumer = Consumer(
+        kafka.client(
+            group_id="lozenge-reading",
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            enable_partition_eof=True,
+            fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do
+        )
+    )
+    try:
+        yield consumer
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"reading {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+        ) from error
+    finally:
+        consumer.close()

@@ -1,0 +1,126 @@
+"""A trial tells what a detector would have raised beside the live one, and leaves no trace."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.job.settings import JobSettings
+from lozenge.job.trial import Outcome, chunks, trial
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.reading import bounds
+from tests.integration.conftest import Broker
+from tests.integration.harness import alerts, event, group_offsets, new_detector, running, send, wait_for
+
+pytestmark = pytest.mark.integration
+
+
+class Limit(Settings):
+    limit: float = 100.0
+
+
+class Count(State):
+    n: int = 0
+
+
+def over(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    risky = events.withColumn("number", F.col("merchant_id").cast("int"))
+    return risky.where((F.col("amount") > settings.limit) & (F.col("number") > 0)).select(*alert(reason=F.lit("over")))
+
+
+def step(state: Count, event: Event, settings: Limit) -> Iterator[Alert]:
+    state.n += 1
+    if event.amount > settings.limit:
+        yield Alert(reason=f"number {state.n}")
+
+
+def counting(events: DataFrame, settings: Limit, tables: Tables) -> Fold[Count]:
+    return fold(events, by="card_id", state=Count, step=step, expires=timedelta(days=1))
+
+
+def burst(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    counted = events.groupBy(F.window("event_time", "10 minutes"), "card_id").agg(
+        F.count("*").alias("n"), F.max("event_time").alias("last")
+    )
+    return counted.where(F.col("n") >= settings.limit).select(
+        *alert(reason=F.lit("burst"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="x")
+    )
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def tried(loaded: Loaded, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
+    order = JobSettings(settings=Limit(**settings).model_dump_json())
+    return trial(loaded, order, kafka, timedelta(seconds=time.time() - began))
+
+
+def test_a_rule_with_other_settings_beside_its_live_release(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    began = time.time()
+    amounts = ["60.00"] * 10 + ["150.00"] * 10
+    send(kafka, [event(n, card=f"card_{n}", amount=a, merchant_id="7") for n, a in enumerate(amounts)])
+    with running(loaded, kafka, spark, tmp_path, release="r7"):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "10 alerts")
+    before = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
+    outcome = tried(loaded, kafka, began)
+    assert (outcome.release, outcome.events) == ("r7", 20)
+    assert (outcome.alerts, outcome.same, outcome.new, outcome.lost) == (10, 10, [], [])
+    outcome = tried(loaded, kafka, began, limit=50)
+    assert (outcome.alerts, outcome.same, len(outcome.new), outcome.lost) == (20, 10, 10, [])
+    outcome = tried(loaded, kafka, began, limit=200)
+    assert (outcome.alerts, outcome.new, len(outcome.lost)) == (0, [], 10)
+    assert {told.reason for told in outcome.lost} == {"over"}
+    after = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
+    assert before == after, "a trial writes nothing"
+
+
+def test_records_that_cannot_be_judged_are_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    began = time.time()
+    send(kafka, [event(n, amount="150.00", merchant_id="poison" if n == 3 else "7") for n in range(9)])
+    outcome = tried(loaded, kafka, began)
+    assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
+
+
+def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(counting, settings=Limit), tmp_path, kind="stateful")
+    card = f"{loaded.name}_card"
+    send(kafka, [event(n, card=card, amount="150.00") for n in range(3)])
+    time.sleep(2)  # they lie before the trial's time, and within its time to warm up
+    began = time.time()
+    send(kafka, [event(n, card=card, amount="150.00") for n in range(3, 5)])
+    time.sleep(2)
+    outcome = tried(loaded, kafka, began)
+    assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
+
+
+def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(
+        kafka, Detector(burst, settings=Limit), tmp_path, kind="aggregate", lateness="1m", window="10m"
+    )
+    began = time.time()
+    at = timedelta(seconds=time.time()) - timedelta(seconds=event(0)["event_time"].timestamp())
+    send(kafka, [event(n, card=f"{loaded.name}_{n % 3}", at=at) for n in range(10)])
+    outcome = tried(loaded, kafka, began - 1, limit=4)
+    assert [told.entity for told in outcome.new if told.entity.startswith(loaded.name)] == [f"{loaded.name}_0"]
+
+
+def test_chunks_cover_every_offset_once() -> None:
+    ranges = {0: (5, 12), 1: (0, 3), 2: (7, 8)}
+    parts = list(chunks(ranges, 6))
+    covered = [(p, o) for part in parts for p, (start, end) in part.items() for o in range(start, end)]
+    assert sorted(covered) == [(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
+    assert max(end - start for part in parts for start, end in part.values()) == 2
+    assert list(chunks({}, 6)) == []
