@@ -12,10 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from pyspark.find_spark_home import _find_spark_home
 from uv import find_uv_bin
 
 from lozenge.errors import ToolchainError, UsageError
@@ -40,6 +41,16 @@ def environment_of(folder: Path) -> Path:
             if not _whole(home, folder.name):
                 _make(folder, home)
     return home / "bin" / "python"
+
+
+def in_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """`variables` as a process in a detector's environment needs them.
+
+    The environment is complete and lies in our cache: nothing is added to it, and it may keep compiled modules.
+    All share one copy of Spark's jars, so that they share pages and the class-data archive.
+    """
+    kept = {n: value for n, value in variables.items() if n not in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")}
+    return kept | {"SPARK_HOME": str(_find_spark_home())}
 
 
 def digest_of(folder: Path) -> str:

@@ -18,6 +18,7 @@ from lozenge.kafka import KafkaSettings
 RATE_SECONDS = 5.0
 LATENCY_SECONDS = 30.0
 RECORDS = "lozenge_records_total"
+CPU = "lozenge_cpu_seconds"
 _CALL_SECONDS = 10.0
 
 Samples = Mapping[str, float]
@@ -25,7 +26,10 @@ Samples = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Reading:
-    """One app now: totals since it first started, a rate over seconds, latencies of the last half minute."""
+    """One app now: totals since it first started, a rate over seconds, latencies of the last half minute.
+
+    `cpu_seconds` and `memory_bytes` are its whole process tree's, `cores` how many it keeps busy now.
+    """
 
     records: int
     rate: float
@@ -35,6 +39,9 @@ class Reading:
     p95: float | None
     dead_letters: int
     batches: int
+    cpu_seconds: float
+    cores: float
+    memory_bytes: int
     at: float
     release: str
 
@@ -77,6 +84,9 @@ class App:
             p95=quantile(buckets, 0.95),
             dead_letters=int(sum(v for n, v in now.items() if n.startswith("lozenge_dead_letters_total"))),
             batches=int(now.get("lozenge_batch_seconds_count", 0.0)),
+            cpu_seconds=(cpu := now.get(CPU, 0.0)),
+            cores=(cpu - before.get(CPU, 0.0)) / (at - since) if at > since else 0.0,
+            memory_bytes=int(now.get("lozenge_memory_bytes", 0.0)),
             at=at,
             release=self._release,
         )
@@ -156,4 +166,4 @@ def _new_in_buckets(before: Samples, now: Samples) -> list[tuple[float, float]]:
 
 
 def _is_total(name: str) -> bool:
-    return name.split("{")[0].endswith(("_total", "_bucket", "_count", "_sum"))
+    return name.split("{")[0].endswith(("_total", "_bucket", "_count", "_sum", CPU))

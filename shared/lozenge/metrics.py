@@ -16,6 +16,7 @@ from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from lozenge import topics
+from lozenge.cost import Cost, Meter
 from lozenge.kafka import KafkaSettings
 
 STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
@@ -40,6 +41,8 @@ class Metrics:
             buckets=LATENCY_BUCKETS, registry=self.registry,
         )  # fmt: skip
         self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
+        self._cpu = Gauge("lozenge_cpu_seconds", "Processor seconds of this process tree", registry=self.registry)
+        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of this process tree", registry=self.registry)
         for stage in STAGES:
             self._dead.labels(stage)
 
@@ -67,6 +70,11 @@ class Metrics:
         """Sets the number of input offsets not yet processed."""
         self._lag.set(offsets)
 
+    def cost(self, cost: Cost) -> None:
+        """Sets what the process has cost until now."""
+        self._cpu.set(cost.cpu_seconds)
+        self._memory.set(cost.memory_bytes)
+
     def snapshot(self) -> dict[str, Any]:
         """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds)."""
         samples = {
@@ -88,7 +96,7 @@ class Reporter:
     """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, and once at the end."""
 
     def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
-        self._metrics, self._interval = metrics, interval
+        self._metrics, self._interval, self._meter = metrics, interval, Meter()
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
         self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
         self._stop = threading.Event()
@@ -112,6 +120,7 @@ class Reporter:
 
     def _publish(self) -> None:
         key = f"{self._metrics.app}/{self._metrics.instance}"
+        self._metrics.cost(self._meter.read())
         try:
             self._producer.produce(topics.METRICS, json.dumps(self._metrics.snapshot()).encode(), key.encode())
             self._producer.poll(0)

@@ -1,7 +1,6 @@
 """The verbs of `lozenge` that need Spark or a broker."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.admin import ensure_topics, partitions
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
-from tests.deploy.test_cli import ROOT, lozenge
+from tests.deploy.test_cli import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
-from tests.integration.harness import event, send
+from tests.integration.harness import event, send, wait_for
 
 pytestmark = pytest.mark.integration
 
@@ -81,10 +80,41 @@ def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> No
 
 def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> None:
     ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), topics.platform_topics())
-    environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap, "PYTHONUNBUFFERED": "1"}
+    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "status", "--watch", "-o", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
+
+
+def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(broker: Broker, tmp_path: Path) -> None:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(kafka, topics.platform_topics())
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    assert lozenge("new", "spotter", cwd=tmp_path).returncode == 0
+    module = tmp_path / "detectors" / "spotter" / "spotter.py"
+    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap, PYTHONUNBUFFERED="1")
+    command = [sys.executable, "-m", "lozenge_deploy.cli", "dev", "spotter"]
+    told, said = tmp_path / "told", tmp_path / "said"
+    with told.open("wb") as out, said.open("wb") as err:
+        process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=out, stderr=err, process_group=0)
+    try:
+        wait_for(lambda: said.read_text().count("query starts") == 1 or process.poll() is not None, "its first start")
+        assert process.poll() is None, said.read_text()
+        send(kafka, [event(1, card="dear", amount="600.00"), event(2, card="cheap", amount="400.00")])
+        wait_for(lambda: "dear  medium  600.00 EUR at merchant m-1" in told.read_text(), "its first alert")
+        module.write_text(module.read_text().replace("Decimal(500)", "Decimal(300)"))
+        wait_for(lambda: said.read_text().count("query starts") == 2, "its second start")
+        send(kafka, [event(3, card="cheap", amount="400.00")])
+        wait_for(lambda: "cheap  medium  400.00 EUR" in told.read_text(), "an alert under the new limit")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, said.read_text()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    assert len(told.read_text().splitlines()) == 2
+    assert not [topic for topic in partitions(kafka) if "spotter" in topic]

@@ -75,13 +75,13 @@ def try_(
     import json
     import os
 
-    from lozenge_deploy.environments import environment_of
+    from lozenge_deploy.environments import environment_of, in_environment
 
     folder = folder_of(name)
     python = environment_of(folder)
     settings = {"LOZENGE_JOB_SETTINGS": json.dumps(dict(map(_setting, set_ or ())))}
     command = [str(python), "-m", "lozenge.job.trial", "--last", last]
-    run = subprocess.run(command, env=os.environ | settings, stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(command, env=in_environment(os.environ | settings), stdout=subprocess.PIPE, text=True)
     if run.returncode:
         raise typer.Exit(run.returncode)  # it has said why
     outcome = json.loads(run.stdout)
@@ -107,3 +107,19 @@ def _setting(text: str) -> tuple[str, str]:
     if not equals:
         raise UsageError(f"reading --set {text}: write it as name=value")
     return name, value
+
+
+def dev(
+    name: NAME = ".",
+    last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
+) -> None:
+    """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
+    from lozenge.durations import duration
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.cli.dev import develop
+
+    try:
+        back = duration(last)
+    except ValueError as error:
+        raise UsageError(f"reading --last: {error}") from error
+    develop(folder_of(name), KafkaSettings.load(), back)

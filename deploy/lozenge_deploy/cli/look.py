@@ -21,7 +21,8 @@ _BRIEF = (
     "emitted",
     "p95_seconds",
     "dead_letters",
-    "seen_seconds_ago",
+    "cores",
+    "memory_mb",
 )
 
 

@@ -8,17 +8,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark.find_spark_home import _find_spark_home
-
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.catalogue import DetectorFolder
 from lozenge_deploy.environments import digest_of
 from lozenge_deploy.processes import Program
 
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
-_NOT_FOR_DETECTORS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
-"""Their environment is complete and lies in our cache: nothing is added to it, and it may keep compiled modules."""
-
 SHORT_PAST = 100_000
 """Up to so many records of history the JVMs' first compiler alone is quicker: the second pays off after minutes."""
 
@@ -78,12 +73,10 @@ class Programs:
             "LOZENGE_JOB_RELEASE": f"{detector.version}+{digest_of(detector.folder)[:8]}",
             "LOZENGE_JOB_WORK": str(self._work / "jobs"),
             # One copy of Spark's jars for all, so that they share pages and the class-data archive.
-            "SPARK_HOME": str(_find_spark_home()),
         }
 
         def environment(start: int) -> Mapping[str, str]:
-            inherited = self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)})
-            return {name: value for name, value in inherited.items() if name not in _NOT_FOR_DETECTORS}
+            return in_environment(self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)}))
 
         return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
 
