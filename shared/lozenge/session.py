@@ -18,6 +18,8 @@ from lozenge.toolchain.java import java_home
 
 _SIGNAL_SECONDS = 0.5
 """Within this time a signal that has ended the JVM has reached this process too."""
+_ENDS_SECONDS = 2.0
+"""Within this time a JVM that made a call fail because it was told to end has begun to do so."""
 
 _LOGGING = Path(__file__).with_name("toolchain") / "log4j2.properties"
 
@@ -117,7 +119,7 @@ def outliving(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> 
     try:
         yield
     except Exception as error:
-        if _answers(spark):
+        if not _ends(spark):
             raise
         time.sleep(_SIGNAL_SECONDS)
         if not stopping():
@@ -130,13 +132,18 @@ def outliving(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> 
             spark.stop()
 
 
-def _answers(spark: SparkSession) -> bool:
-    jvm: Any = spark._jvm
-    try:
-        jvm.java.lang.System.nanoTime()
-    except Exception:  # py4j raises many types for a broken connection
-        return False
-    return True
+def _ends(spark: SparkSession) -> bool:
+    """Whether the JVM is gone, or goes within a moment: at its end it stops Spark first, and answers until then."""
+    jvm: Any = spark._jsc
+    deadline = time.monotonic() + _ENDS_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if jvm.sc().isStopped():
+                return True
+        except Exception:  # py4j raises many types for a broken connection
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _jvm_options() -> list[str]:
