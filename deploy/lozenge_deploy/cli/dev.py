@@ -128,12 +128,9 @@ class _Job:
             "LOZENGE_JOB_WORK": str(cache_path("dev")),
         }
         # a group of its own: Ctrl-C in the terminal is for us alone, who then end it in order
-        self._process = subprocess.Popen(
-            [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"],
-            env=in_environment(os.environ | order),
-            cwd=folder,
-            process_group=0,
-        )
+        command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
+        variables = in_environment(os.environ | order)
+        self._process = subprocess.Popen(command, env=variables, cwd=folder, process_group=0)
         self._leash = leash(self._process.pid)
 
     def stop(self) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lozenge.errors import LozengeError, UsageError
+from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, Format, folder_of, show
 
 ALIVE_SECONDS = 60.0
@@ -114,18 +114,14 @@ def peek(
     )
 
 
-class Unfit(LozengeError):
-    """This machine or its platform lacks something."""
-
-
 def doctor(output: OUTPUT = Format.TABLE) -> None:
     """Check what Lozenge needs on this machine, and what to do about each thing that is missing."""
     from lozenge_deploy.fitness import examine
 
     findings = list(examine())
     show([{"what": f.what, "fit": "yes" if f.fit else "NO", "found": f.found} for f in findings], output)
-    if unfit := [f for f in findings if not f.fit]:
-        raise Unfit(
-            f"examining this machine: {len(unfit)} of {len(findings)} checks fail",
-            hint="; ".join(f.cure for f in unfit),
-        )
+    unfit = [finding for finding in findings if not finding.fit]
+    for finding in unfit:
+        typer.echo(f"{finding.what}: {finding.cure}", err=True)
+    if unfit:
+        raise typer.Exit(1)
