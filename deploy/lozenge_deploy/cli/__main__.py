@@ -13,7 +13,7 @@ from lozenge_deploy.cli.options import DEBUG
 
 app = typer.Typer(
     name="lozenge",
-    help="Detectors on a stream: write, try, deploy and watch one at a time.",
+    help="Detectors on a stream: write, try and watch one at a time.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -31,7 +31,7 @@ app.command()(look.doctor)
 
 @app.callback()
 def _common(debug: DEBUG = False) -> None:
-    """Detectors on a stream: write, try, deploy and watch one at a time."""
+    """Detectors on a stream: write, try and watch one at a time."""
     global _debug
     _debug = debug
 
