@@ -3,7 +3,7 @@
 import ast
 import csv
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,9 @@ def problems(folder: Path) -> list[str]:
         *([] if declared == name else [f"pyproject.toml: project.name is {declared}, but the folder is {name}"]),
         *_packaging(name, project, declaration),
         *_tables(folder, declaration),
-        *_module(folder),
+        *_python(folder / f"{name}.py", _module),
         *_readme(folder, project, declaration),
-        *_tests(folder),
+        *_python(folder / f"test_{name}.py", _tests),
     ]
 
 
@@ -71,16 +71,18 @@ def _tables(folder: Path, declaration: Declaration) -> Iterator[str]:
                 yield f"{table.path}: its columns are {header}, declared are {declared}"
 
 
-def _module(folder: Path) -> Iterator[str]:
-    file = folder / f"{folder.name}.py"
+def _python(file: Path, look: Callable[[ast.Module], Iterator[str]]) -> Iterator[str]:
+    """What `look` finds in a file, or why it cannot be read."""
     tree = _parsed(file)
-    if isinstance(tree, str):
-        yield f"{file.name}: {tree}"
-        return
+    for problem in [tree] if isinstance(tree, str) else look(tree):
+        yield f"{file.name}: {problem}"
+
+
+def _module(tree: ast.Module) -> Iterator[str]:
     if "misses" not in (ast.get_docstring(tree) or ""):
-        yield f"{file.name}: say in its docstring what fires and what it misses"
+        yield "say in its docstring what fires and what it misses"
     if not any(isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "detector" for node in tree.body):
-        yield f"{file.name}: end it with detector = Detector(detect, settings=...)"
+        yield "end it with detector = Detector(detect, settings=...)"
 
 
 def _readme(folder: Path, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
@@ -111,16 +113,11 @@ def _settings(folder: Path) -> Iterator[str]:
             yield from (ast.unparse(field.target) for field in node.body if isinstance(field, ast.AnnAssign))
 
 
-def _tests(folder: Path) -> Iterator[str]:
-    file = folder / f"test_{folder.name}.py"
-    tree = _parsed(file)
-    if isinstance(tree, str):
-        yield f"{file.name}: {tree}"
-        return
+def _tests(tree: ast.Module) -> Iterator[str]:
     names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for kind in KINDS_OF_TEST:
         if not any(name.startswith(kind) for name in names):
-            yield f"{file.name}: add a test {kind}..."
+            yield f"add a test {kind}..."
 
 
 def _parsed(file: Path) -> ast.Module | str:

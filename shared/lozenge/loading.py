@@ -28,6 +28,11 @@ class Loaded:
     folder: Path
 
 
+def find(which: str | None) -> Loaded:
+    """What a command's argument means: a path is a source folder, anything else an installed detector."""
+    return from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
+
+
 def installed(name: str | None = None) -> Loaded:
     """The detector installed in this environment; `name` is needed only where there are several."""
     found = {point.name: point for point in entry_points(group=GROUP)}

@@ -15,16 +15,16 @@ DEADLINE_SECONDS = 600.0
 """How long a read may take before the broker is held for lost."""
 
 
-def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterator[Message]:
+def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, doing: str = "reading") -> Iterator[Message]:
     """Every committed record from `starts` (offset by partition) to the end; raises BrokerUnavailable."""
-    with _consumer(kafka, topic) as consumer:
+    with reader(kafka, topic, doing=doing) as consumer:
         unread = set(starts)
         deadline = time.monotonic() + DEADLINE_SECONDS
         consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
         while unread:
             if time.monotonic() > deadline:
                 raise BrokerUnavailable(
-                    f"reading {topic}: not done in {DEADLINE_SECONDS:.0f} s",
+                    f"{doing} {topic}: not done in {DEADLINE_SECONDS:.0f} s",
                     hint=f"check the broker at {kafka.bootstrap}",
                 )
             for message in consumer.consume(10_000, 0.2):
@@ -39,22 +39,23 @@ def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> Iterato
 
 def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
     """The earliest offset and the end of each partition; raises BrokerUnavailable."""
-    with _consumer(kafka, topic) as consumer:
+    with reader(kafka, topic) as consumer:
         places = [TopicPartition(topic, partition) for partition in range(partitions)]
         return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in places}
 
 
 def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: datetime) -> dict[int, int]:
     """The first offset of each partition that was written at `moment` or later, else its end."""
-    ends = bounds(kafka, topic, partitions)
-    with _consumer(kafka, topic) as consumer:
+    with reader(kafka, topic) as consumer:
         asked = [TopicPartition(topic, partition, int(moment.timestamp() * 1000)) for partition in range(partitions)]
         found = consumer.offsets_for_times(asked, timeout=CALL_SECONDS)
-        return {p.partition: p.offset if p.offset >= 0 else ends[p.partition][1] for p in found}
+        ends = {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found if p.offset < 0}
+        return {p.partition: ends.get(p.partition, p.offset) for p in found}
 
 
 @contextmanager
-def _consumer(kafka: KafkaSettings, topic: str) -> Iterator[Consumer]:
+def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Iterator[Consumer]:
+    """A consumer of committed records that tells a partition's end; Kafka's errors come out as BrokerUnavailable."""
     consumer = Consumer(
         kafka.client(
             group_id="lozenge-reading",
@@ -68,7 +69,7 @@ def _consumer(kafka: KafkaSettings, topic: str) -> Iterator[Consumer]:
         yield consumer
     except KafkaException as error:
         raise BrokerUnavailable(
-            f"reading {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            f"{doing} {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
         ) from error
     finally:
         consumer.close()

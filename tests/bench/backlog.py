@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka import KafkaSettings, Option
 from lozenge.loading import Loaded
 from lozenge.partitions import partition_of
 from tests.integration.harness import committed, group_offsets, running
@@ -48,19 +48,27 @@ def events() -> Iterator[dict[str, Any]]:
 
 
 def produce(kafka: KafkaSettings) -> None:
+    """Writes them to the topic of events."""
     codec = Codec.of("event")
-    producer = Producer(kafka.client(compression_type="lz4", linger_ms=50, queue_buffering_max_messages=1_000_000))
-    for n, event in enumerate(events()):
-        key, value = event["card_id"].encode(), codec.encode(event)
+    records = ((event["card_id"].encode(), codec.encode(event)) for event in events())
+    write(kafka, topics.EVENTS, topics.EVENT_PARTITIONS, records, compression_type="lz4")
+
+
+def write(
+    kafka: KafkaSettings, topic: str, partitions: int, records: Iterable[tuple[bytes, bytes | None]], **options: Option
+) -> None:
+    """Writes (key, value) pairs as fast as the broker takes them, each to its key's partition."""
+    producer = Producer(kafka.client(linger_ms=50, queue_buffering_max_messages=1_000_000, **options))
+    for number, (key, value) in enumerate(records):
         while True:
             try:
-                producer.produce(topics.EVENTS, value, key, partition_of(key, topics.EVENT_PARTITIONS))
+                producer.produce(topic, value, key, partition_of(key, partitions))
                 break
             except BufferError:
                 producer.poll(0.1)
-        if n % 1000 == 0:
+        if number % 1000 == 0:
             producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(120) == 0
 
 
 def drain(loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, name: str = "") -> float:

@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import partitions, spark_avro, topics
+from lozenge import spark_avro, topics
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.schemas import newest
@@ -21,6 +20,7 @@ from lozenge.session import spark_session
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.feed import Feed
 from lozenge_upstream.position import Position
+from tests.bench.backlog import write
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
 
@@ -31,20 +31,9 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(settings, [*topics.platform_topics(), topics.Topic("bench.plain.v1")])
-        producer = Producer(settings.client(linger_ms=50, queue_buffering_max_messages=2_000_000))
         end = datetime.now(UTC)
-        for number, raw in enumerate(Feed(end - timedelta(days=90), seed=7).past(end, RECORDS)):
-            key = raw.key or b""
-            place = partitions.partition_of(key, topics.RAW_PARTITIONS)
-            while True:
-                try:
-                    producer.produce(topics.RAW_JSON, raw.value, key, place)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-            if number % 1000 == 0:
-                producer.poll(0)
-        assert producer.flush(120) == 0
+        past = Feed(end - timedelta(days=90), seed=7).past(end, RECORDS)
+        write(settings, topics.RAW_JSON, topics.RAW_PARTITIONS, ((raw.key or b"", raw.value) for raw in past))
         yield settings
 
 

@@ -7,7 +7,6 @@ SIGTERM or SIGINT, 3 if the broker is not there, 1 or 2 for what a person must m
 import os
 import signal
 import sys
-from pathlib import Path
 
 from lozenge import logs
 from lozenge.admin import partitions
@@ -16,7 +15,7 @@ from lozenge.errors import LozengeError
 from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.kafka import KafkaSettings
-from lozenge.loading import from_folder, installed
+from lozenge.loading import find
 from lozenge.metrics import Metrics, Reporter
 
 
@@ -29,7 +28,7 @@ def main() -> int:
         debug = job.debug
         logs.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
         which = sys.argv[1] if len(sys.argv) > 1 else None
-        loaded = from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
+        loaded = find(which)
         identity = Identity.of(loaded, job)
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         detector_settings(loaded, job.settings)

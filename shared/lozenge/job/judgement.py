@@ -14,3 +14,12 @@ class Judgement(NamedTuple):
     poisoned: Sequence[Poisoned] = ()
     state: Sequence[Record] = ()
     unplaced: Sequence[Unplaced] = ()
+
+
+def joined(parts: Sequence[Judgement], put_aside: Sequence[Poisoned]) -> Judgement:
+    """What several batches come to, with the records that were kept out of them; without the state."""
+    return Judgement(
+        findings=[finding for part in parts for finding in part.findings],
+        poisoned=[*put_aside, *(poisoned for part in parts for poisoned in part.poisoned)],
+        unplaced=[unplaced for part in parts for unplaced in part.unplaced],
+    )

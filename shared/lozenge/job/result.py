@@ -1,20 +1,18 @@
 """What `detect()` may return, by the declared kind of its detector."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark.sql import DataFrame
 
+from lozenge.declaration import Declaration
 from lozenge.errors import DetectorError
 from lozenge.folding import Fold
-
-if TYPE_CHECKING:
-    from lozenge.declaration import Declaration
 
 _ALERT = ("entity", "occasion", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Of the columns that `alert(...)` makes, those that nobody makes by accident."""
 
 
-def refuse_misfit(name: str, declaration: "Declaration", result: object) -> "DataFrame | Fold[Any]":
+def refuse_misfit(name: str, declaration: Declaration, result: object) -> "DataFrame | Fold[Any]":
     """`result`, if it is what the declared kind takes; else raises DetectorError."""
     if not isinstance(result, DataFrame | Fold):
         raise DetectorError(

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
+from lozenge.reading import reader
 
 CALL_SECONDS = 15.0
 
@@ -22,23 +22,8 @@ def rewound(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], span: 
     While events are written soon after they happen, none that an open window counts lies before. Going by
     the events' own time would read everything again where history is replayed. Raises BrokerUnavailable.
     """
-    consumer = Consumer(
-        kafka.client(
-            group_id="lozenge-rewind",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            enable_partition_eof=True,
-        )
-    )
-    try:
+    with reader(kafka, topic, doing="looking for the events of open windows in") as consumer:
         return {p: _rewound(consumer, TopicPartition(topic, p, offset), span) for p, offset in offsets.items()}
-    except KafkaException as error:
-        raise BrokerUnavailable(
-            f"looking for the events of open windows in {topic}: {error.args[0].str()}",
-            hint=f"check the broker at {kafka.bootstrap}",
-        ) from error
-    finally:
-        consumer.close()
 
 
 def _rewound(consumer: Consumer, place: TopicPartition, span: timedelta) -> int:

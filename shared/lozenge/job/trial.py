@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from lozenge import logs, topics
@@ -23,13 +22,13 @@ from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Judgement
+from lozenge.job.judgement import Judgement, joined
 from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
 from lozenge.job.poison import Ranges, find_poison
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded, from_folder, installed
+from lozenge.loading import Loaded, find
 from lozenge.reading import bounds, offsets_at, read
 from lozenge.session import spark_session
 
@@ -132,11 +131,7 @@ def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges) -> Judgeme
             batch = plan.bounded_host(part, writer, PARTITIONS).frame().toArrow()
         first = first or host  # it holds the memory
         parts.append(first.judge(batch))
-    return Judgement(
-        findings=[finding for part in parts for finding in part.findings],
-        poisoned=[*plan.excluded, *(poisoned for part in parts for poisoned in part.poisoned)],
-        unplaced=[unplaced for part in parts for unplaced in part.unplaced],
-    )
+    return joined(parts, plan.excluded)
 
 
 def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:
@@ -167,11 +162,7 @@ def main() -> int:
     logs.configure("trial")
     try:
         job, kafka = load(JobSettings, KafkaSettings)
-        loaded = (
-            from_folder(Path(given.which).resolve())
-            if given.which and os.sep in given.which
-            else installed(given.which)
-        )
+        loaded = find(given.which)
         outcome = trial(loaded, job, kafka, given.last)
     except LozengeError as error:
         print(error, file=sys.stderr)

@@ -26,7 +26,7 @@ from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Judgement
+from lozenge.job.judgement import Judgement, joined
 from lozenge.job.output import AlertWriter, Poisoned
 from lozenge.job.poison import Ranges, find_poison, first_line
 from lozenge.job.result import refuse_misfit
@@ -90,11 +90,7 @@ class Bench:
             if not poisoned:
                 raise
             judgements = run(_without(batch, poisoned), size)
-        return Judgement(
-            findings=[finding for judgement in judgements for finding in judgement.findings],
-            poisoned=[*poisoned, *(poison for judgement in judgements for poison in judgement.poisoned)],
-            unplaced=[unplaced for judgement in judgements for unplaced in judgement.unplaced],
-        )
+        return joined(judgements, poisoned)
 
     def judge_frame(self, events: DataFrame) -> Judgement:
         """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.
