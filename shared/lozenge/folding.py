@@ -146,11 +146,20 @@ class Slot(Generic[S]):
             heapq.heappush(self._agenda, (at, key, False))
         heapq.heappush(self._agenda, (self._end(entry), key, True))
 
-    def changes(self) -> Iterator[tuple[Key, Entry[S] | None]]:
-        """What to store since it was last asked: entries, and None for each that was stored and is dropped."""
+    def inherit(self, before: "Slot[S]") -> None:
+        """Takes the entries and the clock of another, whose changes have been stored."""
+        for key, entry in before.entries.items():
+            self.restore(key, entry)
+        self.clock = before.clock
+
+    def changes(self, *, all_dropped: bool = False) -> Iterator[tuple[Key, Entry[S] | None]]:
+        """What to store since it was last asked: entries, and None for each that was stored and is dropped.
+
+        With `all_dropped`, None also for those that were not stored, as far as this slot knows.
+        """
         for key, was_there in self._changed.items():
             entry = self.entries.get(key)
-            if entry is not None or was_there:
+            if entry is not None or was_there or all_dropped:
                 yield key, entry
         self._changed.clear()
 

@@ -56,6 +56,8 @@ _DEFAULTS = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # query.stop() otherwise waits for ever (milliseconds)
     "spark.sql.streaming.stopTimeout": "30000",
+    # a job looks at them five times a second, and each look brings all of them over
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "10",

@@ -93,7 +93,7 @@ def test_a_program_ends_with_a_sentence(command: list[str]) -> None:
 
 def test_a_detectors_settings_are_checked_before_the_broker_is_asked() -> None:
     wrong = {"LOZENGE_JOB_SETTINGS": '{"nonsense": 1}', "LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    assert "LOZENGE_JOB_SETTINGS for large_amount: 1 problem(s)\\n  - nonsense: " in failed(
+    assert "the settings of large_amount: 1 problem(s)\\n  - nonsense: " in failed(
         ["lozenge.job", "detectors/large_amount"], wrong
     )
 

@@ -13,7 +13,9 @@ from lozenge.admin import partitions
 from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.job.identity import Identity
-from lozenge.job.settings import JobSettings, detector_settings
+from lozenge.job.orders import Orders
+from lozenge.job.settings import JobSettings
+from lozenge.job.terms import Terms
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import find
 from lozenge.metrics import Metrics, Reporter
@@ -31,7 +33,7 @@ def main() -> int:
         loaded = find(which)
         identity = Identity.of(loaded, job)
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
-        detector_settings(loaded, job.settings)
+        Terms.of(loaded, Orders(job).current)
         partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
         from lozenge.job.runner import Runner  # Spark is imported only once it is needed
         from lozenge.session import outliving, spark_session

@@ -5,7 +5,7 @@ again (see `rewind`). The alert's id names window and band, so an id that was ra
 ids live in the detector's compacted state topic, written in the same transaction as the alerts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from lozenge.job.output import AlertWriter, Finding
@@ -25,39 +25,57 @@ class Crossings:
         self._writer, self._topic, self._partitions = writer, topic, partitions
         self._closes: dict[str, datetime] = {}
         self._newest: datetime | None = None
+        self._changed: dict[str, datetime | None] = {}
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the remembered ids back; returns how many."""
-        self._closes = {
-            key.decode(): datetime.fromisoformat(value.decode())
-            for _, key, value in read_state(kafka, self._topic, self._partitions)
-        }
+        self._closes = self._stored(kafka)
         self._newest = max(self._closes.values(), default=None)
         return len(self._closes)
 
-    def judge(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Record]]:
-        """The findings that are new, and the state records that remember them and forget the old."""
+    def inherit(self, before: "Crossings") -> int:
+        """Takes the memory of one that ended at a batch boundary; returns the number of ids."""
+        self._closes, self._newest = before._closes, before._newest
+        return len(self._closes)
+
+    def judge(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings that are new; they are remembered."""
         new: list[Finding] = []
-        records: list[Record] = []
         for finding in findings:
             alert_id = self._writer.alert_id(finding)
             if alert_id in self._closes:
                 continue
-            self._closes[alert_id] = finding.closes
+            self._closes[alert_id] = self._changed[alert_id] = finding.closes
             self._newest = max(self._newest or finding.closes, finding.closes)
             new.append(finding)
-            records.append(self._record(alert_id, finding.closes.isoformat().encode()))
         if new:
-            records.extend(self._forget())
-        return new, records
+            self._forget()
+        return new
 
-    def _forget(self) -> Iterator[Record]:
+    def changes(self) -> list[Record]:
+        """The state records that remember the new and forget the old, since it was last asked."""
+        changed, self._changed = self._changed, {}
+        return [self._record(alert_id, closes) for alert_id, closes in changed.items()]
+
+    def take_over(self, kafka: KafkaSettings, held: Iterable[Finding]) -> list[Finding]:
+        """Those of `held` that no predecessor has told; what it told is remembered too."""
+        told = self._stored(kafka)
+        self._closes |= told
+        for alert_id in told.keys() & self._changed.keys():
+            del self._changed[alert_id]
+        return [finding for finding in held if self._writer.alert_id(finding) not in told]
+
+    def _stored(self, kafka: KafkaSettings) -> dict[str, datetime]:
+        stored = read_state(kafka, self._topic, self._partitions)
+        return {key.decode(): datetime.fromisoformat(value.decode()) for _, key, value in stored}
+
+    def _forget(self) -> None:
         assert self._newest is not None
         limit = self._newest - KEPT
         for alert_id in [i for i, closes in self._closes.items() if closes < limit]:
             del self._closes[alert_id]
-            yield self._record(alert_id, None)
+            self._changed[alert_id] = None
 
-    def _record(self, alert_id: str, value: bytes | None) -> Record:
-        key = alert_id.encode()
+    def _record(self, alert_id: str, closes: datetime | None) -> Record:
+        key, value = alert_id.encode(), closes.isoformat().encode() if closes is not None else None
         return Record(self._topic, partition_of(key, self._partitions), key, value)

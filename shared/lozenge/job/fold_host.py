@@ -47,7 +47,8 @@ class FoldHost:
         self._entity = fold.by.index(key_column)
         self._decoder = msgspec.json.Decoder(Entry[fold.state])  # type: ignore[name-defined]
         self._encoder = msgspec.json.Encoder()
-        self._slots = self._empty()
+        self._slots, self._restored = self._empty(), False
+        self._unwritten: list[Record] = []
 
     @property
     def keys(self) -> int:
@@ -80,18 +81,50 @@ class FoldHost:
                     elif outcome.event is not None:
                         poisoned.append(Poisoned(place[0], place[1], DetectError(_words(outcome.error))))
                     else:
-                        unplaced.append(_misfired(partition, outcome))
-        return Judgement(findings, poisoned, list(self._changes()), unplaced)
+                        unplaced.append(_misfired(place[:2], outcome))
+        return Judgement(findings, poisoned, unplaced)
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
-        self._slots = self._empty()
+        self._slots, self._restored = self._empty(), True
         for partition, key, value in read_state(kafka, self._topic, self._partitions):
             self._slots[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
+    def inherit(self, before: "FoldHost") -> int:
+        """Takes the entries of a host that ended at a batch boundary; returns the number of keys."""
+        self._restored = before._restored
+        for partition, slot in before._slots.items():
+            self._slots[partition].inherit(slot)
+        return self.keys
+
+    def changes(self) -> list[Record]:
+        """Entries that changed since it was last asked, and a deletion for each that was dropped."""
+        unwritten, self._unwritten = self._unwritten, []
+        return [*unwritten, *self._changes()]
+
+    def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
+        """All of `held`. The next `changes` make what is stored equal to what this host holds.
+
+        Its predecessor went on writing, so of a key that was dropped meanwhile nobody knows whether it is stored.
+        A host that began without the stored state deletes what it does not hold.
+        """
+        if not self._restored:
+            stored = read_state(kafka, self._topic, self._partitions)
+            gone = ((p, key) for p, key, _ in stored if key not in self._slots[p].entries)
+            self._unwritten += [Record(self._topic, partition, key, None) for partition, key in gone]
+        self._unwritten += self._changes(all_dropped=True)
+        self._restored = True
+        return held
+
     def _empty(self) -> dict[int, Slot[Any]]:
         return {partition: Slot(self._fold, self._settings) for partition in range(self._partitions)}
+
+    def _changes(self, *, all_dropped: bool = False) -> Iterator[Record]:
+        for partition, slot in self._slots.items():
+            for key, entry in slot.changes(all_dropped=all_dropped):
+                value = self._encoder.encode(entry) if entry is not None else None
+                yield Record(self._topic, partition, key, value)
 
     def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[int, Key, Any]]:
         values = {name: _python_values(chunk.column(name)) for name in chunk.schema.names if name not in _NAMES}
@@ -99,12 +132,6 @@ class FoldHost:
         keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
         events = map(make, zip(*values.values(), strict=True))
         return zip(_python_values(chunk.column(_NAMES[0])), keys, events, strict=True)
-
-    def _changes(self) -> Iterator[Record]:
-        for partition, slot in self._slots.items():
-            for key, entry in slot.changes():
-                value = self._encoder.encode(entry) if entry is not None else None
-                yield Record(self._topic, partition, key, value)
 
     def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
         alert, event = raised.alert, raised.event
@@ -119,15 +146,16 @@ class FoldHost:
             event_time=raised.at,
             closes=raised.at,
             trigger=(partition, offset) if event is not None else None,
+            place=(partition, offset),
             traceparent=traceparent if event is not None else None,
             arrived=arrived if event is not None else None,
         )
 
 
-def _misfired(partition: int, failure: Failure) -> Unplaced:
+def _misfired(place: tuple[int, int], failure: Failure) -> Unplaced:
     state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
     error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
-    return Unplaced("timer", f"timer/{at}", partition, failure.key, state, error)
+    return Unplaced("timer", f"timer/{at}", place[0], failure.key, state, error, place)
 
 
 def _words(error: Exception) -> str:

@@ -1,6 +1,7 @@
-"""What judges a batch: one host per kind of detector, all with the same three calls."""
+"""What judges a batch: one host per kind of detector, all with the same calls."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 import pyarrow as pa
@@ -10,11 +11,16 @@ from lozenge.errors import EncodeError
 from lozenge.job.crossings import Crossings
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced, from_row
+from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
 
 
 class Host(Protocol):
-    """Runs a detector's result. `restore` comes before the first `judge`; `judge` once per batch, in order."""
+    """Runs a detector's result.
+
+    `restore` or `inherit` comes before the first `judge`; `judge` once per batch, in order. After each of them, or
+    several where nothing was committed between, `changes` go into the transaction.
+    """
 
     def frame(self) -> DataFrame:
         """What Spark evaluates and hands over per batch."""
@@ -22,8 +28,17 @@ class Host(Protocol):
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads committed state back; returns the number of keys."""
 
+    def inherit(self, before: Any) -> int:
+        """Takes the memory of a host of its own kind that ended at a batch boundary; returns the number of keys."""
+
     def judge(self, batch: pa.Table) -> Judgement:
         """Decides one batch, without side effects outside itself."""
+
+    def changes(self) -> list[Record]:
+        """The state to write since it was last asked."""
+
+    def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
+        """After the predecessor was fenced: those of the findings held back that it has not told."""
 
 
 class RuleHost:
@@ -38,6 +53,10 @@ class RuleHost:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Nothing: a rule has no state."""
+        return 0
+
+    def inherit(self, before: Any) -> int:
+        """Nothing."""
         return 0
 
     def judge(self, batch: pa.Table) -> Judgement:
@@ -55,7 +74,15 @@ class RuleHost:
                 else:
                     cause = f"group/{row['entity']}"
                     unplaced.append(Unplaced("encode", cause, 0, None, msgspec.json.encode(row), error))
-        return Judgement(findings, list(poisoned.values()), unplaced=unplaced)
+        return Judgement(findings, list(poisoned.values()), unplaced)
+
+    def changes(self) -> list[Record]:
+        """Nothing."""
+        return []
+
+    def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
+        """All of them: their places say which are its own."""
+        return held
 
 
 class AggregateHost(RuleHost):
@@ -69,8 +96,19 @@ class AggregateHost(RuleHost):
         """Reads back which crossings have been told."""
         return self._crossings.restore(kafka)
 
+    def inherit(self, before: "AggregateHost") -> int:
+        """Takes over which crossings have been told."""
+        return self._crossings.inherit(before._crossings)
+
     def judge(self, batch: pa.Table) -> Judgement:
         """The findings not told before."""
         judged = super().judge(batch)
-        new, state = self._crossings.judge(judged.findings)
-        return judged._replace(findings=new, state=state)
+        return judged._replace(findings=self._crossings.judge(judged.findings))
+
+    def changes(self) -> list[Record]:
+        """The crossings told since it was last asked."""
+        return self._crossings.changes()
+
+    def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
+        """The crossings that the predecessor has not told."""
+        return self._crossings.take_over(kafka, held)

@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lozenge.job.output import Finding, Poisoned, Unplaced
-from lozenge.job.transaction import Record
 
 
 class Judgement(NamedTuple):
-    """What one batch comes to: alerts to raise, records to put aside, state to keep, failures without a record."""
+    """What one batch comes to: alerts to raise, records to put aside, failures without a record."""
 
     findings: Sequence[Finding]
     poisoned: Sequence[Poisoned] = ()
-    state: Sequence[Record] = ()
     unplaced: Sequence[Unplaced] = ()
 
 
 def joined(parts: Sequence[Judgement], put_aside: Sequence[Poisoned]) -> Judgement:
-    """What several batches come to, with the records that were kept out of them; without the state."""
+    """What several batches come to, with the records that were kept out of them."""
     return Judgement(
         findings=[finding for part in parts for finding in part.findings],
         poisoned=[*put_aside, *(poisoned for part in parts for poisoned in part.poisoned)],

@@ -21,7 +21,10 @@ NO_OFFSET = -1
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An alert before the platform has signed it: what the detector said, and the occasion that makes its id."""
+    """An alert before the platform has signed it: what the detector said, and the occasion that makes its id.
+
+    `place` is the record that was being judged, also where it triggered nothing but a timer; None for a group.
+    """
 
     alert: Alert
     entity: str
@@ -29,6 +32,7 @@ class Finding:
     event_time: datetime
     closes: datetime
     trigger: tuple[int, int] | None = None
+    place: tuple[int, int] | None = None
     traceparent: str | None = None
     arrived: datetime | None = None
 
@@ -58,6 +62,7 @@ class Unplaced:
     """A failure that no single record is to blame for: of a timer, or of a group's alert.
 
     `cause` names it for a person, `value` is what there was as JSON: the key's state, or the group's row.
+    `place` is the record that was being judged; None for a group.
     """
 
     stage: str
@@ -66,6 +71,7 @@ class Unplaced:
     key: bytes | None
     value: bytes
     error: Poison
+    place: tuple[int, int] | None = None
 
 
 class AlertWriter:
@@ -127,6 +133,7 @@ def derived(alert_id: str) -> str:
 def from_row(row: Any) -> Finding:
     """The finding in a row of `lozenge.alert` columns; times are aware UTC. Raises EncodeError."""
     trigger = row["trigger"]
+    place = (trigger["partition"], trigger["offset"]) if trigger is not None else None
     if missing := [name for name in ("entity", "event_time", "occasion", "closes") if row[name] is None]:
         raise EncodeError(f"the alert cannot be written: its {', '.join(missing)} is null")
     try:
@@ -147,7 +154,8 @@ def from_row(row: Any) -> Finding:
         occasion=row["occasion"],
         event_time=_utc(row["event_time"]),
         closes=_utc(row["closes"]),
-        trigger=(trigger["partition"], trigger["offset"]) if trigger is not None else None,
+        trigger=place,
+        place=place,
         traceparent=row["traceparent"],
         arrived=_utc(row["arrived"]) if row["arrived"] is not None else None,
     )

@@ -27,14 +27,14 @@ from lozenge.tables import load, version
 class Plan:
     """Builds the query of one detector, as a stream or over a bounded range.
 
-    It changes between two starts of the query: schemas are learned, poisoned records excluded. The same
-    expressions serve stream and range, so what fails in one fails in the other.
+    It changes between two starts of the query: schemas are learned, poisoned records excluded, `settings`
+    replaced. The same expressions serve stream and range, so what fails in one fails in the other.
     """
 
     def __init__(
         self, loaded: Loaded, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: SparkSession
     ) -> None:
-        self._loaded, self._identity, self._settings = loaded, identity, settings
+        self._loaded, self._identity, self.settings = loaded, identity, settings
         self._kafka, self._spark = kafka, spark
         self._schemas = [s for s in packaged() if s.name == "event"]
         self.excluded: list[Poisoned] = []
@@ -82,7 +82,7 @@ class Plan:
     def _host(self, result: "DataFrame | Fold[Any]", alerts: AlertWriter, partitions: int) -> Host:
         declaration = self._loaded.declaration
         if isinstance(result, Fold):
-            return FoldHost(result, self._settings, declaration.key_column, self._identity.state, partitions)
+            return FoldHost(result, self.settings, declaration.key_column, self._identity.state, partitions)
         if declaration.kind == "aggregate":
             return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
         return RuleHost(result)
@@ -107,7 +107,7 @@ class Plan:
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
         tables = load(self._spark, self._loaded.declaration.tables, self._loaded.folder)
         try:
-            result = self._loaded.detector.detect(events, self._settings, tables)
+            result = self._loaded.detector.detect(events, self.settings, tables)
         except LozengeError:
             raise
         except Exception as error:

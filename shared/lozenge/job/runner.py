@@ -1,20 +1,21 @@
 """Runs one detector until it is told to stop.
 
 The order, in numbers that come back below:
-1. claim: refuse if a newer generation committed, fence earlier writers, read the group's offsets, look
-   again, and write the claim down;
+1. claim (see `ledger`), or stand by: read the group's offsets and claim once told to take over;
 2. plan the query at the group's offsets, restore the state that the state topic holds, start (an
    aggregate's own checkpoint continues if it is the one that committed last; else it counts its open
    windows again);
-3. per batch: judge, then commit alerts, dead letters, state and offsets in one transaction;
-4. when a batch fails: learn a new schema, shrink the batch, or find the poison; then plan again in the
-   same session. Whatever else happens ends the process, and a restart is always safe.
+3. per batch: judge, then commit alerts, dead letters, state and offsets in one transaction; a job that
+   stands by holds all of it back, and its first transaction begins exactly where its predecessor's last ended;
+4. when a batch fails: learn a new schema, shrink the batch, or find the poison; when settings or tables
+   change: end between two batches; then plan again in the same session. Whatever else happens ends the
+   process, and a restart is always safe.
 """
 
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -22,24 +23,28 @@ from pyspark.sql.streaming import StreamingQuery
 
 from lozenge import topics
 from lozenge.admin import check_topics, partitions
-from lozenge.errors import DetectorError, LozengeError
+from lozenge.errors import ConfigError, DetectorError, LozengeError
 from lozenge.job.batch_limit import BatchLimit
 from lozenge.job.checkpoint import Checkpoint
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
-from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
+from lozenge.job.ledger import Ledger
+from lozenge.job.orders import Orders
+from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
 from lozenge.job.poison import find_poison, first_line, refuse_too_many
-from lozenge.job.positions import Group, Stamp, refuse_if_stale
+from lozenge.job.positions import Stamp
+from lozenge.job.report import Phase, Reporting
 from lozenge.job.rewind import rewound
-from lozenge.job.settings import JobSettings, detector_settings
-from lozenge.job.source import fetch
-from lozenge.job.transaction import Record, TransactionalWriter
+from lozenge.job.settings import JobSettings
+from lozenge.job.terms import Terms
+from lozenge.job.turns import Turns
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.logs import logger
 from lozenge.metrics import Metrics
+from lozenge.reading import bounds
 from lozenge.registry import announce
 from lozenge.schemas import newest
 from lozenge.spark_avro import UNKNOWN_SCHEMA
@@ -47,6 +52,13 @@ from lozenge.spark_avro import UNKNOWN_SCHEMA
 STOP_SECONDS = 20.0
 RETOUCH_SECONDS = 6 * 3600.0
 """An idle group commits again this often, so that its offsets never expire."""
+LOOK_SECONDS = 2.0
+"""How often it looks for new tables."""
+COMPARE_SECONDS = 0.5
+"""How often a job that stands by looks how far the live one has come."""
+CAUGHT_UP_OFFSETS = 1_000
+"""It is ready while it is warm and no further than this behind the live one."""
+_OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
 
 
 class Runner:
@@ -55,28 +67,29 @@ class Runner:
     def __init__(
         self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
-        self._declaration = loaded.declaration
+        self._loaded, self._declaration = loaded, loaded.declaration
         self._job, self._kafka, self._metrics = job, kafka, metrics
         self._identity = identity = Identity.of(loaded, job)
-        settings = detector_settings(loaded, job.settings)
         self._partitions = topics.EVENT_PARTITIONS
-        self._plan = Plan(loaded, identity, settings, kafka, spark)
-        self._alerts = AlertWriter(
-            identity,
-            self._partitions,
-            title=self._declaration.title,
-            severity=self._declaration.severity,
-            digest=settings.digest,
-        )
-        self._checkpoint = Checkpoint(job.work / identity.app / job.release / "checkpoint")
-        self._group = Group(kafka, identity.app, identity.input, self._partitions)
-        self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
-        self._limit = BatchLimit(self._declaration.max_batch)
-        self._stamp, self.offsets = Stamp(job.generation), dict[int, int]()
-        self._read = dict[int, int]()  # how far the query has read; behind the offsets where it counts again
+        self._orders = Orders(job)
+        self._order = self._orders.current
+        self._terms = Terms.of(loaded, self._order)
+        self._plan = Plan(loaded, identity, self._terms.settings, kafka, spark)
+        self._limit = BatchLimit(self._terms.max_batch)
+        self._reporting = Reporting(job.folder)
+        self._checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
+        self._ledger = Ledger(kafka, identity, self._partitions, self._order.generation)
+        self._host: Host | None = None
+        self._settled = True  # nothing has been judged that is neither committed nor held
         self._batch = -1
         self._failure: Exception | None = None
+        self._lock = threading.RLock()  # batches come in Spark's thread, orders in ours
         self._stop = threading.Event()
+
+    @property
+    def offsets(self) -> dict[int, int]:
+        """What is decided: the next offset by partition."""
+        return self._ledger.offsets
 
     def stop(self) -> None:
         """Asks for an end at the next batch boundary; safe from a signal handler."""
@@ -90,54 +103,92 @@ class Runner:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
-        self._claim()
+        self._reporting.say(generation=self._order.generation)
+        if not self._order.standby:
+            self._ledger.claim()
         while not self._stop.is_set():
             error = self._watch(self._start())
-            if error is not None:
+            if error is not None and not self._stop.is_set():
                 self._recover(error)
-        self._group.close()
+        self._ledger.close()
 
-    # 1. claim
+    # 1. stand by and take over
 
-    def _claim(self) -> None:
-        generation, app = self._job.generation, self._identity.app
-        refuse_if_stale(self._group.read(), generation, app)
-        self._writer.fence()
-        positions = self._group.read()
-        refuse_if_stale(positions, generation, app)
-        before = positions.stamp or Stamp(generation)
-        self._stamp = Stamp(generation, before.checkpoint, before.batch)
-        self.offsets = dict(positions.offsets)
-        self._writer.commit([], self._group, self.offsets, self._stamp)
+    def _take_over(self) -> None:
+        """Claims between two batches. From then on its predecessor decides nothing more."""
+        with self._lock:
+            self._ledger.generation = self._order.generation
+            self._ledger.claim()
+            assert self._host is not None
+            self._settle(self._host)
+
+    def _settle(self, host: Host) -> None:
+        told = self._ledger.settle(host, self._alerts, self._stamp())
+        if told is not None:
+            offsets = dict(self.offsets)
+            self._reporting.say(phase=Phase.LIVE, generation=self._order.generation, since=offsets, offsets=offsets)
+            logger().info("took over", generation=self._order.generation, offsets=offsets, told=told)
 
     # 2. plan, restore, start
 
     def _start(self) -> StreamingQuery:
-        aggregate = self._declaration.kind == "aggregate"
-        self._failure, self._batch = None, -1
-        self._read = self._resumed() if aggregate else self._anew()
+        aggregate, ledger, terms = self._declaration.kind == "aggregate", self._ledger, self._terms
+        inherited = self._host if self._settled and not self._order.standby else None
+        self._failure, self._host, self._batch, self._settled = None, None, -1, True
+        if self._order.standby:
+            ledger.stand_by()
+        elif ledger.held is not None:
+            raise DetectorError(
+                f"taking over {self._identity.app}: a batch failed before the first transaction",
+                hint="see the log above; nothing was told, and the release before goes on at the same offsets",
+            )
+        ledger.read = self._resumed() if aggregate else self._anew()
         self._tables = self._plan.tables_version()
-        host = self._plan.host(self._read, self._limit.value, self._alerts, self._partitions)
-        restored = host.restore(self._kafka)
-        logger().info("query starts", offsets=self._read, keys=restored, checkpoint=self._checkpoint.id)
-        writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
-        return (
-            writer.outputMode("update" if aggregate else "append")
-            .option("checkpointLocation", str(self._checkpoint.folder))
-            .trigger(processingTime=f"{int(self._declaration.trigger.total_seconds() * 1000)} milliseconds")
-            .start()
+        self._alerts = AlertWriter(
+            self._identity,
+            self._partitions,
+            title=self._declaration.title,
+            severity=self._declaration.severity,
+            digest=terms.settings.digest,
         )
+        host = self._plan.host(ledger.read, self._limit.value, self._alerts, self._partitions)
+        keys = host.inherit(inherited) if inherited is not None else self._restore(host)
+        logger().info("query starts", offsets=ledger.read, keys=keys, checkpoint=self._checkpoint.id)
+        writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
+        with self._lock:  # no batch before it is known
+            query = (
+                writer.outputMode("update" if aggregate else "append")
+                .option("checkpointLocation", str(self._checkpoint.folder))
+                .trigger(processingTime=f"{int(terms.trigger.total_seconds() * 1000)} milliseconds")
+                .start()
+            )
+            self._host = host
+            phase = Phase.STANDBY if self._order.standby else Phase.LIVE
+            self._reporting.began(phase, terms.settings.digest, dict(self.offsets))
+        return query
+
+    def _restore(self, host: Host) -> int:
+        """Reads the stored state back; returns the number of keys.
+
+        Where it stands by, the live job may have written since the offsets were read. A fold then meets events that
+        its keys remember, and ignores them.
+        """
+        if self._order.standby and self._declaration.kind == "stateful" and self._job.state != "keep":
+            return 0
+        return host.restore(self._kafka)
 
     def _anew(self) -> dict[int, int]:
         self._checkpoint.renew()
+        if self._order.standby and self._declaration.kind == "stateful" and self._job.state == "rebuild":
+            return {p: low for p, (low, _) in bounds(self._kafka, self._identity.input, self._partitions).items()}
         return dict(self.offsets)
 
     def _resumed(self) -> dict[int, int]:
-        checkpoint, batch = self._checkpoint, self._stamp.batch
-        if checkpoint.id == self._stamp.checkpoint and checkpoint.last_planned() >= batch:
-            return checkpoint.planned(batch) or dict(self.offsets)
+        checkpoint, stamp = self._checkpoint, self._ledger.stamp
+        if checkpoint.id == stamp.checkpoint and checkpoint.last_planned() >= stamp.batch:
+            return checkpoint.planned(stamp.batch) or dict(self.offsets)
         begin = self._anew()
-        if batch < 0:  # nothing was ever counted
+        if stamp.batch < 0 or (self._order.standby and self._job.state == "fresh"):  # nothing was counted, or shall be
             return begin
         return rewound(self._kafka, self._identity.input, begin, self._declaration.memory)
 
@@ -146,90 +197,123 @@ class Runner:
     def _on_batch(self, host: Host) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
             try:
-                self._batch = batch
-                self._run_batch(host, frame, batch)
+                with self._lock:
+                    self._batch = batch
+                    self._run_batch(host, frame)
             except Exception as error:
                 self._failure = error  # as it is: through the JVM it would come back as text
                 raise
 
         return on_batch
 
-    def _run_batch(self, host: Host, frame: DataFrame, batch: int) -> None:
-        started = time.monotonic()
-        ends = self._checkpoint.planned(batch)
+    def _run_batch(self, host: Host, frame: DataFrame) -> None:
+        started, ledger, stamp = time.monotonic(), self._ledger, self._stamp()
+        ends = self._checkpoint.planned(self._batch)
         if ends is None:
-            raise DetectorError(
-                f"running batch {batch}: Spark has not written its offsets in {self._checkpoint.folder}"
-            )
-        stamp = Stamp(self._job.generation, self._checkpoint.id, batch)
-        if self._stamp.checkpoint == stamp.checkpoint and self._stamp.batch >= batch:
+            folder = self._checkpoint.folder
+            raise DetectorError(f"running batch {self._batch}: Spark has not written its offsets in {folder}")
+        if ledger.stamp.checkpoint == stamp.checkpoint and ledger.stamp.batch >= stamp.batch:
             # Its transaction committed before the crash. Spark's own state did not: it has to count again.
             frame.write.format("noop").mode("overwrite").save()
-            self._read |= ends
+            ledger.read |= ends
             return
+        self._settled = False
         judged = host.judge(frame.toArrow())
         errors = [p.error for p in judged.poisoned] + [u.error for u in judged.unplaced]
-        refuse_too_many(errors, sum(ends[p] - self._read[p] for p in ends))
-        judged = judged._replace(poisoned=[*self._set_aside(ends), *judged.poisoned])
-        now = datetime.now(UTC)
-        records = [self._alerts.record(finding, now) for finding in judged.findings]
-        records += self._dead_letters(judged.poisoned)
-        records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
-        decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
-        self._writer.commit([*records, *judged.state], self._group, decided, stamp)
-        self._stamp, self.offsets, self._read = stamp, self.offsets | decided, self._read | ends
-        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= self._read[p.partition]]
-        self._limit.succeeded()
-        self._measure(judged, started)
+        refuse_too_many(errors, sum(ends[p] - ledger.read[p] for p in ends))
+        judged = judged._replace(poisoned=[*ledger.undecided(self._plan.excluded, ends), *judged.poisoned])
+        ledger.read |= ends
+        if ledger.held is not None:
+            ledger.held.add(judged)
+            if not self._order.standby:
+                self._settle(host)
+        else:
+            before = dict(self.offsets)
+            ledger.commit(host, judged, self._alerts, ends, stamp)
+            self._limit.succeeded()
+            self._measure(judged, sum(self.offsets[p] - before[p] for p in before), started)
+        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
+        self._settled = True
 
-    def _set_aside(self, ends: dict[int, int]) -> list[Poisoned]:
-        """The excluded records of this batch that have not become dead letters yet."""
-        return [p for p in self._plan.excluded if self.offsets[p.partition] <= p.offset < ends.get(p.partition, 0)]
+    def _stamp(self) -> Stamp:
+        return Stamp(self._order.generation, self._checkpoint.id, self._batch)
 
-    def _dead_letters(self, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
-        if not poisoned:
-            return
-        originals = fetch(self._kafka, self._identity.input, [(p.partition, p.offset) for p in poisoned])
-        for record, original in zip(poisoned, originals, strict=True):
-            yield dead_letter_record(self._identity, original, record)
-
-    def _measure(self, judged: Judgement, started: float) -> None:
+    def _measure(self, judged: Judgement, events: int, started: float) -> None:
+        stages = [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]
+        self._reporting.committed(self._batch, self.offsets, events, len(stages))
         self._metrics.batch(time.monotonic() - started)
         self._metrics.emitted(len(judged.findings))
-        for stage in [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]:
+        for stage in stages:
             self._metrics.dead_letters(1, stage)
         now = datetime.now(UTC)
         for finding in judged.findings:
             if finding.arrived is not None:
                 self._metrics.latency((now - finding.arrived).total_seconds())
 
-    # 4. watch and recover
+    # 4. watch, obey, recover
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
-        """None when the query ended as it should (told to stop, new tables, larger batches); else why it failed."""
-        seen, touched, looked = "", time.monotonic(), time.monotonic()
+        """None when the query ended as it should (told to stop, or to be planned anew); else why it failed."""
+        turns, looked, compared = Turns(query), time.monotonic(), time.monotonic()
         while True:
             try:
-                ended = query.awaitTermination(0.2)  # type: ignore[arg-type]  # it takes fractions of a second
+                ended = query.awaitTermination(0.05 if self._order.standby else 0.2)  # type: ignore[arg-type]
             except Exception as error:
                 return self._failure or error
             if ended:
                 return self._failure or DetectorError(f"running {self._identity.app}: its query ended by itself")
-            for progress in query.recentProgress:
-                if progress.timestamp > seen:  # an idle trigger reports under the number of the batch to come
-                    seen = progress.timestamp
-                    touched = time.monotonic() if progress.numInputRows else touched
-                    self._metrics.records(max(0, progress.numInputRows))
-                    self._metrics.lag(sum(int(s.metrics.get("maxOffsetsBehindLatest", 0)) for s in progress.sources))
-            if time.monotonic() - touched > RETOUCH_SECONDS:
-                touched = time.monotonic()
-                self._writer.commit([], self._group, self.offsets, self._stamp)
-            changed = False
-            if time.monotonic() - looked > 2:
-                looked, changed = time.monotonic(), self._plan.tables_version() != self._tables
-            if changed or self._stop.is_set() or self._limit.grow():
+            self._follow(turns)
+            now = time.monotonic()
+            if self._order.standby and now - compared > COMPARE_SECONDS:
+                compared = now
+                self._compare(turns)
+            elif self._ledger.held is None and time.time() - self._reporting.now.committed_at > RETOUCH_SECONDS:
+                with self._lock:
+                    self._ledger.touch()
+                self._reporting.say(committed_at=time.time())
+            anew = self._obey() or self._limit.grow()
+            if now - looked > LOOK_SECONDS:
+                looked = now
+                anew = anew or self._plan.tables_version() != self._tables
+            if anew or self._stop.is_set():
                 _stop_at_boundary(query)
                 return None
+
+    def _follow(self, turns: Turns) -> None:
+        for events, lag in turns.new():
+            if self._ledger.held is None:
+                self._metrics.records(events)
+                self._metrics.lag(lag)
+                self._reporting.say(lag=lag)
+        if turns.waiting():
+            self._reporting.turned()
+
+    def _compare(self, turns: Turns) -> None:
+        """Forgets what the live job has decided meanwhile, and is ready once it is warm and keeps up with it."""
+        with self._lock:
+            behind = self._ledger.behind()
+        if turns.warm and behind <= CAUGHT_UP_OFFSETS:
+            self._reporting.say(phase=Phase.READY)
+
+    def _obey(self) -> bool:
+        """Carries out a newer order; whether the query has to be planned anew for it."""
+        try:
+            order = self._orders.newer()
+            terms = Terms.of(self._loaded, order) if order else self._terms
+        except ConfigError as error:
+            logger().error(error.message, hint="everything stays as it was")
+            self._reporting.say(refused=error.message)
+            return False
+        if order is None:
+            return False
+        takes_over = self._order.standby and not order.standby
+        changed, self._terms, self._order = terms != self._terms, terms, order
+        self._reporting.say(refused="")
+        if changed:
+            self._plan.settings, self._limit = terms.settings, BatchLimit(terms.max_batch)
+        if takes_over:
+            self._take_over()
+        return changed
 
     def _recover(self, error: Exception) -> None:
         """Changes the plan so that the next start gets further, or raises."""
@@ -240,13 +324,17 @@ class Runner:
             self._checkpoint.forget(self._batch)
             log.warning("batch too large for the driver, halved", max_batch=self._limit.value)
             return
+        if _OTHER_STATE.search(text):
+            self._checkpoint.renew()
+            log.warning("what was counted does not fit these settings: open windows are counted again")
+            return
         unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
         if unknown and self._plan.learn(int(unknown.group(1))):
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
         partitions(self._kafka)  # an unreachable broker is never a record's fault
         ends = self._checkpoint.planned(self._batch)
-        found = find_poison({p: (self._read[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
+        found = find_poison({p: (self._ledger.read[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
         if not found:
             raise DetectorError(
                 f"running {self._identity.app}: a batch failed, though no record fails alone: {first_line(error)}",

@@ -1,8 +1,8 @@
 """What whoever starts a job tells it, through `LOZENGE_JOB_*` environment variables."""
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 from pydantic_settings import SettingsConfigDict
@@ -19,6 +19,10 @@ class JobSettings(FromEnvironment):
     `generation` must rise with every start order of the same detector; `release` is what alerts name;
     `live` false means a process beside the live one: own group, own topics, nothing shared. `work` holds
     the checkpoints. `settings` overrides the detector's settings as JSON.
+
+    With a `folder` of its own the job keeps its checkpoint and its report there, and generation, settings and
+    what else may change while it runs come from the order in it. `state` is what it begins with when it stands by:
+    what is stored, what the topic's events make of it, or nothing.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
@@ -29,19 +33,18 @@ class JobSettings(FromEnvironment):
     live: bool = True
     work: Path = Path(".lozenge")
     settings: str = "{}"
+    folder: Path | None = None
+    state: Literal["keep", "rebuild", "fresh"] = "keep"
     debug: bool = False
 
 
-def detector_settings(loaded: Loaded, overrides: str) -> Settings:
-    """The detector's settings with `overrides` (JSON object) applied; raises ConfigError with every problem."""
+def detector_settings(loaded: Loaded, overrides: Mapping[str, Any]) -> Settings:
+    """The detector's settings with `overrides` applied; raises ConfigError with every problem."""
     try:
-        values: Any = json.loads(overrides)
-        settings: Settings = loaded.detector.settings.model_validate(values)
+        settings: Settings = loaded.detector.settings.model_validate(overrides)
         return settings
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"reading LOZENGE_JOB_SETTINGS for {loaded.name}: not JSON: {error}") from error
     except ValidationError as error:
         problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors()]
         raise ConfigError(
-            f"reading LOZENGE_JOB_SETTINGS for {loaded.name}: {len(problems)} problem(s)", problems=problems
+            f"reading the settings of {loaded.name}: {len(problems)} problem(s)", problems=problems
         ) from error

@@ -23,6 +23,7 @@ from lozenge.errors import LozengeError
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement, joined
+from lozenge.job.orders import Orders
 from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
 from lozenge.job.poison import Ranges, find_poison
@@ -67,7 +68,7 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     from lozenge.job.output import AlertWriter
     from lozenge.job.plan import Plan
 
-    declaration, settings = loaded.declaration, detector_settings(loaded, job.settings)
+    declaration, settings = loaded.declaration, detector_settings(loaded, Orders(job).current.settings)
     identity = Identity(loaded.name, "trial", live=False, key=declaration.key)
     since = datetime.now(UTC) - last
     starts = offsets_at(kafka, identity.input, PARTITIONS, since)

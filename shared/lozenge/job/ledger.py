@@ -1,0 +1,105 @@
+"""What a job has decided and how far it has read: the only place that claims, commits and holds back."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from lozenge.job.held import Held
+from lozenge.job.hosts import Host
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
+from lozenge.job.positions import Group, Positions, Stamp, refuse_if_stale
+from lozenge.job.source import fetch
+from lozenge.job.transaction import Record, TransactionalWriter
+from lozenge.kafka import KafkaSettings
+
+
+class Ledger:
+    """Positions of one job on its input, and the one transaction per batch that moves them.
+
+    `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
+    aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
+    """
+
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, generation: int) -> None:
+        self._kafka, self._identity = kafka, identity
+        self._group = Group(kafka, identity.app, identity.input, partitions)
+        self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
+        self.generation = generation
+        self.stamp = Stamp(generation)
+        self.offsets = dict[int, int]()
+        self.read = dict[int, int]()
+        self.held: Held | None = None
+
+    def claim(self) -> None:
+        """Makes this job the only one that can commit, at the offsets that the group has.
+
+        Refuses if a newer generation committed, fences earlier writers, reads the offsets, looks again, and
+        writes the claim down. Raises StaleGeneration, BrokerUnavailable.
+        """
+        refuse_if_stale(self._group.read(), self.generation, self._identity.app)
+        self._writer.fence()
+        positions = self._group.read()
+        refuse_if_stale(positions, self.generation, self._identity.app)
+        self._stand(positions)
+        self.stamp = Stamp(self.generation, self.stamp.checkpoint, self.stamp.batch)
+        self.touch()
+
+    def stand_by(self) -> None:
+        """Begins at the group's offsets, claims nothing, and holds back what is judged from now on."""
+        self._stand(self._group.read())
+        self.held = Held(self.offsets)
+
+    def behind(self) -> int:
+        """How many offsets the live job has decided that this one has not read; forgets what was held of them."""
+        decided = self._group.read().offsets
+        assert self.held is not None
+        self.held.prune(decided)
+        return sum(max(0, offset - self.read[p]) for p, offset in decided.items())
+
+    def settle(self, host: Host, alerts: AlertWriter, stamp: Stamp) -> int | None:
+        """After a claim: tells what was held back, once it has read as far as its predecessor has decided.
+
+        Returns the number of alerts told; None if that is still to come.
+        """
+        if self.held is None or any(self.read[p] < offset for p, offset in self.offsets.items()):
+            return None
+        held = self.held.prune(self.offsets)
+        self.held = None
+        told = held._replace(findings=host.take_over(self._kafka, held.findings))
+        self.commit(host, told, alerts, self.read, stamp)
+        return len(told.findings)
+
+    def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> None:
+        """Alerts, dead letters, state and offsets in one transaction; raises Fenced, BrokerUnavailable."""
+        now = datetime.now(UTC)
+        records = [alerts.record(finding, now) for finding in judged.findings]
+        records += self._dead_letters(judged.poisoned)
+        records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
+        decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
+        self._writer.commit([*records, *host.changes()], self._group, decided, stamp)
+        self.stamp, self.offsets = stamp, self.offsets | decided
+
+    def touch(self) -> None:
+        """Commits the same offsets again, so that they never expire."""
+        self._writer.commit([], self._group, self.offsets, self.stamp)
+
+    def undecided(self, records: Iterable[Poisoned], ends: dict[int, int]) -> list[Poisoned]:
+        """Those of `records` that a batch up to `ends` is the first to reach."""
+        new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
+        return [record for record in records if record.offset in new.get(record.partition, ())]
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._group.close()
+
+    def _stand(self, positions: Positions) -> None:
+        self.offsets = dict(positions.offsets)
+        self.stamp = positions.stamp or Stamp(self.generation)
+
+    def _dead_letters(self, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
+        if not poisoned:
+            return
+        originals = fetch(self._kafka, self._identity.input, [(p.partition, p.offset) for p in poisoned])
+        for record, original in zip(poisoned, originals, strict=True):
+            yield dead_letter_record(self._identity, original, record)

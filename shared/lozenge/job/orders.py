@@ -1,0 +1,81 @@
+"""What whoever runs a job tells it while it runs: a file, replaced as a whole, that the job looks at.
+
+A file outlives both sides and needs no connection: a new agent goes on where the old one was killed, and a
+person can read what was ordered.
+"""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lozenge.durations import Duration
+from lozenge.errors import ConfigError
+from lozenge.files import replace
+from lozenge.job.settings import JobSettings
+
+ORDER = "order.json"
+
+
+class Order(BaseModel):
+    """Who a job is to be, and what may change while it runs.
+
+    `generation` rises with every order to go live. A job that stands by judges what comes but tells nothing,
+    until an order says that it no longer does. None leaves `max_batch` and `trigger` as declared.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    generation: int = 1
+    standby: bool = False
+    settings: dict[str, Any] = {}
+    max_batch: Annotated[int, Field(ge=1)] | None = None
+    trigger: Annotated[Duration, Field(gt=timedelta())] | None = None
+
+    def give(self, folder: Path) -> None:
+        """Orders it of the job in `folder`."""
+        replace(folder / ORDER, self.model_dump_json())
+
+
+class Orders:
+    """The orders to one job: those in its folder, or the one of its environment, which stays."""
+
+    def __init__(self, job: JobSettings) -> None:
+        """Raises ConfigError if there is no readable order."""
+        self._file = job.folder / ORDER if job.folder else None
+        self._seen = (0, 0)
+        self.current = Order(generation=job.generation, settings=_values(job.settings))
+        if self._file is not None:
+            self.current = _read(self._file)
+            self._seen = self._mark()
+
+    def newer(self) -> Order | None:
+        """The order, if another one was given since the last call; raises ConfigError if it cannot be read."""
+        if self._file is None or (mark := self._mark()) == self._seen:
+            return None
+        self._seen, self.current = mark, _read(self._file)
+        return self.current
+
+    def _mark(self) -> tuple[int, int]:
+        assert self._file is not None
+        stat = self._file.stat()
+        return stat.st_ino, stat.st_mtime_ns
+
+
+def _read(file: Path) -> Order:
+    try:
+        return Order.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ConfigError(f"reading the order {file}: {error}", hint="let the agent give it anew") from error
+
+
+def _values(text: str) -> dict[str, Any]:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"reading LOZENGE_JOB_SETTINGS: not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError("reading LOZENGE_JOB_SETTINGS: not a JSON object")
+    return values

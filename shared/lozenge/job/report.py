@@ -1,0 +1,94 @@
+"""What a job tells whoever runs it: a file beside its order, replaced as a whole."""
+
+import os
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+
+from lozenge.files import replace
+
+REPORT = "report.json"
+
+
+class Phase(StrEnum):
+    """Where a job stands. READY: it stands by, is warm and has caught up. LIVE: it speaks for its detector."""
+
+    STARTING = "starting"
+    STANDBY = "standing by"
+    READY = "ready"
+    LIVE = "live"
+
+
+class Report(msgspec.Struct):
+    """How a job is; times in Unix seconds, 0 for never.
+
+    `turned_at` is when it last was between two batches, `committed_at` when its last transaction ended. `since`
+    are the offsets from which on `digest` holds. `refused` says why its newest order was not carried out.
+    """
+
+    pid: int
+    created: float
+    phase: Phase = Phase.STARTING
+    generation: int = 0
+    digest: str = ""
+    since: dict[int, int] = {}
+    refused: str = ""
+    batch: int = -1
+    offsets: dict[int, int] = {}
+    lag: int = 0
+    turned_at: float = 0.0
+    committed_at: float = 0.0
+    records: int = 0
+    dead_letters: int = 0
+
+
+class Reporting:
+    """Keeps the report of this process in `folder`; without a folder nobody asks for it."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file = folder / REPORT if folder else None
+        self.now = Report(os.getpid(), psutil.Process().create_time())
+        self._written = b""
+
+    def say(self, **values: Any) -> None:
+        """Changes some fields and writes the report if it differs."""
+        for name, value in values.items():
+            setattr(self.now, name, value)
+        text = msgspec.json.encode(self.now)
+        if self._file is not None and text != self._written:
+            replace(self._file, text.decode())
+            self._written = text
+
+    def began(self, phase: Phase, digest: str, offsets: Mapping[int, int]) -> None:
+        """A query has started at `offsets`."""
+        if digest != self.now.digest:
+            self.now.digest, self.now.since = digest, dict(offsets)
+        self.say(phase=phase, offsets=dict(offsets), turned_at=time.time())
+
+    def turned(self) -> None:
+        """The query is between two batches; written at most once a second."""
+        if (now := time.time()) - self.now.turned_at > 1:
+            self.say(turned_at=now)
+
+    def committed(self, batch: int, offsets: Mapping[int, int], records: int, dead_letters: int) -> None:
+        """A transaction has ended."""
+        self.say(
+            batch=batch,
+            offsets=dict(offsets),
+            committed_at=time.time(),
+            records=self.now.records + records,
+            dead_letters=self.now.dead_letters + dead_letters,
+        )
+
+
+def read_report(folder: Path) -> Report | None:
+    """The report in a job's folder; None if there is none yet."""
+    try:
+        return msgspec.json.decode((folder / REPORT).read_bytes(), type=Report)
+    except (OSError, msgspec.DecodeError):
+        return None

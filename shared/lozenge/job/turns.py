@@ -1,0 +1,42 @@
+"""What Spark tells of a running query: its batches and its waiting."""
+
+import time
+from collections.abc import Iterator
+
+from pyspark.sql.streaming import StreamingQuery
+
+WARM_BATCHES, WARM_SECONDS = 2, 5.0
+"""A query is warm after so many batches with events, or so long after it first waited for some."""
+
+
+class Turns:
+    """The progress of one query, each part told once; used by one thread."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._seen = ""
+        self._batches = 0
+        self._waits_since: float | None = None
+
+    def new(self) -> Iterator[tuple[int, int]]:
+        """(events read, offsets still to read) of every trigger that ended since the last call."""
+        for progress in self._query.recentProgress:
+            if progress.timestamp > self._seen:  # an idle trigger reports under the number of the batch to come
+                self._seen = progress.timestamp
+                self._batches += progress.numInputRows > 0
+                lag = sum(int(s.metrics.get("maxOffsetsBehindLatest", 0)) for s in progress.sources)
+                yield max(0, progress.numInputRows), lag
+
+    def waiting(self) -> bool:
+        """Whether it is between two batches."""
+        waits: bool = self._query.status["message"].startswith("Waiting")
+        if waits and self._waits_since is None:
+            self._waits_since = time.monotonic()
+        return waits
+
+    @property
+    def warm(self) -> bool:
+        """Whether its code has run often enough to be quick."""
+        if self._batches >= WARM_BATCHES:
+            return True
+        return self._waits_since is not None and time.monotonic() - self._waits_since > WARM_SECONDS
