@@ -17,6 +17,10 @@ EVENTS = "pay.canonical.auth.v1"
 NOTIFICATIONS = "pay.notifications.v1"
 ALERTS_PATTERN = r"^pay\.alerts\.[a-z0-9_]+\.v1$"
 SCHEMAS = "lozenge.ctl.schemas.v1"
+DEPLOYMENTS = "lozenge.ctl.deployments.v1"
+STATUS = "lozenge.ctl.status.v1"
+LEASES = "lozenge.ctl.leases.v1"
+HISTORY = "lozenge.ctl.history.v1"
 METRICS = "lozenge.metrics.v1"
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
@@ -27,6 +31,7 @@ _STATE: Mapping[str, str] = {
     "segment.ms": "600000",
 }
 _KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
+_KEPT: Mapping[str, str] = {"retention.ms": "-1"}
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 
 
@@ -78,6 +83,10 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(SCHEMAS, 1, _COMPACTED),
+        Topic(DEPLOYMENTS, 1, _COMPACTED),
+        Topic(STATUS, 1, _COMPACTED),
+        Topic(LEASES, 1, _COMPACTED),
+        Topic(HISTORY, 1, _KEPT),
         Topic(METRICS, 1, _COMPACTED),
     ]
 

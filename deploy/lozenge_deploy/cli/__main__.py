@@ -8,7 +8,7 @@ import sys
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, look
+from lozenge_deploy.cli import author, look, operate
 from lozenge_deploy.cli.options import DEBUG
 
 app = typer.Typer(
@@ -23,6 +23,14 @@ app.command()(author.check)
 app.command("test")(author.run_tests)
 app.command("try")(author.try_)
 app.command()(author.dev)
+app.command()(operate.deploy)
+app.command()(operate.rollback)
+app.command("set")(operate.set_)
+app.command()(operate.pause)
+app.command()(operate.resume)
+app.command()(operate.restart)
+app.command()(operate.retire)
+app.command()(operate.history)
 app.command()(look.status)
 app.command()(look.describe)
 app.command()(look.peek)

@@ -50,6 +50,11 @@ def folder_of(name: str) -> Path:
     return folder
 
 
+def detector_name(name: str) -> str:
+    """The name that is meant: `.` and paths stand for the folder's; nothing has to be there."""
+    return Path(name).resolve().name if name == "." or "/" in name else name
+
+
 def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
     """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
     if how is Format.JSON:

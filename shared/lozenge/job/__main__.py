@@ -38,12 +38,13 @@ def main() -> int:
         from lozenge.job.runner import Runner  # Spark is imported only once it is needed
         from lozenge.session import outliving, spark_session
 
-        resources = loaded.declaration.resources
+        declared = loaded.declaration.resources
+        cores, memory_mb = job.cores or declared.cores, job.memory_mb or declared.memory_mb
         spark = spark_session(
             identity.app,
-            cores=resources.cores,
-            memory_mb=resources.memory_mb,
-            conf={"spark.driver.maxResultSize": f"{resources.memory_mb // 4}m"},
+            cores=cores,
+            memory_mb=memory_mb,
+            conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = Metrics(identity.app, job.instance, job.release)
         runner = Runner(loaded, job, kafka, spark, metrics)

@@ -22,12 +22,13 @@ ORDER = "order.json"
 class Order(BaseModel):
     """Who a job is to be, and what may change while it runs.
 
-    `generation` rises with every order to go live. A job that stands by judges what comes but tells nothing,
+    `revision` names the change that it carries out. `generation` rises with every order to go live. A job that stands by judges what comes but tells nothing,
     until an order says that it no longer does. None leaves `max_batch` and `trigger` as declared.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    revision: str = ""
     generation: int = 1
     standby: bool = False
     settings: dict[str, Any] = {}
@@ -48,14 +49,14 @@ class Orders:
         self._seen = (0, 0)
         self.current = Order(generation=job.generation, settings=_values(job.settings))
         if self._file is not None:
-            self.current = _read(self._file)
+            self.current = read_order(self._file.parent)
             self._seen = self._mark()
 
     def newer(self) -> Order | None:
         """The order, if another one was given since the last call; raises ConfigError if it cannot be read."""
         if self._file is None or (mark := self._mark()) == self._seen:
             return None
-        self._seen, self.current = mark, _read(self._file)
+        self._seen, self.current = mark, read_order(self._file.parent)
         return self.current
 
     def _mark(self) -> tuple[int, int]:
@@ -64,7 +65,9 @@ class Orders:
         return stat.st_ino, stat.st_mtime_ns
 
 
-def _read(file: Path) -> Order:
+def read_order(folder: Path) -> Order:
+    """The order in a job's folder; raises ConfigError if there is none that can be read."""
+    file = folder / ORDER
     try:
         return Order.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:

@@ -1,6 +1,7 @@
 """What a job tells whoever runs it: a file beside its order, replaced as a whole."""
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from enum import StrEnum
@@ -28,12 +29,14 @@ class Report(msgspec.Struct):
     """How a job is; times in Unix seconds, 0 for never.
 
     `turned_at` is when it last was between two batches, `committed_at` when its last transaction ended. `since`
-    are the offsets from which on `digest` holds. `refused` says why its newest order was not carried out.
+    are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried out or, for
+    the reason `refused`, is not.
     """
 
     pid: int
     created: float
     phase: Phase = Phase.STARTING
+    revision: str = ""
     generation: int = 0
     digest: str = ""
     since: dict[int, int] = {}
@@ -54,21 +57,35 @@ class Reporting:
         self._file = folder / REPORT if folder else None
         self.now = Report(os.getpid(), psutil.Process().create_time())
         self._written = b""
+        self._lock = threading.Lock()  # Spark's thread tells of batches, ours of everything else
 
     def say(self, **values: Any) -> None:
         """Changes some fields and writes the report if it differs."""
-        for name, value in values.items():
-            setattr(self.now, name, value)
-        text = msgspec.json.encode(self.now)
-        if self._file is not None and text != self._written:
-            replace(self._file, text.decode())
-            self._written = text
+        with self._lock:
+            for name, value in values.items():
+                setattr(self.now, name, value)
+            text = msgspec.json.encode(self.now)
+            if self._file is not None and text != self._written:
+                replace(self._file, text.decode())
+                self._written = text
 
-    def began(self, phase: Phase, digest: str, offsets: Mapping[int, int]) -> None:
+    def began(self, phase: Phase, revision: str, digest: str, offsets: Mapping[int, int]) -> None:
         """A query has started at `offsets`."""
         if digest != self.now.digest:
             self.now.digest, self.now.since = digest, dict(offsets)
-        self.say(phase=phase, offsets=dict(offsets), turned_at=time.time())
+        self.say(phase=phase, revision=revision, refused="", offsets=dict(offsets), turned_at=time.time())
+
+    def took_over(self, generation: int, since: Mapping[int, int], offsets: Mapping[int, int]) -> None:
+        """Its first transaction has ended, which began at the offsets `since`."""
+        at = time.time()
+        self.say(
+            phase=Phase.LIVE,
+            generation=generation,
+            since=dict(since),
+            offsets=dict(offsets),
+            committed_at=at,
+            turned_at=at,
+        )
 
     def turned(self) -> None:
         """The query is between two batches; written at most once a second."""

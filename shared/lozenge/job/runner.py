@@ -103,7 +103,7 @@ class Runner:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
-        self._reporting.say(generation=self._order.generation)
+        self._reporting.say(generation=self._order.generation, revision=self._order.revision)
         if not self._order.standby:
             self._ledger.claim()
         while not self._stop.is_set():
@@ -116,18 +116,17 @@ class Runner:
 
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
-        with self._lock:
-            self._ledger.generation = self._order.generation
-            self._ledger.claim()
-            assert self._host is not None
-            self._settle(self._host)
+        self._ledger.generation = self._order.generation
+        self._ledger.claim()
+        assert self._host is not None
+        self._settle(self._host)
 
     def _settle(self, host: Host) -> None:
+        since = dict(self.offsets)
         told = self._ledger.settle(host, self._alerts, self._stamp())
         if told is not None:
-            offsets = dict(self.offsets)
-            self._reporting.say(phase=Phase.LIVE, generation=self._order.generation, since=offsets, offsets=offsets)
-            logger().info("took over", generation=self._order.generation, offsets=offsets, told=told)
+            self._reporting.took_over(self._order.generation, since, self.offsets)
+            logger().info("took over", generation=self._order.generation, since=since, told=told)
 
     # 2. plan, restore, start
 
@@ -164,7 +163,7 @@ class Runner:
             )
             self._host = host
             phase = Phase.STANDBY if self._order.standby else Phase.LIVE
-            self._reporting.began(phase, terms.settings.digest, dict(self.offsets))
+            self._reporting.began(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
         return query
 
     def _restore(self, host: Host) -> int:
@@ -302,17 +301,19 @@ class Runner:
             terms = Terms.of(self._loaded, order) if order else self._terms
         except ConfigError as error:
             logger().error(error.message, hint="everything stays as it was")
-            self._reporting.say(refused=error.message)
+            self._reporting.say(refused=str(error), revision=self._orders.current.revision)
             return False
         if order is None:
             return False
-        takes_over = self._order.standby and not order.standby
-        changed, self._terms, self._order = terms != self._terms, terms, order
-        self._reporting.say(refused="")
+        with self._lock:  # a batch sees either order whole
+            takes_over = self._order.standby and not order.standby
+            changed, self._terms, self._order = terms != self._terms, terms, order
+            if takes_over:
+                self._take_over()
         if changed:
             self._plan.settings, self._limit = terms.settings, BatchLimit(terms.max_batch)
-        if takes_over:
-            self._take_over()
+        else:
+            self._reporting.say(refused="", revision=order.revision)
         return changed
 
     def _recover(self, error: Exception) -> None:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector import Settings
@@ -22,7 +22,7 @@ class JobSettings(FromEnvironment):
 
     With a `folder` of its own the job keeps its checkpoint and its report there, and generation, settings and
     what else may change while it runs come from the order in it. `state` is what it begins with when it stands by:
-    what is stored, what the topic's events make of it, or nothing.
+    what is stored, what the topic's events make of it, or nothing. None leaves `cores` and `memory_mb` as declared.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
@@ -35,6 +35,8 @@ class JobSettings(FromEnvironment):
     settings: str = "{}"
     folder: Path | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
+    cores: Annotated[int, Field(ge=1)] | None = None
+    memory_mb: Annotated[int, Field(ge=450)] | None = None
     debug: bool = False
 
 

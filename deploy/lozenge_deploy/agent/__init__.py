@@ -1,0 +1,1 @@
+"""The agent: keeps every detector as it is desired, and says how it is."""

@@ -1,0 +1,34 @@
+"""`python -m lozenge_deploy.agent [FOLDER]`: keeps every detector as it is desired; see `lozenge deploy`.
+
+FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent and leave the jobs running. Exit
+codes: 0 after a signal, 2 for wrong settings, 3 if the broker does not answer.
+"""
+
+import signal
+import sys
+from pathlib import Path
+
+from lozenge import logs
+from lozenge.errors import LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.agent.agent import Agent
+
+FOLDER = Path(".lozenge/jobs")
+
+
+def main() -> int:
+    """Runs until a signal; returns the exit code."""
+    logs.configure("agent")
+    try:
+        agent = Agent(KafkaSettings.load(), Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    except LozengeError as error:
+        logs.logger().error(error.message, hint=error.hint)
+        return error.exit_code
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: agent.stop())
+    agent.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

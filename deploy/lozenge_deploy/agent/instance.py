@@ -1,0 +1,184 @@
+"""One job as a process of this machine, in a folder that says all about it.
+
+Whoever reads the folder can take it over: the process does not hang on the one that started it. A shell leads the
+process group and writes down the exit code, so that it is known to an agent that came later.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from lozenge.files import replace
+from lozenge.job.orders import Order, read_order
+from lozenge.job.report import Report, read_report
+
+LOG, EXIT, FACTS = "log", "exit", "instance.json"
+_SCRIPT = '"$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
+NICE = 10
+"""A JVM that starts must not slow down the jobs that run; a live one is as important as they are."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What was started: `created` is the leader's start time, which tells it from a later process of its number."""
+
+    detector: str
+    release: str
+    process: list[object]
+    generation: int
+    state: str
+    memory_mb: int
+    pid: int
+    created: float
+    started_at: float
+
+
+class Instance:
+    """A job in `folder`; starting and stopping are the only things that it does by itself."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError or msgspec.DecodeError if there is no instance in `folder`."""
+        self.folder = folder
+        self.facts = msgspec.json.decode((folder / FACTS).read_bytes(), type=Facts)
+        self._leader = _process(self.facts.pid, self.facts.created)
+        self._told_to_stop_at: float | None = None
+
+    @classmethod
+    def start(
+        cls,
+        folder: Path,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        order: Order,
+        *,
+        detector: str,
+        release: str,
+        process: Sequence[object],
+        state: str,
+        memory_mb: int,
+    ) -> "Instance":
+        """Starts `command` in `folder`, which may hold what an earlier process of it left; raises OSError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in (EXIT, "report.json"):
+            (folder / left).unlink(missing_ok=True)
+        order.give(folder)
+        leader = subprocess.Popen(
+            ["nice", "-n", str(NICE), "sh", "-c", _SCRIPT, "job", *command],
+            cwd=folder,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        )
+        created = psutil.Process(leader.pid).create_time()
+        facts = Facts(
+            detector=detector,
+            release=release,
+            process=list(process),
+            generation=order.generation,
+            state=state,
+            memory_mb=memory_mb,
+            pid=leader.pid,
+            created=created,
+            started_at=time.time(),
+        )
+        replace(folder / FACTS, msgspec.json.encode(facts).decode())
+        return cls(folder)
+
+    def alive(self) -> bool:
+        """Whether its process group still has its leader."""
+        if self._leader is None:
+            return False
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.facts.pid, os.WNOHANG)  # ours: nobody else reaps it
+        return self._leader.is_running() and self._leader.status() != psutil.STATUS_ZOMBIE
+
+    def exit_code(self) -> int | None:
+        """How its job ended; None if nobody wrote it down: the whole group was killed."""
+        with contextlib.suppress(OSError, ValueError):
+            return int((self.folder / EXIT).read_text())
+        return None
+
+    def report(self) -> Report | None:
+        """The newest report of its job."""
+        return read_report(self.folder)
+
+    def ordered(self) -> Order:
+        """What its job was told last; raises ConfigError if that cannot be read."""
+        return read_order(self.folder)
+
+    def order(self, order: Order) -> None:
+        """Tells its job what to be."""
+        order.give(self.folder)
+
+    def raise_priority(self) -> None:
+        """Ends its being nice, where the system lets us."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PGRP, self.facts.pid, 0)
+
+    def memory_bytes(self) -> int:
+        """Resident memory of all its processes."""
+        total = 0
+        with contextlib.suppress(psutil.Error):
+            for process in self._leader.children(recursive=True) if self._leader else ():
+                with contextlib.suppress(psutil.Error):
+                    total += process.memory_info().rss
+        return total
+
+    def terminate(self) -> None:
+        """Asks its job to end at a batch boundary; a second call does nothing more."""
+        if self._told_to_stop_at is None:
+            self._told_to_stop_at = time.monotonic()
+            report = self.report()
+            if report is not None and (job := _process(report.pid, report.created)) is not None:
+                with contextlib.suppress(psutil.Error):
+                    job.terminate()
+            else:
+                self.kill()  # it has not begun to work
+
+    def stopping_for(self) -> float:
+        """Seconds since it was asked to end; 0 if it was not."""
+        return time.monotonic() - self._told_to_stop_at if self._told_to_stop_at is not None else 0.0
+
+    def kill(self) -> None:
+        """Ends all of its processes at once."""
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.facts.pid, signal.SIGKILL)
+
+    def last_words(self) -> str:
+        """Why it ended, as far as its log says: the newest line of level error, else the last line."""
+        with contextlib.suppress(OSError), (self.folder / LOG).open("rb") as log:
+            log.seek(max(0, (self.folder / LOG).stat().st_size - 16_384))
+            lines = log.read().decode(errors="replace").strip().splitlines()
+            for line in reversed(lines):
+                with contextlib.suppress(ValueError, KeyError, TypeError):
+                    said = json.loads(line)
+                    if said.get("level") in ("error", "critical"):
+                        return str(said["event"])
+            return lines[-1] if lines else ""
+        return ""
+
+
+def instances(folder: Path) -> list[Instance]:
+    """Every instance below the folder of a detector, the newest generation first."""
+    found = []
+    for place in folder.iterdir() if folder.is_dir() else ():
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            found.append(Instance(place))
+    return sorted(found, key=lambda instance: instance.facts.generation, reverse=True)
+
+
+def _process(pid: int, created: float) -> psutil.Process | None:
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return process if abs(process.create_time() - created) < 0.02 else None
+    return None

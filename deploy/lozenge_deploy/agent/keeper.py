@@ -1,0 +1,364 @@
+"""Keeps one detector as it is desired: one live job, and beside it the one that is to relieve it."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from lozenge.declaration import Declaration
+from lozenge.errors import LozengeError
+from lozenge.job.report import Phase as JobPhase
+from lozenge.job.report import Report
+from lozenge_deploy.agent.health import Health, stuck
+from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.control.records import Desired, Goal, Happening, Observed, Outcome, Phase, now
+
+START_SECONDS = 300.0
+"""A job that has not got ready by then never will; rebuilding state may take longer."""
+GO_SECONDS = 60.0
+STOP_SECONDS = 30.0
+HUNG_SECONDS = 120.0
+"""An unwatched job whose batch has not ended for so long is killed and started again."""
+CALM_SECONDS = 45.0
+"""Nobody is judged before the broker has answered for so long."""
+NO_BROKER = 3
+"""The exit code of a job that found no broker, which is not its fault."""
+
+
+class Starts(Protocol):
+    """What starts jobs; see `Launcher`."""
+
+    def prepared(self, desired: Desired) -> bool: ...
+    def declaration(self, desired: Desired) -> Declaration: ...
+    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance: ...
+
+
+class Keeper:
+    """One detector's jobs on this machine, in the folders below `folder`.
+
+    What it is told, and what it does, goes through `say`, `tell` and `wish`: the state, the history, and another
+    desired state where it goes back to the release before. `newest` gives the generation that committed last.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        observed: Observed,
+        launcher: Starts,
+        newest: Callable[[], int],
+        say: Callable[[Observed], None],
+        tell: Callable[[Happening], None],
+        wish: Callable[[Desired], None],
+    ) -> None:
+        self._folder, self._launcher, self._newest = folder, launcher, newest
+        self._say, self._tell, self._wish = say, tell, wish
+        self.observed = observed
+        self.live: Instance | None = None
+        self.next: Instance | None = None
+        self._leaving: list[Instance] = []
+        self._health = Health()
+        self._again_at = 0.0
+        self._ordered_at: float | None = None
+        self._watched_from = time.time()
+        self._measured_at = 0.0
+        self._adopt()
+
+    def running(self) -> list[Instance]:
+        """Every job that has a process, live or not."""
+        return [i for i in (self.live, self.next, *self._leaving) if i is not None and i.alive()]
+
+    def tick(self, desired: Desired, calm: float) -> None:
+        """Does what is due; `calm` is for how many seconds the broker has been answering."""
+        if desired.revision != self.observed.revision:
+            self._begin(desired)
+        self._let_go()
+        if desired.goal is not Goal.RUNNING:
+            self._rest(desired)
+            return
+        self._bury(desired)
+        if self.live is not None and self.live.facts.process == list(desired.process):
+            self._drop_next()
+            self._tune(desired)
+            self._judge(desired, calm)
+        elif self.live is not None or self.next is not None or self._needs_standby(desired):
+            self._relieve(desired)
+        else:
+            self._revive(desired)
+
+    # what was found
+
+    def _adopt(self) -> None:
+        """Takes over the processes that an earlier agent left running."""
+        for instance in instances(self._folder):
+            if not instance.alive():
+                continue
+            report = instance.report()
+            live = report is not None and report.phase is JobPhase.LIVE
+            if live and self.live is None:
+                self.live = instance
+            elif not live and self.next is None and self.live is None:
+                self.next = instance
+            else:
+                self._leave(instance)
+        if (found := self.live or self.next) is not None:
+            self._tell(self._happening("adopted", found))
+
+    def _begin(self, desired: Desired) -> None:
+        self._health, self._again_at, self._ordered_at = Health(), 0.0, None
+        self._watched_from = time.time()
+        self._note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
+
+    # ends
+
+    def _leave(self, instance: Instance) -> None:
+        instance.terminate()
+        self._leaving.append(instance)
+
+    def _let_go(self) -> None:
+        for instance in self._leaving:
+            if instance.stopping_for() > STOP_SECONDS:
+                instance.kill()
+        self._leaving = [i for i in self._leaving if i.alive()]
+
+    def _drop_next(self) -> None:
+        if self.next is not None:
+            self._leave(self.next)
+            self.next = self._ordered_at = None
+
+    def _rest(self, desired: Desired) -> None:
+        self._drop_next()
+        if self.live is not None:
+            self._leave(self.live)
+            self.live = None
+        if not self._leaving:
+            phase = Phase.PAUSED if desired.goal is Goal.PAUSED else Phase.RETIRED
+            self._note(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
+
+    def _bury(self, desired: Desired) -> None:
+        """Notices that the live job has ended, and decides when it is started again, or that it is not."""
+        if self.live is None or self.live.alive():
+            return
+        dead, self.live = self.live, None
+        code, words = dead.exit_code(), dead.last_words()
+        reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
+        if code != NO_BROKER:
+            self._health.exited(time.time())
+        self._again_at = time.time() + self._health.wait()
+        self._tell(self._happening("ended", dead, reason))
+        self._note(phase=Phase.WAITING, reason=reason, restarts=self.observed.restarts + 1, pid=None)
+        if ill := self._health.illness(None, time.time(), timedelta()):
+            self._fall_back(desired, f"{ill}; it {reason}")
+
+    # starts
+
+    def _needs_standby(self, desired: Desired) -> bool:
+        """State that is not simply kept is made while it stands by, also where nobody is live."""
+        return desired.state != "keep" and desired.release != self.observed.release
+
+    def _start(self, desired: Desired, *, standby: bool) -> Instance | None:
+        """None while its environment is being made, or if it cannot be started at all."""
+        if time.time() < self._again_at:
+            return None
+        if not self._launcher.prepared(desired):
+            self._note(phase=self.observed.phase if self.live else Phase.PREPARING)
+            return None
+        try:
+            instance = self._launcher.start(desired, self._place(desired, standby), self._generation(), standby=standby)
+        except (LozengeError, OSError) as error:
+            self._health.exited(time.time())
+            self._again_at = time.time() + max(1.0, self._health.wait())
+            self._note(reason=str(error), phase=self.observed.phase if self.live else Phase.WAITING)
+            if self._health.illness(None, time.time(), timedelta()) or self.live is not None:
+                self._fall_back(desired, str(error))
+            return None
+        self._tell(self._happening("started standing by" if standby else "started", instance))
+        return instance
+
+    def _place(self, desired: Desired, standby: bool) -> Path:
+        """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""
+        if not standby:
+            for instance in instances(self._folder):
+                if instance.facts.process == list(desired.process) and not instance.alive():
+                    return instance.folder
+        return self._folder / f"g{self._generation()}"
+
+    def _generation(self) -> int:
+        """Above all that ever committed, was observed or was started here."""
+        started = max((i.facts.generation for i in instances(self._folder)), default=0)
+        return max(started, self.observed.generation, self._newest()) + 1
+
+    def _revive(self, desired: Desired) -> None:
+        self.live = self._start(desired, standby=False)
+        if self.live is not None:
+            self._note(phase=Phase.STARTING, pid=self.live.facts.pid)
+
+    # a release, or another process of the same one, takes over
+
+    def _relieve(self, desired: Desired) -> None:
+        if self.next is not None and self.next.facts.process != list(desired.process):
+            self._drop_next()
+        if self.next is None:
+            self.next = self._start(desired, standby=True)
+            self._ordered_at = None
+            return
+        report = self.next.report()
+        self._hold_memory(self.next)
+        if not self.next.alive():
+            self._failed_before_live(desired)
+        elif report is not None and report.phase is JobPhase.LIVE:
+            self._took_over()
+        elif report is not None and report.phase is JobPhase.READY and self._ordered_at is None:
+            self._ordered_at = time.time()
+            self.next.order(desired.order(self._generation(), standby=False))
+            self._note(phase=Phase.TAKING_OVER)
+        elif self._ordered_at is not None and time.time() - self._ordered_at > GO_SECONDS:
+            self.next.kill()
+        elif self._too_slow(desired, self.next):
+            self._drop_next()
+            self._fall_back(desired, f"it was not ready after {START_SECONDS:.0f} s")
+
+    def _too_slow(self, desired: Desired, instance: Instance) -> bool:
+        return desired.state != "rebuild" and time.time() - instance.facts.started_at > START_SECONDS
+
+    def _failed_before_live(self, desired: Desired) -> None:
+        assert self.next is not None
+        dead, self.next = self.next, None
+        code, words = dead.exit_code(), dead.last_words()
+        self._tell(self._happening("ended", dead, words))
+        if self._ordered_at is not None and self.live is not None:
+            self._leave(self.live)  # it may have been fenced: only a new start is sure to go on
+            self.live = None
+        if code == NO_BROKER:
+            self._again_at = time.time() + 1
+            return
+        self._health.exited(time.time())
+        self._again_at = time.time() + self._health.wait()
+        self._note(reason=words, phase=self.observed.phase if self.live else Phase.WAITING)
+        self._fall_back(desired, f"it ended before it was live: {words}")
+
+    def _took_over(self) -> None:
+        assert self.next is not None
+        before, self.live = self.live, self.next
+        self.next = self._ordered_at = None
+        if before is not None:
+            self._leave(before)
+        fenced = before.facts.release if before is not None else ""
+        self._note(fenced=fenced, fenced_at=now())
+
+    def _went_live(self, report: Report) -> None:
+        assert self.live is not None
+        self.live.raise_priority()
+        self._watched_from = time.time()
+        self._tell(self._happening("live", self.live, f"from {_places(report.since)}"))
+
+    # a live job
+
+    def _tune(self, desired: Desired) -> None:
+        """Sees to it that the live job has the newest order, and notes what it made of it."""
+        assert self.live is not None
+        report = self.live.report()
+        generation = report.generation if report is not None else self.live.facts.generation
+        order = desired.order(generation, standby=False)
+        if self.live.ordered() != order:
+            self.live.order(order)
+            return
+        if report is None or report.phase is not JobPhase.LIVE:
+            if time.time() - self.live.facts.started_at > START_SECONDS:
+                self.live.kill()
+            return
+        if report.refused:
+            self._fall_back(desired, report.refused)
+            return
+        if self.observed.generation != report.generation:
+            self._went_live(report)
+        elif self.observed.digest != report.digest:
+            self._tell(self._happening("settings", self.live, f"{report.digest} from {_places(report.since)}"))
+        if report.revision == desired.revision and self.observed.outcome is Outcome.WORKING:
+            self._note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
+        self._note(
+            phase=Phase.RUNNING,
+            reason="",
+            release=self.live.facts.release,
+            generation=report.generation,
+            digest=report.digest,
+            since=report.since,
+            pid=report.pid,
+        )
+
+    def _judge(self, desired: Desired, calm: float) -> None:
+        assert self.live is not None
+        report, at = self.live.report(), time.time()
+        if calm < CALM_SECONDS:
+            self._watched_from = max(self._watched_from, at - desired.watch)
+            return
+        trigger = desired.trigger or self._trigger(desired)
+        if report is not None and report.phase is JobPhase.LIVE and stuck(report, at, trigger, HUNG_SECONDS):
+            self._tell(self._happening("hung", self.live, f"no batch has ended for {at - report.turned_at:.0f} s"))
+            self.live.kill()
+        self._hold_memory(self.live)
+        if self.observed.outcome is not Outcome.WATCHED:
+            return
+        if ill := self._health.illness(report, at, trigger):
+            self._fall_back(desired, ill)
+        elif at - self._watched_from > desired.watch:
+            self._note(outcome=Outcome.DONE)
+
+    def _trigger(self, desired: Desired) -> timedelta:
+        return self._launcher.declaration(desired).trigger if self._launcher.prepared(desired) else timedelta(minutes=1)
+
+    def _hold_memory(self, instance: Instance) -> None:
+        if time.time() - self._measured_at < 1:
+            return
+        self._measured_at = time.time()
+        used, limit = instance.memory_bytes() // 2**20, instance.facts.memory_mb
+        if used > limit:
+            self._tell(self._happening("out of memory", instance, f"killed at {used} MB, its limit is {limit} MB"))
+            instance.kill()
+
+    # back
+
+    def _fall_back(self, desired: Desired, reason: str) -> None:
+        """Wishes what was before; without that, only says why it is not well."""
+        self._note(outcome=Outcome.FAILED, reason=reason)
+        before = desired.before
+        if before is None:
+            return
+        self._tell(self._happening("rolled back", None, reason))
+        self._wish(
+            before.model_copy(
+                update={
+                    "revision": uuid4().hex[:12],
+                    "what": "roll back",
+                    "by": "agent",
+                    "message": reason,
+                    "undoes": desired.revision,
+                    "at": now(),
+                    "before": None,
+                }
+            )
+        )
+
+    # what it tells
+
+    def _note(self, **changes: object) -> None:
+        observed = self.observed.model_copy(update=changes)
+        if observed != self.observed:
+            self.observed = observed.model_copy(update={"at": now()})
+            self._say(self.observed)
+
+    def _happening(self, what: str, instance: Instance | None, detail: str = "") -> Happening:
+        facts = instance.facts if instance is not None else None
+        return Happening(
+            detector=self.observed.detector,
+            what=what,
+            release=facts.release if facts else "",
+            generation=facts.generation if facts else 0,
+            by="agent",
+            detail=detail,
+        )
+
+
+def _places(offsets: dict[int, int]) -> str:
+    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))

@@ -1,0 +1,72 @@
+"""Starts jobs of releases: their environments are made in the background, so that nobody waits for them."""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from lozenge.declaration import Declaration
+from lozenge.toolchain.java import java_home
+from lozenge_deploy.agent.instance import Instance
+from lozenge_deploy.control.records import Desired
+from lozenge_deploy.environments import in_environment
+from lozenge_deploy.releases import Releases, environment_for
+
+OVERHEAD_MB = 1024
+"""Beside its JVM's heap a job takes the JVM's own memory, its driver's Python with a fold's state, and workers."""
+
+
+class Launcher:
+    """Used by one thread. A release is immutable, so what was prepared once stays so."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+        self._workers = ThreadPoolExecutor(1, "environments")
+        self._prepared: dict[tuple[str, str], Future[tuple[Path, Declaration]]] = {}
+
+    def prepared(self, desired: Desired) -> bool:
+        """Whether `start` would not have to wait; asks for it if nobody has. An error comes with `start`."""
+        key = desired.detector, desired.release
+        if key not in self._prepared:
+            self._prepared[key] = self._workers.submit(self._prepare, *key)
+        return self._prepared[key].done()
+
+    def declaration(self, desired: Desired) -> Declaration:
+        """What the release declares; raises what kept it from being prepared, and forgets it."""
+        future = self._prepared[desired.detector, desired.release]
+        if future.exception() is not None:
+            del self._prepared[desired.detector, desired.release]
+        return future.result()[1]
+
+    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance:
+        """Starts a job of the release; raises what kept it from being prepared, or OSError."""
+        resources = self.declaration(desired).resources
+        python, _ = self._prepared[desired.detector, desired.release].result()
+        memory_mb, cores = desired.memory_mb or resources.memory_mb, desired.cores or resources.cores
+        variables = {
+            "LOZENGE_JOB_FOLDER": str(folder),
+            "LOZENGE_JOB_RELEASE": desired.release,
+            "LOZENGE_JOB_INSTANCE": f"g{generation}",
+            "LOZENGE_JOB_STATE": desired.state if standby else "keep",
+            "LOZENGE_JOB_CORES": str(cores),
+            "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
+            "JAVA_HOME": str(java_home()),
+        }
+        return Instance.start(
+            folder,
+            [str(python), "-m", "lozenge.job", desired.detector],
+            in_environment(os.environ | variables),
+            desired.order(generation, standby=standby),
+            detector=desired.detector,
+            release=desired.release,
+            process=desired.process,
+            state=desired.state,
+            memory_mb=memory_mb + OVERHEAD_MB,
+        )
+
+    def close(self) -> None:
+        """Drops what is not prepared yet."""
+        self._workers.shutdown(wait=False, cancel_futures=True)
+
+    def _prepare(self, detector: str, release: str) -> tuple[Path, Declaration]:
+        found = self._releases.get(detector, release)
+        return environment_for(found, self._releases), Declaration.model_validate(found.declaration)

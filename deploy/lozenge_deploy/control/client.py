@@ -1,0 +1,164 @@
+"""The operator's side of the control topics: what is wanted, what is so, and waiting until the two agree."""
+
+import getpass
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from confluent_kafka import KafkaException, Producer
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import read
+from lozenge_deploy.control.leadership import LEASE_SECONDS
+from lozenge_deploy.control.records import Desired, Happening, Lease, Observed, Outcome, now
+from lozenge_deploy.control.table import Table
+
+SEND_SECONDS = 10.0
+NO_AGENT_SECONDS = 2 * LEASE_SECONDS
+
+
+class NotDone(LozengeError):
+    """A change that was asked for did not come about."""
+
+
+class OutOfTime(LozengeError):
+    """A change is still being worked on."""
+
+    exit_code = 124
+
+
+class Control:
+    """Reads and changes what is desired; used by one thread. Raises BrokerUnavailable."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+        control = {topics.DEPLOYMENTS, topics.STATUS, topics.LEASES, topics.HISTORY, topics.RELEASES}
+        ensure_topics(kafka, [topic for topic in topics.platform_topics() if topic.name in control])
+        self._desired = Table(kafka, topics.DEPLOYMENTS, Desired)
+        self._observed = Table(kafka, topics.STATUS, Observed)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._desired.close()
+        self._observed.close()
+
+    def desired(self, detector: str) -> Desired | None:
+        """What is wanted of a detector; None if it has never been deployed."""
+        return self._desired.rows.get(detector)
+
+    def deployed(self, detector: str) -> Desired:
+        """What is wanted of a detector that has been deployed; raises UsageError for any other."""
+        if (found := self.desired(detector)) is None:
+            there = ", ".join(sorted(self._desired.rows)) or "none"
+            raise UsageError(
+                f"looking for {detector}: it has never been deployed; there is {there}",
+                hint=f"`lozenge deploy {detector}` releases its folder and starts it",
+            )
+        return found
+
+    def observed(self, detector: str) -> Observed | None:
+        """How a detector is, as its agent told last."""
+        return self._observed.rows.get(detector)
+
+    def all(self) -> dict[str, tuple[Desired, Observed | None]]:
+        """What is wanted of every detector, and how it is."""
+        return {name: (desired, self.observed(name)) for name, desired in sorted(self._desired.rows.items())}
+
+    def change(self, before: Desired, what: str, message: str = "", **changes: Any) -> Desired:
+        """Wishes `before` with `changes`; returns the new desired state, which falls back to `before`."""
+        return self.wish(
+            Desired.model_validate(
+                before.model_dump(exclude={"before"})
+                | {"message": message, "undoes": "", "before": before.model_copy(update={"before": None})}
+                | changes
+                | {"what": what}
+            )
+        )
+
+    def wish(self, desired: Desired) -> Desired:
+        """Publishes a desired state as a new revision of the caller's; raises BrokerUnavailable."""
+        new = desired.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
+        happening = Happening(
+            detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
+        )
+        producer = Producer(self._kafka.client(enable_idempotence=True, message_timeout_ms=int(SEND_SECONDS * 1000)))
+        failed: list[str] = []
+        try:
+            for topic, record in ((topics.HISTORY, happening), (topics.DEPLOYMENTS, new)):
+                producer.produce(
+                    topic,
+                    record.model_dump_json().encode(),
+                    new.detector.encode(),
+                    0,
+                    on_delivery=lambda error, _: failed.append(str(error)) if error else None,
+                )
+            left = producer.flush(SEND_SECONDS + 1)
+        except KafkaException as error:
+            left, failed = 1, [error.args[0].str()]
+        if left or failed:
+            raise BrokerUnavailable(
+                f"asking for {new.what} of {new.detector}: {', '.join(failed) or 'no answer'}",
+                hint=f"check the broker at {self._kafka.bootstrap}; `lozenge status {new.detector}` tells what is wanted",
+            )
+        return new
+
+    def await_outcome(self, wanted: Desired, timeout: float, tell: Callable[[Observed], None]) -> Observed:
+        """Waits until the agent has carried out `wanted`; `tell` hears of every step.
+
+        Raises NotDone if it was rolled back or failed, or another change came first, or no agent answers;
+        OutOfTime after `timeout` seconds.
+        """
+        deadline, name = time.monotonic() + timeout, wanted.detector
+        silent_by = time.monotonic() + NO_AGENT_SECONDS
+        told: Observed | None = None
+        while time.monotonic() < deadline:
+            list(self._desired.poll(0.05))
+            list(self._observed.poll(0.05))
+            present, observed = self._desired.rows.get(name), self._observed.rows.get(name)
+            if present is not None and present.undoes == wanted.revision:
+                raise NotDone(
+                    f"{wanted.what} of {name}: {present.message}",
+                    hint=f"{present.release} runs on; `lozenge logs {name}` and `lozenge history {name}` tell more",
+                )
+            if present is not None and present.at > wanted.at and present.revision != wanted.revision:
+                raise NotDone(
+                    f"{wanted.what} of {name}: {present.by} asked for {present.what} meanwhile",
+                    hint=f"`lozenge status {name}` tells what is wanted now",
+                )
+            if observed is not None and observed.revision == wanted.revision:
+                if observed != told:
+                    tell(observed)
+                    told = observed
+                if observed.outcome in (Outcome.WATCHED, Outcome.DONE):
+                    return observed
+                if observed.outcome is Outcome.FAILED and wanted.before is None:
+                    raise NotDone(
+                        f"{wanted.what} of {name}: {observed.reason}", hint=f"`lozenge logs {name}` tells more"
+                    )
+            elif time.monotonic() > silent_by and not self._agent_leads():
+                raise NotDone(
+                    f"{wanted.what} of {name}: it is asked for, but no agent answers",
+                    hint="start one: `lozenge up` on this machine, or `python -m lozenge_deploy.agent` beside another broker",
+                )
+        raise OutOfTime(
+            f"{wanted.what} of {name}: not done after {timeout:.0f} s",
+            hint=f"it goes on; `lozenge status {name}` tells how far it is",
+        )
+
+    def history(self, detector: str) -> list[Happening]:
+        """All that ever happened to a detector, the oldest first."""
+        messages = read(self._kafka, topics.HISTORY, {0: 0})
+        mine = (m.value() for m in messages if m.key() == detector.encode())
+        return [Happening.model_validate_json(value) for value in mine if value is not None]
+
+    def _agent_leads(self) -> bool:
+        with Table(self._kafka, topics.LEASES, Lease) as leases:
+            lease = leases.rows.get("leader")
+            return lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < NO_AGENT_SECONDS

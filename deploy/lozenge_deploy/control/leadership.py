@@ -1,0 +1,124 @@
+"""One agent leads: a lease that it renews, and a fence that makes a deposed one's writes fail.
+
+The lease says when to give a leader up; the broker's transactional id makes sure of it. Whoever calls
+`init_transactions` last is the only one that can write, so an agent that slept past its lease finds out at its
+next write, whatever its clock says. What it started before carries an older generation and cannot commit either.
+"""
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from pydantic import BaseModel
+
+from lozenge import topics
+from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.control.records import Lease
+from lozenge_deploy.control.table import Table
+
+LEASE_SECONDS = 10.0
+RENEW_SECONDS = 3.0
+CALL_SECONDS = 5.0
+_LEADER = "leader"
+_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+
+Row = tuple[str, str, BaseModel | None]
+"""Topic, key and record (None deletes the key)."""
+
+
+class Deposed(LozengeError):
+    """Another agent leads now; nothing of this write was stored."""
+
+
+class Leadership:
+    """This agent's part in it. Call `tick` several times a second; act only while it returns True."""
+
+    def __init__(self, kafka: KafkaSettings, me: Lease) -> None:
+        """Raises BrokerUnavailable."""
+        self._kafka, self._me = kafka, me
+        self._leases = Table(kafka, topics.LEASES, Lease)
+        self._seen_at = time.monotonic()
+        self._renewed_at = 0.0
+        self._producer: Producer | None = None
+
+    @property
+    def leader(self) -> Lease | None:
+        """Whose lease was seen last."""
+        return self._leases.rows.get(_LEADER)
+
+    def tick(self) -> bool:
+        """Renews the lease or, where it has run out, asks for it; whether this agent may act now."""
+        now = time.monotonic()
+        if self._producer is not None:
+            if now - self._renewed_at > RENEW_SECONDS:
+                self._renew()
+            return self._producer is not None and time.monotonic() - self._renewed_at < LEASE_SECONDS
+        if any(key == _LEADER for key in self._leases.poll(0.1)):
+            self._seen_at = now
+        free = self.leader is None or not self.leader.agent or now - self._seen_at > LEASE_SECONDS
+        return self._campaign() if free else False
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Writes records of the control topics, all or none; raises Deposed, BrokerUnavailable."""
+        assert self._producer is not None
+        try:
+            self._producer.begin_transaction()
+            for topic, key, record in rows:
+                value = record.model_dump_json().encode() if record is not None else None
+                self._producer.produce(topic, value, key.encode(), partition=0)
+            self._producer.commit_transaction(CALL_SECONDS)
+        except KafkaException as error:
+            raise self._failed(error) from error
+
+    def resign(self) -> None:
+        """Gives the lease up, so that another agent need not wait for its end."""
+        if self._producer is not None:
+            self.write([(topics.LEASES, _LEADER, self._me.model_copy(update={"agent": ""}))])
+        self._producer = None
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._leases.close()
+
+    def _campaign(self) -> bool:
+        before = self.leader
+        producer = Producer(self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000))
+        try:
+            producer.init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            raise BrokerUnavailable(
+                f"asking for the lead: {error.args[0].str()}", hint=f"check the broker at {self._kafka.bootstrap}"
+            ) from error
+        self._leases.close()
+        self._leases, self._seen_at = Table(self._kafka, topics.LEASES, Lease), time.monotonic()
+        if self.leader != before:  # somebody else was quicker
+            return False
+        self._producer = producer
+        self._renew()
+        return self._producer is not None
+
+    def _renew(self) -> None:
+        asked = time.monotonic()
+        try:
+            self.write([(topics.LEASES, _LEADER, Lease(**self._me.model_dump(exclude={"at"})))])
+            self._renewed_at = asked
+        except Deposed:
+            pass  # the next tick follows
+        except BrokerUnavailable:
+            pass  # the lease runs out unless a later try succeeds
+
+    def _failed(self, error: KafkaException) -> LozengeError:
+        cause: KafkaError = error.args[0]
+        if cause.code() in _FENCED or cause.fatal():
+            self._producer, self._seen_at = None, time.monotonic()
+            return Deposed("writing to the control topics: another agent leads now")
+        if cause.txn_requires_abort() and self._producer is not None:
+            try:
+                self._producer.abort_transaction(CALL_SECONDS)
+            except KafkaException as again:
+                if again.args[0].code() in _FENCED or again.args[0].fatal():
+                    return self._failed(again)
+        return BrokerUnavailable(
+            f"writing to the control topics: {cause.str()}", hint=f"check the broker at {self._kafka.bootstrap}"
+        )

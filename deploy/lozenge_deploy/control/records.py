@@ -1,0 +1,138 @@
+"""The records of the control topics, as JSON; keys are detector names."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lozenge.durations import Duration
+from lozenge.job.orders import Order
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True)  # unknown fields of a newer version are left aside
+
+
+def now() -> datetime:
+    """The present moment, aware UTC."""
+    return datetime.now(UTC)
+
+
+class Goal(StrEnum):
+    """What is wanted of a detector."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    RETIRED = "retired"
+
+
+class Desired(_Record):
+    """What a detector should be. Each change of it has a `revision` of its own.
+
+    `state` is what a release begins with that takes over from another one. None leaves resources as declared.
+    `restart` counts: a higher one replaces the process by another of the same release. `watch` is how long
+    a change is judged before it counts as good, in seconds; `before` is what to go back to if it is not, and
+    `undoes` the revision that was not.
+    """
+
+    detector: str
+    revision: str
+    goal: Goal = Goal.RUNNING
+    release: str
+    settings: dict[str, Any] = {}
+    max_batch: Annotated[int, Field(ge=1)] | None = None
+    trigger: Duration | None = None
+    cores: Annotated[int, Field(ge=1, le=64)] | None = None
+    memory_mb: Annotated[int, Field(ge=450)] | None = None
+    state: Literal["keep", "rebuild", "fresh"] = "keep"
+    restart: int = 0
+    watch: float = 300.0
+    what: str = ""
+    by: str = ""
+    message: str = ""
+    at: datetime = Field(default_factory=now)
+    undoes: str = ""
+    before: "Desired | None" = None
+
+    def order(self, generation: int, *, standby: bool) -> Order:
+        """What a job of this detector is told."""
+        return Order(
+            revision=self.revision,
+            generation=generation,
+            standby=standby,
+            settings=self.settings,
+            max_batch=self.max_batch,
+            trigger=self.trigger,
+        )
+
+    @property
+    def process(self) -> tuple[Any, ...]:
+        """What cannot change within a process: two that differ in it need two processes."""
+        return self.release, self.cores, self.memory_mb, self.restart
+
+
+class Phase(StrEnum):
+    """Where a detector stands, as its agent sees it."""
+
+    PREPARING = "preparing"
+    STARTING = "starting"
+    RUNNING = "running"
+    TAKING_OVER = "taking over"
+    WAITING = "waiting"
+    PAUSED = "paused"
+    RETIRED = "retired"
+
+
+class Outcome(StrEnum):
+    """How the newest change went. `WATCHED`: it is live, and is judged for some time yet."""
+
+    WORKING = "working"
+    WATCHED = "watched"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Observed(_Record):
+    """How a detector is. `reason` says why it is not as it should be, `release` and `generation` what is live.
+
+    `since` are the offsets from which on the newest settings or release hold; `fenced` tells of the release
+    that was relieved there. `place` is the host and folder of its processes.
+    """
+
+    detector: str
+    revision: str = ""
+    outcome: Outcome = Outcome.WORKING
+    phase: Phase = Phase.PREPARING
+    reason: str = ""
+    release: str = ""
+    generation: int = 0
+    digest: str = ""
+    since: dict[int, int] = {}
+    fenced: str = ""
+    fenced_at: datetime | None = None
+    restarts: int = 0
+    pid: int | None = None
+    place: str = ""
+    at: datetime = Field(default_factory=now)
+
+
+class Happening(_Record):
+    """One line of a detector's history, which is kept for ever."""
+
+    detector: str
+    what: str
+    release: str = ""
+    generation: int = 0
+    by: str = ""
+    detail: str = ""
+    at: datetime = Field(default_factory=now)
+
+
+class Lease(_Record):
+    """Who leads. It holds for some seconds after its record was seen; an `agent` of "" has stepped down."""
+
+    agent: str
+    host: str
+    folder: str
+    at: datetime = Field(default_factory=now)

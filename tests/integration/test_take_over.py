@@ -1,0 +1,270 @@
+"""One release after the other at an exact offset, and settings that change under a running query."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.errors import Fenced
+from lozenge.job.orders import Order
+from lozenge.job.report import Phase, Report, read_report
+from lozenge.job.runner import Runner
+from lozenge.job.settings import JobSettings
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
+from lozenge.reading import bounds
+from lozenge.records import Alert
+from tests.integration.harness import (
+    Running,
+    alerts,
+    committed,
+    event,
+    group_offsets,
+    move,
+    new_detector,
+    send,
+    wait_for,
+)
+
+pytestmark = pytest.mark.integration
+
+
+class Above(Settings):
+    limit: float = 100.0
+
+
+def above(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
+    return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.col("event_id")))
+
+
+class Count(State):
+    n: int = 0
+
+
+def each(state: Count, event: Event, settings: Above) -> Iterator[Alert]:
+    state.n += 1
+    yield Alert(reason=f"{event.card_id} {state.n}")
+
+
+def counting(events: DataFrame, settings: Above, tables: Tables) -> Fold[Count]:
+    return fold(events, by="card_id", state=Count, step=each, expires=timedelta(days=1))
+
+
+def minutes(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
+    """One alert for every card and minute with three events."""
+    counted = events.groupBy(F.window("event_time", "1 minute"), "card_id").agg(
+        F.count("*").alias("n"), F.max("event_time").alias("last")
+    )
+    return counted.where(F.col("n") >= 3).select(
+        *alert(reason=F.lit("three"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="3")
+    )
+
+
+KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "rule": (above, {}),
+    "stateful": (counting, {}),
+    "aggregate": (minutes, {"lateness": "10m", "window": "1m"}),
+}
+CARDS = 6
+
+
+@pytest.fixture
+def kafka(broker: Any) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+class Traffic:
+    """Twenty times a second one event of every card, five seconds apart in its own time."""
+
+    def __init__(self, kafka: KafkaSettings, cards: str) -> None:
+        self._kafka, self._cards, self._stop = kafka, cards, threading.Event()
+        self.rounds = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def end(self) -> int:
+        """Stops it; returns the number of events sent per card."""
+        self._stop.set()
+        self._thread.join()
+        return self.rounds
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.05):
+            later = timedelta(seconds=5 * self.rounds)
+            ids = range(self.rounds * CARDS, (self.rounds + 1) * CARDS)
+            send(self._kafka, [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids])
+            self.rounds += 1
+
+
+class Job:
+    """A runner with a folder of its own, in a thread."""
+
+    def __init__(self, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **first: Any) -> None:
+        settings = JobSettings(folder=folder, release=folder.name, state=first.pop("state", "keep"))
+        folder.mkdir()
+        self.folder = folder
+        self.order(**first)
+        self.run = Running(Runner(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
+
+    def order(self, **order: Any) -> None:
+        Order(**order).give(self.folder)
+
+    @property
+    def report(self) -> Report:
+        report = read_report(self.folder)
+        assert report is not None
+        return report
+
+    def wait(self, phase: Phase) -> None:
+        def there() -> bool:
+            if self.run.error:
+                raise self.run.error
+            return (report := read_report(self.folder)) is not None and report.phase is phase
+
+        wait_for(there, f"{self.folder.name} to be {phase}")
+
+
+@contextmanager
+def relieved(
+    loaded: Loaded, by: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
+) -> Iterator[tuple[Traffic, Job]]:
+    """Under traffic r1 runs, r2 stands by and takes over; r1 must have been fenced. Cards begin with the name."""
+    traffic = Traffic(kafka, loaded.name)
+    try:
+        old = Job(loaded, kafka, spark, folder / "r1", generation=1)
+        old.wait(Phase.LIVE)
+        wait_for(lambda: old.report.records > 0, "the first batch of r1")
+        new = Job(by, kafka, spark, folder / "r2", generation=2, standby=True, **standby)
+        new.wait(Phase.READY)
+        assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
+        new.order(generation=2)
+        new.wait(Phase.LIVE)
+        old.run.join()
+        assert isinstance(old.run.error, Fenced)
+        yield traffic, new
+    finally:
+        traffic.end()
+    new.run.stop()
+    assert new.run.error is None
+
+
+def mine(kafka: KafkaSettings, loaded: Loaded) -> list[dict[str, Any]]:
+    """Its alerts about the cards of its own traffic; an aggregate also counts what other tests sent before."""
+    return [a for a in alerts(kafka, loaded.name) if a["entity"]["id"].startswith(loaded.name)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
+    kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    detect, declared = KINDS[kind]
+    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
+    with relieved(loaded, loaded, kafka, spark, tmp_path) as (traffic, new):
+        sent = traffic.end()
+        expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
+        wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
+        time.sleep(1.5)  # a repeat would come now
+    told = mine(kafka, loaded)
+    assert {a["release"] for a in told} == {"r1", "r2"}
+    assert not [i for i, times in Counter(a["alert_id"] for a in told).items() if times > 1]
+    assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
+    since = new.report.since
+    for a in told:
+        if a["trigger"] is not None:
+            assert (a["release"] == "r2") == (a["trigger"]["offset"] >= since[a["trigger"]["partition"]])
+    if kind == "stateful":
+        assert {a["reason"] for a in told} == {
+            f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
+        }
+
+
+def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    def by_merchant(events: DataFrame, settings: Above, tables: Tables) -> Fold[Count]:
+        return fold(events, by=("card_id", "merchant_id"), state=Count, step=each, expires=timedelta(days=1))
+
+    loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
+    name = loaded.name
+    send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
+    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    other = replace(loaded, detector=Detector(by_merchant, settings=Above))
+    with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
+        sent = traffic.end()
+        wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS, "all alerts")
+    told = alerts(kafka, name)
+    assert len(told) == sent * CARDS
+    counts = {c: [int(a["reason"].split()[1]) for a in told if a["entity"]["id"] == f"{name}{c}"] for c in range(CARDS)}
+    for counted in counts.values():
+        by_r1 = next(n for n in range(1, sent + 1) if n not in counted) - 1
+        assert sorted(counted) == [*range(1, by_r1 + 1), *range(by_r1 + 4, sent + 4)]
+    stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
+    assert {len(json.loads(key)) for key, value in stored.items() if value is not None} == {2}
+
+
+def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
+    name = loaded.name
+    send(kafka, [event(n, f"{name}gone") for n in range(5)])
+    with relieved(loaded, loaded, kafka, spark, tmp_path, state="fresh") as (traffic, _):
+        sent = traffic.end()
+        wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS + 5, "all alerts")
+    told = alerts(kafka, name)
+    assert len(told) == sent * CARDS + 5
+    newest = {a["entity"]["id"]: a["reason"] for a in sorted(told, key=lambda a: a["event_time"])}
+    assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
+    stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
+    assert stored[f'["{name}gone"]'.encode()] is None
+
+
+def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(above, settings=Above), tmp_path)
+    job = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
+    job.wait(Phase.LIVE)
+    first = job.report
+    send(kafka, [event(n, amount="150.00") for n in range(5)])
+    wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts under the first limit")
+    job.order(generation=1, settings={"limit": "much"})
+    wait_for(lambda: "limit" in job.report.refused, "the refusal")
+    send(kafka, [event(n, amount="150.00") for n in range(5, 10)])
+    wait_for(lambda: len(alerts(kafka, loaded.name)) == 10, "5 more under the first limit")
+    job.order(generation=1, settings={"limit": 200}, max_batch=3, trigger="200ms")
+    wait_for(lambda: job.report.digest != first.digest, "the new digest")
+    assert job.report.refused == ""
+    assert sum(job.report.since.values()) == sum(first.since.values()) + 10
+    send(kafka, [event(n, amount=amount) for n, amount in enumerate(["150.00", "250.00"], 10)])
+    wait_for(lambda: len(alerts(kafka, loaded.name)) == 11, "the alert over the new limit")
+    job.run.stop()
+    told = alerts(kafka, loaded.name)
+    assert Counter(a["settings_digest"] for a in told) == {first.digest: 10, job.report.digest: 1}
+    assert read_report(tmp_path / "r1").pid == job.report.pid  # type: ignore[union-attr]
+
+
+def test_a_fold_keeps_its_memory_when_its_settings_change(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
+    job = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
+    send(kafka, [event(n) for n in range(3)])
+    wait_for(lambda: len(alerts(kafka, loaded.name)) == 3, "3 alerts")
+    before = job.report.digest
+    job.order(generation=1, settings={"limit": 1})
+    wait_for(lambda: job.report.digest != before, "the new digest")
+    send(kafka, [event(n) for n in range(3, 5)])
+    wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "2 more")
+    job.run.stop()
+    assert {a["reason"] for a in alerts(kafka, loaded.name)} == {f"card_1 {n}" for n in range(1, 6)}
