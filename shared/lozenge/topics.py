@@ -17,6 +17,7 @@ EVENTS = "pay.canonical.auth.v1"
 NOTIFICATIONS = "pay.notifications.v1"
 ALERTS_PATTERN = r"^pay\.alerts\.[a-z0-9_]+\.v1$"
 SCHEMAS = "lozenge.ctl.schemas.v1"
+RELEASES = "lozenge.ctl.releases.v1"
 METRICS = "lozenge.metrics.v1"
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
@@ -78,6 +79,7 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(SCHEMAS, 1, _COMPACTED),
+        Topic(RELEASES, 1, _COMPACTED),
         Topic(METRICS, 1, _COMPACTED),
     ]
 
