@@ -83,11 +83,20 @@ def build(folder: Path) -> Built:
     """
     parts = parts_of(folder)
     python = environment(parts)
+    known = python.parents[1] / "description.json"  # the same parts tell the same of themselves
+    if not known.is_file():
+        new = known.with_suffix(f".{os.getpid()}")
+        new.write_text(_told(python, folder.name), "utf-8")
+        new.rename(known)
+    return Built(parts, Description.model_validate_json(known.read_text("utf-8")))
+
+
+def _told(python: Path, name: str) -> str:
     # in a folder of its own, or Python would import what lies in the present one
     command, place = [str(python), "-m", "lozenge.job.describe"], python.parents[1]
     run = subprocess.run(command, env=in_environment(os.environ), cwd=place, capture_output=True, text=True)
     if run.returncode:
         kind = ConfigError if run.returncode == ConfigError.exit_code else DetectorError
         said, _, hint = run.stderr.strip().partition("\n  -> ")
-        raise kind(f"describing {folder.name}: {said}", hint=hint)
-    return Built(parts, Description.model_validate_json(run.stdout))
+        raise kind(f"describing {name}: {said}", hint=hint)
+    return run.stdout
