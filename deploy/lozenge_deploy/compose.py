@@ -15,7 +15,7 @@ from typing import Any
 
 from lozenge.errors import LozengeError
 from lozenge_deploy.catalogue import DetectorFolder, copies, detectors_in
-from lozenge_deploy.environments import CHECKOUT
+from lozenge_deploy.parts import CHECKOUT
 
 BESIDE_HEAP_MB = 512
 """What a job's process needs beside the memory that its declaration names."""

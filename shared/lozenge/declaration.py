@@ -10,9 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, model_validator
 
-from lozenge.durations import Duration
+from lozenge.durations import Duration, text_of
 from lozenge.errors import ConfigError
 from lozenge.records import Severity
 
@@ -51,7 +51,9 @@ class Declaration(_Strict):
     """A detector as the platform sees it.
 
     For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
-    that much a new release reads again, to count the open windows whole.
+    that much a new release reads again, to count the open windows whole. `state` says what a new release
+    does with the memory of the one before: take it over ("keep"), make it again from the retained events
+    before it goes live ("rebuild"), or begin without any ("fresh").
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
@@ -64,6 +66,7 @@ class Declaration(_Strict):
     max_batch: Annotated[int, Field(ge=1)] = 200_000
     lateness: Duration | None = None
     window: Duration | None = None
+    state: Literal["keep", "rebuild", "fresh"] = "keep"
     resources: Resources = Resources()
     tables: dict[str, Table] = {}
 
@@ -75,6 +78,16 @@ class Declaration(_Strict):
                 "are required for an aggregate, and only there"
             )
         return self
+
+    @model_validator(mode="after")
+    def _state_belongs_to_memory(self) -> "Declaration":
+        if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
+            raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
+        return self
+
+    @field_serializer("trigger", "lateness", "window", when_used="json-unless-none")
+    def _as_written(self, value: timedelta) -> str:
+        return text_of(value)
 
     @property
     def memory(self) -> timedelta:

@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _PATTERN = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -25,5 +25,18 @@ def duration(text: str | timedelta) -> timedelta:
     return -value if sign == "-" else value
 
 
-Duration = Annotated[timedelta, BeforeValidator(duration)]
+def text_of(value: timedelta) -> str:
+    """`value` in the largest unit that it fills: what `duration` reads back."""
+    sign, left = ("-", -value) if value < timedelta() else ("", value)
+    for unit in ("d", "h", "m", "s"):
+        count, rest = divmod(left, timedelta(**{_UNITS[unit]: 1}))
+        if count and not rest:
+            return f"{sign}{count}{unit}"
+    millis = f"{left / timedelta(milliseconds=1):.3f}".rstrip("0").rstrip(".")
+    return f"{sign}{millis}ms" if left else "0s"
+
+
+Duration = Annotated[
+    timedelta, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN.pattern}$"})
+]
 """A pydantic field type that takes "10m" as well as a timedelta."""

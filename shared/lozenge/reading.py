@@ -27,7 +27,7 @@ def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, doing: 
                     f"{doing} {topic}: not done in {DEADLINE_SECONDS:.0f} s",
                     hint=f"check the broker at {kafka.bootstrap}",
                 )
-            for message in consumer.consume(10_000, 0.2):
+            for message in consumer.consume(10_000, 0.05):
                 error = message.error()
                 if error is None:
                     yield message
@@ -63,6 +63,7 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
             isolation_level="read_committed",
             enable_partition_eof=True,
             fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do
+            fetch_wait_max_ms=20,  # and at the end the usual half second, for records that need not come
         )
     )
     try:

@@ -21,6 +21,7 @@ DEPLOYMENTS = "lozenge.ctl.deployments.v1"
 STATUS = "lozenge.ctl.status.v1"
 LEASES = "lozenge.ctl.leases.v1"
 HISTORY = "lozenge.ctl.history.v1"
+RELEASES = "lozenge.ctl.releases.v1"
 METRICS = "lozenge.metrics.v1"
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
@@ -82,13 +83,15 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         Topic(NOTIFICATIONS, EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
-        Topic(SCHEMAS, 1, _COMPACTED),
-        Topic(DEPLOYMENTS, 1, _COMPACTED),
-        Topic(STATUS, 1, _COMPACTED),
-        Topic(LEASES, 1, _COMPACTED),
-        Topic(HISTORY, 1, _KEPT),
+        *control_topics(),
         Topic(METRICS, 1, _COMPACTED),
     ]
+
+
+def control_topics() -> list[Topic]:
+    """The control plane's; what is desired, observed and released, the lead, the schemas and the history."""
+    compacted = (SCHEMAS, RELEASES, DEPLOYMENTS, STATUS, LEASES)
+    return [*(Topic(name, 1, _COMPACTED) for name in compacted), Topic(HISTORY, 1, _KEPT)]
 
 
 def detector_topics(detector: str) -> list[Topic]:

@@ -89,7 +89,7 @@ def test_describe_names_the_topics(checkout: Path) -> None:
     lozenge("new", "spotter", "--kind", "aggregate", cwd=checkout)
     run = lozenge("describe", "spotter", "-o", "json", cwd=checkout)
     [facts] = json.loads(run.stdout)
-    assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "PT10M")
+    assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "10m")
     assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
 
 

@@ -1,13 +1,15 @@
 """Environments with a stand-in for uv; the real one is in tests/integration."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lozenge.errors import ToolchainError, UsageError
-from lozenge_deploy import environments
-from lozenge_deploy.environments import PLATFORM, digest_of, environment_of
+from lozenge_deploy import uv_tool
+from lozenge_deploy.environments import environment, environment_of
+from lozenge_deploy.parts import PLATFORM, Parts, Wheel, digest_of, parts_of
 
 
 class FakeUv:
@@ -26,11 +28,13 @@ class FakeUv:
                 target = Path(arguments[arguments.index("-o") + 1])
                 target.mkdir(parents=True, exist_ok=True)
                 (target / f"{Path(arguments[-1]).name}.whl").touch()
-            case "pip" if "--require-hashes" not in arguments:
+            case "pip" if arguments[1] == "compile":
+                Path(arguments[arguments.index("-o") + 1]).write_text("pandas==2.2.0 --hash=sha256:ab\n")
+            case "pip":
                 home = Path(arguments[arguments.index("--python") + 1]).parents[1]
                 for name in (PLATFORM, "spotter"):
                     info = home / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"
-                    info.mkdir(parents=True)
+                    info.mkdir(parents=True, exist_ok=True)
                     (info.parent / f"{name}.py").touch()
                     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
                     (info / "RECORD").write_text(f"{name}.py,,\n")
@@ -39,7 +43,7 @@ class FakeUv:
 @pytest.fixture
 def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeUv:
     fake = FakeUv()
-    monkeypatch.setattr(environments, "_uv", fake)
+    monkeypatch.setattr(uv_tool, "uv", fake)
     monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
     return fake
 
@@ -76,14 +80,13 @@ def test_nothing_half_made_remains_when_it_cannot_be_made(
 ) -> None:
     def refuse(doing: str, *arguments: str) -> None:
         uv(doing, *arguments)
-        if arguments[0] == "pip":
+        if arguments[:2] == ("pip", "install"):
             raise ToolchainError(f"{doing}: no solution found")
 
-    monkeypatch.setattr(environments, "_uv", refuse)
+    monkeypatch.setattr(uv_tool, "uv", refuse)
     with pytest.raises(ToolchainError, match="spotter: no solution found"):
         environment_of(folder)
-    left = {path.name.split("-")[0] for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()}
-    assert left == {"platform"}
+    assert not [path for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()]
 
 
 def test_the_digest_follows_code_and_declaration_but_not_tests(folder: Path) -> None:
@@ -103,6 +106,32 @@ def test_the_digest_follows_the_name_of_a_file(folder: Path) -> None:
     before = digest_of(folder)
     shutil.move(folder / "spotter.py", folder / "other.py")
     assert digest_of(folder) != before
+
+
+def test_the_parts_are_built_once_and_outlive_the_folder(uv: FakeUv, folder: Path) -> None:
+    parts = parts_of(folder)
+    made = len(uv.calls)
+    assert parts_of(folder) == parts
+    assert len(uv.calls) == made
+    shutil.rmtree(folder)
+    assert environment(parts).exists()
+
+
+def test_another_part_is_another_environment() -> None:
+    wheel = Wheel(file="spotter-1-py3-none-any.whl", content=b"code")
+    one = Parts("spotter", wheel, "pandas==2.2.0", wheel)
+    others = [
+        replace(one, wheel=Wheel(file=wheel.file, content=b"other code")),
+        replace(one, lock="pandas==2.2.1"),
+        replace(one, platform=Wheel(file=wheel.file, content=b"other platform")),
+        replace(one, python="3.99"),
+    ]
+    assert len({parts.digest for parts in [one, replace(one), *others]}) == 5
+
+
+def test_parts_for_another_python_are_refused(uv: FakeUv, folder: Path) -> None:
+    with pytest.raises(ToolchainError, match=r"it is for Python 3\.99, this is 3"):
+        environment(replace(parts_of(folder), python="3.99"))
 
 
 def test_a_folder_without_a_detector(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import ToolchainError
-from lozenge_deploy.environments import CHECKOUT, environment_of
+from lozenge_deploy.environments import environment_of
+from lozenge_deploy.parts import CHECKOUT
 
 pytestmark = pytest.mark.integration
 
@@ -51,5 +52,5 @@ def test_dependencies_that_cannot_go_together_are_explained(folder: Path) -> Non
     declaration.write_text(text.replace("dependencies = [", 'dependencies = ["pandas<1", '))
     with pytest.raises(ToolchainError) as caught:
         environment_of(folder)
-    assert caught.value.message.startswith("making the environment of detector large_amount: ")
+    assert caught.value.message.startswith("locking the dependencies of detector large_amount: ")
     assert "pandas" in caught.value.message

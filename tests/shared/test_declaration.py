@@ -89,6 +89,25 @@ def test_lateness_and_window_belong_to_aggregates_only(kind: str) -> None:
     assert declaration.memory == (timedelta(minutes=70) if kind == "aggregate" else timedelta())
 
 
+@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
+    text = GOOD.replace('"rule"', f'"{kind}"')
+    assert parse(text, "x")[2].state == "keep"
+    rebuilt = text.replace("trigger", 'state = "rebuild"\ntrigger')
+    if kind == "stateful":
+        assert parse(rebuilt, "x")[2].state == "rebuild"
+    else:
+        assert f"a {kind} remembers nothing" in problems(rebuilt)[0]
+    assert "'keep', 'rebuild' or 'fresh'" in problems(rebuilt.replace("rebuild", "forget"))[0]
+
+
+def test_it_survives_as_json() -> None:
+    text = GOOD.replace('"rule"', '"aggregate"').replace("trigger", 'window = "36h"\nlateness = "90s"\ntrigger')
+    declaration = parse(text, "x")[2]
+    assert Declaration.model_validate_json(declaration.model_dump_json()) == declaration
+    assert declaration.model_dump(mode="json")["window"] == "36h"
+
+
 def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:
     assert "columns" in problems(GOOD.replace('columns = "mcc string, mcc_limit decimal(18,4)"\n', ""))[0]
     assert "columns" in problems(GOOD.replace("limits.csv", "limits.parquet"))[0]

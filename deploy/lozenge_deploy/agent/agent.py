@@ -35,8 +35,7 @@ class Agent:
         self._kafka, self._folder = kafka, folder.absolute()
         self._host = socket.gethostname()
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
-        control = {topics.DEPLOYMENTS, topics.STATUS, topics.LEASES, topics.HISTORY, topics.RELEASES, topics.LOGS}
-        ensure_topics(kafka, [topic for topic in topics.platform_topics() if topic.name in control])
+        ensure_topics(kafka, topics.control_topics())
         self._leadership = Leadership(kafka, self._me)
         self._desired: Table[Desired] | None = None
         self._keepers: dict[str, Keeper] = {}

@@ -37,8 +37,7 @@ class Control:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
-        control = {topics.DEPLOYMENTS, topics.STATUS, topics.LEASES, topics.HISTORY, topics.RELEASES}
-        ensure_topics(kafka, [topic for topic in topics.platform_topics() if topic.name in control])
+        ensure_topics(kafka, topics.control_topics())
         self._desired = Table(kafka, topics.DEPLOYMENTS, Desired)
         self._observed = Table(kafka, topics.STATUS, Observed)
 

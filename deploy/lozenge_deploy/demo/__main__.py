@@ -25,7 +25,7 @@ from lozenge_deploy.catalogue import detectors_in
 from lozenge_deploy.demo import balance
 from lozenge_deploy.demo.diamond import Diamond, Plan, result
 from lozenge_deploy.demo.view import draw, plain
-from lozenge_deploy.environments import CHECKOUT
+from lozenge_deploy.parts import CHECKOUT
 
 TICK_SECONDS = 0.5
 PLAIN_SECONDS = 5.0

@@ -24,7 +24,7 @@ from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.catalogue import copies, detectors_in
 from lozenge_deploy.demo.counts import Alert, Counts, count
-from lozenge_deploy.environments import CHECKOUT
+from lozenge_deploy.parts import CHECKOUT
 
 SOURCE = "auth_json"
 """The source by which upstream names the events of AUTH-JSON."""

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.catalogue import DetectorFolder
-from lozenge_deploy.environments import digest_of, in_environment
+from lozenge_deploy.environments import in_environment
+from lozenge_deploy.parts import digest_of
 from lozenge_deploy.processes import Program
 
 SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"

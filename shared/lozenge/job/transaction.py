@@ -1,7 +1,7 @@
 """One Kafka transaction per batch: alerts, dead letters, state and the consumed offsets, all or nothing."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -59,13 +59,20 @@ class TransactionalWriter:
         Raises Fenced if a newer writer exists, BrokerUnavailable if the broker stayed away.
         """
         positions = [TopicPartition(group.topic, p, o, metadata=str(stamp)) for p, o in sorted(offsets.items())]
+        self._transact(records, lambda: self._producer.send_offsets_to_transaction(positions, group.metadata, 15))
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Writes `records`, all or none; raises as `commit` does."""
+        self._transact(records, lambda: None)
+
+    def _transact(self, records: Sequence[Record], add_offsets: Callable[[], None]) -> None:
         deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:
                 self._producer.begin_transaction()
                 for record in records:
                     self._produce(record)
-                self._producer.send_offsets_to_transaction(positions, group.metadata, 15)
+                add_offsets()
                 self._retrying("committing", lambda: self._producer.commit_transaction(15))
                 return
             except KafkaException as error:

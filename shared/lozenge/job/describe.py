@@ -1,0 +1,141 @@
+"""`python -m lozenge.job.describe [NAME | FOLDER]`: what a detector is, told by its own code in its own environment.
+
+Prints one JSON object, a `Description`. With `--settings JSON` it only tries these overrides, and prints
+the settings that result and their digest. Spark is started for a stateful detector alone, to build its
+fold; no broker is needed. Exit codes as those of the job: 2 with every problem of the overrides.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_jsonable_python
+
+from lozenge import logs
+from lozenge.declaration import Declaration
+from lozenge.detector import Settings
+from lozenge.durations import text_of
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.folding import Fold
+from lozenge.job.settings import detector_settings
+from lozenge.job.state_shape import shape
+from lozenge.loading import Loaded, find
+from lozenge.schemas import newest, packaged
+
+
+class Description(BaseModel):
+    """A detector without its code: all that whoever deploys, configures or replaces it has to know.
+
+    `settings` are the defaults, as `LOZENGE_JOB_SETTINGS` takes them; `settings_schema` is their JSON schema;
+    `state_shape` is None unless it is stateful; `schemas` are the ids of the contracts it was built against.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    detector: str
+    version: str
+    declaration: Declaration
+    settings: dict[str, Any]
+    settings_digest: str
+    settings_schema: dict[str, Any]
+    state_shape: dict[str, Any] | None
+    schemas: list[int]
+
+    @property
+    def kind(self) -> str:
+        """What `[tool.lozenge]` declares: rule, aggregate, stateful or model."""
+        return self.declaration.kind
+
+
+def describe(loaded: Loaded) -> Description:
+    """What `loaded` is; raises ConfigError if its settings lack a default, DetectorError if it cannot be planned."""
+    defaults = detector_settings(loaded, "{}")
+    return Description(
+        detector=loaded.name,
+        version=loaded.version,
+        declaration=loaded.declaration,
+        settings=plain(defaults),
+        settings_digest=defaults.digest,
+        settings_schema=_schema(defaults),
+        state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind == "stateful" else None,
+        schemas=[schema.id for schema in packaged()],
+    )
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """The values as JSON takes them and `detector_settings` reads them back; durations as people write them."""
+    text = json.dumps(settings.model_dump(), default=_plain)
+    values: dict[str, Any] = json.loads(text)
+    return values
+
+
+def _plain(value: object) -> Any:
+    return text_of(value) if isinstance(value, timedelta) else to_jsonable_python(value)
+
+
+def _schema(defaults: Settings) -> dict[str, Any]:
+    """Their JSON schema, which tells the defaults in the words in which they are set."""
+    found = type(defaults).model_json_schema()
+    for name, value in plain(defaults).items():
+        found["properties"][name]["default"] = value
+    return found
+
+
+def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
+    """The fold that `loaded` makes of a stream without events."""
+    from lozenge.job import source
+    from lozenge.job.result import refuse_misfit
+    from lozenge.session import spark_session
+    from lozenge.tables import load
+
+    declaration = loaded.declaration
+    spark = spark_session(f"{loaded.name}-describe", cores=1)
+    records = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
+    events = source.events(spark.createDataFrame([], records), [newest("event")], declaration.key_column)
+    tables = load(spark, declaration.tables, loaded.folder)
+    try:
+        result = loaded.detector.detect(events, settings, tables)
+    except LozengeError:
+        raise
+    except Exception as error:  # whatever the author's code raises
+        raise DetectorError(
+            f"planning {loaded.name}: detect() raised {type(error).__name__}: {error}",
+            hint="run the detector's tests; detect() must build expressions from the event's columns",
+        ) from error
+    fold = refuse_misfit(loaded.name, declaration, result)
+    assert isinstance(fold, Fold)  # a stateful detector gives nothing else
+    return fold
+
+
+def main() -> int:
+    """Prints the description; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge.job.describe", description=__doc__)
+    parser.add_argument("which", nargs="?")
+    parser.add_argument("--settings", help="overrides to try, as a JSON object")
+    given = parser.parse_args()
+    logs.configure("describe")
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what the author's module prints is not the answer
+            loaded = find(given.which)
+            if given.settings is None:
+                answer = describe(loaded).model_dump(mode="json")
+            else:
+                settings = detector_settings(loaded, given.settings)
+                answer = {"settings": plain(settings), "settings_digest": settings.digest}
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Spark's gateway threads would hold the process for seconds

@@ -1,0 +1,60 @@
+"""What a release is as a record; the topic and real environments are in tests/integration."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lozenge.declaration import Declaration
+from lozenge.errors import UsageError
+from lozenge_deploy.parts import Wheel
+from lozenge_deploy.release import Release
+from lozenge_deploy.releases import LARGEST, _record
+
+LOCK = "toposort==1.10 \\\n    --hash=sha256:ab\n" * 1000
+
+
+def release(**given: Any) -> Release:
+    fields: dict[str, Any] = {
+        "detector": "spotter",
+        "version": "1.0.0",
+        "declaration": Declaration(kind="rule", owner="me", title="Spotted"),
+        "settings": {"within": "10m"},
+        "settings_digest": "aa",
+        "settings_schema": {"properties": {}},
+        "state_shape": None,
+        "schemas": [1, 2],
+        "number": 7,
+        "digest": "0123456789ab",
+        "made_at": datetime(2026, 11, 21, 12, tzinfo=UTC),
+        "made_by": "you",
+        "python": "3.11",
+        "platform": "ba9876543210",
+        "wheel": Wheel(file="spotter-1.0.0-py3-none-any.whl", content=bytes(range(256))),
+        "lock": LOCK,
+    }
+    return Release(**fields | given)
+
+
+def test_it_survives_as_a_record() -> None:
+    before = release()
+    text = before.model_dump_json()
+    assert Release.model_validate_json(text) == before
+    assert release().model_dump_json() == text
+    assert (before.name, before.kind) == ("r7", "rule")
+
+
+def test_its_lock_is_compressed() -> None:
+    assert len(release().model_dump_json()) < len(LOCK) / 10
+
+
+def test_a_newer_tool_may_have_written_more() -> None:
+    text = release().model_dump_json()
+    assert Release.model_validate_json(text.replace("{", '{"colour": "blue", ', 1)) == release()
+
+
+def test_what_is_too_large_for_a_record_is_refused_with_what_to_do() -> None:
+    large = release(wheel=Wheel(file="spotter.whl", content=bytes(LARGEST * 3 // 4)))
+    with pytest.raises(UsageError, match=r"releasing spotter/r7: 90\d kB are more than the 900 kB") as caught:
+        _record("spotter/r7", large.model_dump_json())
+    assert "absolute path" in caught.value.hint

@@ -1,0 +1,82 @@
+"""What a detector tells of itself, as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge_deploy.parts import CHECKOUT
+
+pytestmark = pytest.mark.integration
+
+
+def describe(detector: str | Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lozenge.job.describe", str(CHECKOUT / "detectors" / detector), *more]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
+
+
+def told(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert run.returncode == 0, run.stderr
+    answer: dict[str, Any] = json.loads(run.stdout)
+    return answer
+
+
+def test_a_fold_tells_what_it_keeps() -> None:
+    answer = told(describe("duplicate_charge"))
+    assert answer["declaration"]["kind"] == "stateful"
+    assert answer["state_shape"] == {
+        "by": ["card_id", "merchant_id", "amount", "currency"],
+        "expires": "10m",
+        "fields": {"at": ["datetime", "none"], "event_id": ["str", "none"]},
+        "required": [],
+    }
+    assert answer["settings"] == {"within": "10m"}
+    assert answer["settings_schema"]["properties"]["within"]["default"] == "10m"
+    assert answer["schemas"]
+
+
+@pytest.mark.parametrize("name", ["large_amount", "card_velocity"])
+def test_any_other_needs_no_java_for_it(name: str) -> None:
+    answer = told(describe(name, JAVA_HOME="/nowhere", PATH="/nowhere"))
+    assert answer["detector"] == name
+    assert answer["state_shape"] is None
+
+
+def test_settings_can_be_tried_before_they_are_set() -> None:
+    before, after = told(describe("card_velocity")), told(describe("card_velocity", "--settings", '{"window": "20m"}'))
+    assert after["settings"] == before["settings"] | {"window": "20m"}
+    assert after["settings_digest"] != before["settings_digest"]
+    again = told(describe("card_velocity", "--settings", json.dumps(before["settings"])))
+    assert again["settings_digest"] == before["settings_digest"]
+
+
+@pytest.mark.parametrize("overrides", ['{"window": "soon", "no": 1}', "nothing"])
+def test_every_problem_of_the_settings_is_told(overrides: str) -> None:
+    run = describe("card_velocity", "--settings", overrides)
+    assert run.returncode == 2
+    assert not run.stdout
+    assert ("window: " in run.stderr and "no: " in run.stderr) or "not JSON" in run.stderr
+
+
+def test_what_the_module_prints_is_not_the_answer(tmp_path: Path) -> None:
+    folder = tmp_path / "large_amount"
+    folder.mkdir()
+    for file in ("large_amount.py", "pyproject.toml"):
+        text = (CHECKOUT / "detectors" / "large_amount" / file).read_text()
+        (folder / file).write_text(text + ("\nprint('hello')\n" if file.endswith(".py") else ""))
+    assert told(describe(folder))["version"] == "1.0.0"
+
+
+def test_a_fold_that_cannot_be_planned_says_why(tmp_path: Path) -> None:
+    folder = tmp_path / "duplicate_charge"
+    folder.mkdir()
+    for file in ("duplicate_charge.py", "pyproject.toml"):
+        text = (CHECKOUT / "detectors" / "duplicate_charge" / file).read_text()
+        (folder / file).write_text(text.replace('F.col("auth_result")', 'events["colour"]'))
+    run = describe(folder)
+    assert run.returncode == 1
+    assert "planning duplicate_charge: detect() raised AnalysisException" in run.stderr
