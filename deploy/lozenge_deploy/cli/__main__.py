@@ -10,6 +10,7 @@ import typer
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import author, look
 from lozenge_deploy.cli.options import DEBUG
+from lozenge_deploy.cli.status import status
 
 app = typer.Typer(
     name="lozenge",
@@ -23,7 +24,7 @@ app.command()(author.check)
 app.command("test")(author.run_tests)
 app.command("try")(author.try_)
 app.command()(author.dev)
-app.command()(look.status)
+app.command()(status)
 app.command()(look.describe)
 app.command()(look.peek)
 app.command()(look.doctor)

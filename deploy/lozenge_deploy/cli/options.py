@@ -50,6 +50,11 @@ def folder_of(name: str) -> Path:
     return folder
 
 
+def app_of(name: str) -> str:
+    """The app `name`; `.` is the detector whose folder one stands in."""
+    return folder_of(name).name if name == "." else name
+
+
 def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
     """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
     if how is Format.JSON:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector import Settings
-from lozenge.environment import FromEnvironment
+from lozenge.environment import THIS_START, FromEnvironment
 from lozenge.errors import ConfigError
 from lozenge.loading import Loaded
 
@@ -25,7 +25,7 @@ class JobSettings(FromEnvironment):
 
     release: str = "dev"
     generation: int = 1
-    instance: str = "0"
+    instance: str = THIS_START
     live: bool = True
     work: Path = Path(".lozenge")
     settings: str = "{}"
