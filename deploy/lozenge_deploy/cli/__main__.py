@@ -9,6 +9,7 @@ import typer
 
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import author, look
+from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
 
@@ -25,8 +26,10 @@ app.command("test")(author.run_tests)
 app.command("try")(author.try_)
 app.command()(author.dev)
 app.command()(status)
+app.command()(logs)
 app.command()(look.describe)
 app.command()(look.peek)
+app.command()(look.state)
 app.command()(look.doctor)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, folder_of, show
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, folder_of, show
 
 
 def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
@@ -41,6 +41,23 @@ def peek(
     show(
         list(latest(KafkaSettings.load(), topic, count)), output, brief=("partition", "offset", "time", "key", "value")
     )
+
+
+def state(
+    name: NAME,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A card, an account...; of an aggregate, an alert's id.")],
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show what a detector remembers of one entity."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.memory import remembered
+
+    app = app_of(name)
+    entries = list(remembered(KafkaSettings.load(), app, key))
+    if entries or output is Format.JSON:
+        show(entries, output)
+    else:
+        typer.echo(f"{app} remembers nothing of {key}", err=True)
 
 
 def doctor(output: OUTPUT = Format.TABLE) -> None:

@@ -70,5 +70,11 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
         numeric = all(isinstance(row[column], int | float) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*("-" if row[column] is None else str(row[column]) for column in columns))
-    Console().print(table)
+        table.add_row(*(_text(row[column]) for column in columns))
+    Console(markup=False).print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
