@@ -65,28 +65,33 @@ class Instance:
         """Its oldest snapshot of the last `seconds`, of at most `HISTORY_SECONDS`."""
         return next(snapshot for snapshot in self._recent if snapshot.time >= self.last.time - seconds)
 
-    def forget_the_past(self) -> None:
-        """Keeps the newest snapshot only."""
-        self._recent = deque([self.last])
-
 
 class App:
-    """All instances of one app."""
+    """All instances of one app. Those that are gone cost a sum, however many they are."""
 
     def __init__(self) -> None:
         self._instances: dict[str, Instance] = {}
+        self._gone: dict[str, Samples] = {}
+        self._done_by_gone: dict[str, float] = {}
         self._newest: Snapshot | None = None
 
     def take(self, snapshot: Snapshot) -> None:
         """The next snapshot of any instance."""
-        if snapshot.instance not in self._instances:
-            for earlier in self._instances.values():
-                if not earlier.alive(snapshot.time):
-                    earlier.forget_the_past()
-            self._instances[snapshot.instance] = Instance()
-        self._instances[snapshot.instance].take(snapshot)
+        name = snapshot.instance
+        if name not in self._instances:
+            self._add(self._gone.pop(name, {}), -1.0)  # it was only silent
+            for other in [n for n, instance in self._instances.items() if not instance.alive(snapshot.time)]:
+                self._gone[other] = self._instances.pop(other).last.samples
+                self._add(self._gone[other])
+            self._instances[name] = Instance()
+        self._instances[name].take(snapshot)
         if self._newest is None or snapshot.time >= self._newest.time:
             self._newest = snapshot
+
+    def _add(self, samples: Samples, sign: float = 1.0) -> None:
+        for name, value in samples.items():
+            if is_total(name):
+                self._done_by_gone[name] = self._done_by_gone.get(name, 0.0) + sign * value
 
     @property
     def newest(self) -> Snapshot | None:
@@ -99,7 +104,7 @@ class App:
 
     def samples(self, now: float) -> dict[str, float]:
         """Counters as sums over all instances that ever were, everything else over those alive at `now`."""
-        found: dict[str, float] = {}
+        found = dict(self._done_by_gone)
         for instance in self._instances.values():
             alive = instance.alive(now)
             for name, value in instance.last.samples.items():

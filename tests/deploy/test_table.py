@@ -50,6 +50,18 @@ def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
     assert (read(app, 12.0).records, read(app, 12.0).rate) == (1_000_010, 5.0)
 
 
+def test_who_was_only_silent_is_not_counted_twice() -> None:
+    app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
+    first.records(10)
+    second.records(5)
+    app.take(told(first, 10.0))
+    app.take(told(second, 100.0))
+    assert (read(app, 100.0).records, read(app, 100.0).instances) == (15, 1)
+    first.records(1)
+    app.take(told(first, 101.0))
+    assert (read(app, 101.0).records, read(app, 101.0).instances) == (16, 2)
+
+
 def test_latencies_are_those_of_the_last_half_minute() -> None:
     app, metrics = App(), Metrics("upstream")
     for _ in range(100):

@@ -1,10 +1,13 @@
 """What an operator sees: status, metrics, logs and state, from a real broker."""
 
 import json
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -296,3 +299,29 @@ def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, 
     assert answer(kafka, tmp_path, "state", app, "gone") == []
     run = called(kafka, tmp_path, "state", f"{app}_other", "an-id")
     assert (run.returncode, "there is no topic" in run.stderr) == (2, True)
+
+
+def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app: str) -> None:
+    for generation in ("g1", "g2"):
+        with Reporter(metrics := Metrics(app, generation, "1.0.0"), kafka):
+            metrics.records(30)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "lozenge_deploy.exporter", str(port)]
+    environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+
+    def told() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+                return str(response.read(), "utf-8")
+        except OSError:
+            return ""
+
+    with subprocess.Popen(command, env=environment) as exporter:
+        try:
+            wait_for(lambda: "lozenge_records_total" in told(), "the exporter")
+            assert f'lozenge_records_total{{app="{app}"}} 60.0' in told()
+            assert f'lozenge_instances{{app="{app}",release="1.0.0"}} 0.0' in told()
+        finally:
+            exporter.terminate()
