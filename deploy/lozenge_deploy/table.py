@@ -34,9 +34,7 @@ class Snapshot:
     def parse(cls, value: bytes) -> Self:
         """The snapshot in a record of the metrics topic."""
         told: dict[str, Any] = json.loads(value)
-        samples = {
-            sys.intern(name): number for name, number in told["samples"].items()
-        }  # thousands have the same names
+        samples = {sys.intern(name): number for name, number in told["samples"].items()}  # one copy of each name
         return cls(told["app"], told["instance"], told["release"], told["time"], samples, told.get("ended", False))
 
 

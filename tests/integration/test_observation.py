@@ -24,6 +24,7 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
+from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.journal import Journal
 from lozenge_deploy.readings import Reading, Readings
 from lozenge_deploy.shipping import Shipper
@@ -190,6 +191,27 @@ def test_what_waited_for_the_broker_is_shipped_or_told_of(kafka: KafkaSettings, 
     told, after = shipped(kafka, app)
     assert (told["event"], told["level"], told["bytes"]) == ("log dropped", "warning", 7000)
     assert after["event"] == "after"
+
+
+def test_a_shipper_outlives_a_broker_that_goes_and_comes_back(app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, topics.platform_topics())
+        shipper = Shipper(kafka)
+        shipper.follow(log, app, "g1", "1.0.0")
+        log.write_text("before\n")
+        ship_until(shipper, lambda: shipped(kafka, app))
+        broker.kill()
+        with log.open("a") as file:
+            for n in range(3):
+                file.write(f"while it was away {n}\n")
+                file.flush()
+                shipper.ship()
+        broker.start()
+        ship_all(shipper)
+        events = [line["event"] for line in shipped(kafka, app)]
+    assert list(dict.fromkeys(events)) == ["before", *(f"while it was away {n}" for n in range(3))]
 
 
 def test_a_flood_of_one_does_not_hold_up_another(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
