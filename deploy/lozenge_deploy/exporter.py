@@ -1,75 +1,72 @@
-"""`python -m lozenge_deploy.exporter [PORT]`: the jobs' metrics for Prometheus, at `/metrics`.
+"""`python -m lozenge_deploy.exporter [PORT]`: the metrics of all apps for Prometheus, at `/metrics`.
 
-It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Jobs publish snapshots to the
-compacted topic `lozenge.metrics.v1`; this shows the last one of every instance, with the labels `app`,
-`instance` and `release`. An instance that was silent for `FORGET_SECONDS` is gone: Prometheus then sees
-its series end instead of a number that never moves.
+It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app: counters and
+histograms go on over every restart, of the apps and of this program; gauges are of the instances alive, and
+end when there are none. `lozenge_instances` tells how many run, by release; 0 with the last release if none does.
 """
 
-import json
 import os
 import re
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-from confluent_kafka import Consumer, TopicPartition
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from lozenge import topics
 from lozenge.admin import check_topics
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka import KafkaSettings
+from lozenge.metrics import Metrics
+from lozenge_deploy.readings import Readings
+from lozenge_deploy.table import App
 
 LOOPBACK = "127.0.0.1"
 PORT = 9464
-FORGET_SECONDS = 60.0
 _POLL_SECONDS = 1.0
+_FAMILIES = {sample.name: family for family in Metrics("").registry.collect() for sample in family.samples}
 
-Snapshot = Mapping[str, Any]
 
+class Apps(Collector):
+    """The apps of a table, as Prometheus sees them; whoever changes the table holds `lock`."""
 
-class Snapshots(Collector):
-    """The last snapshot by instance; Prometheus asks from its own thread."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, Snapshot] = {}
-
-    def take(self, key: str, snapshot: Snapshot) -> None:
-        """Replaces what was known of one instance."""
-        self._last = self._last | {key: snapshot}
+    def __init__(self, table: dict[str, App]) -> None:
+        self.lock = threading.Lock()
+        self._table = table
 
     def collect(self) -> Iterable[Metric]:
-        """Every family with the samples of all instances that still report."""
-        families: dict[str, Metric] = {}
-        for snapshot in self._last.values():
-            if time.time() - snapshot["time"] > FORGET_SECONDS:
-                continue
-            labels = {name: snapshot[name] for name in ("app", "instance", "release")}
-            for text, value in snapshot["samples"].items():
-                name, own = parse(text)
-                family = families.setdefault(name, Metric(name, f"{name} of a Lozenge job", "untyped"))
-                family.add_sample(name, labels | own, value)
-        return families.values()
+        """Every family with the samples of all apps; Prometheus asks from a thread of its own."""
+        with self.lock:
+            return list(families(self._table, time.time()))
+
+
+def families(table: dict[str, App], now: float) -> Iterator[Metric]:
+    """What `table` says at Unix time `now`, by family."""
+    running = GaugeMetricFamily("lozenge_instances", "Instances that run", labels=["app", "release"])
+    found: dict[str, Metric] = {}
+    for name, app in sorted(table.items()):
+        for text, value in app.samples(now).items():
+            sample, labels = parse(text)
+            known = _FAMILIES.get(sample, Metric(sample, "Of a newer platform than this exporter's", "unknown"))
+            family = found.setdefault(known.name, Metric(known.name, known.documentation, known.type))
+            family.add_sample(sample, {"app": name} | labels, value)
+        releases = Counter(instance.last.release for instance in app.alive(now))
+        if not releases and app.newest is not None:
+            releases[app.newest.release] = 0
+        for release, count in releases.items():
+            running.add_metric([name, release], count)
+    yield running
+    yield from found.values()
 
 
 def parse(sample: str) -> tuple[str, dict[str, str]]:
     """The name and labels in a snapshot's `name{label=value,...}`."""
     name, _, rest = sample.partition("{")
     return name, dict(re.findall(r"([a-z_]+)=([^,}]*)", rest))
-
-
-def snapshots(kafka: KafkaSettings) -> Iterator[tuple[str, Snapshot]]:
-    """Every snapshot from the beginning of the topic on, without end."""
-    consumer = Consumer(kafka.client(group_id="exporter", enable_auto_commit=False))
-    consumer.assign([TopicPartition(topics.METRICS, 0, 0)])
-    while True:
-        message = consumer.poll(_POLL_SECONDS)
-        if message is not None and message.error() is None:
-            yield (message.key() or b"").decode(), json.loads(message.value() or b"{}")
 
 
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
@@ -85,18 +82,23 @@ def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> N
 
 def main() -> int:
     """Serves until it is killed; the exit code if it cannot."""
-    seen, registry = Snapshots(), CollectorRegistry()
-    registry.register(seen)
+    registry = CollectorRegistry()
     try:
         kafka = KafkaSettings.load()
+        # tells nothing until it has read all: to Prometheus a counter that is too small is one that began anew
         serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
         check_topics(kafka, [t for t in topics.platform_topics() if t.name == topics.METRICS])
+        readings = Readings(kafka)
+        readings.catch_up()
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    for key, snapshot in snapshots(kafka):
-        seen.take(key, snapshot)
-    return 0
+    apps = Apps(readings.table)
+    registry.register(apps)
+    while True:
+        with apps.lock:
+            readings.read()
+        time.sleep(_POLL_SECONDS)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Notifier:
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
         self._forget_at = 0.0
-        self._metrics = Metrics(APP, settings.instance)
+        self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
         self._pipeline = Pipeline(routing.routes, learn=lambda: registry.learn(kafka, "alert"))
         self._reader = Reader(kafka, self._store, instance=settings.instance)

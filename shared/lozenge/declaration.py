@@ -10,9 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lozenge.durations import Duration, text_of
+from lozenge.durations import Duration
 from lozenge.errors import ConfigError
 from lozenge.records import Severity
 
@@ -84,10 +84,6 @@ class Declaration(_Strict):
         if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
             raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
         return self
-
-    @field_serializer("trigger", "lateness", "window", when_used="json-unless-none")
-    def _as_written(self, value: timedelta) -> str:
-        return text_of(value)
 
     @property
     def memory(self) -> timedelta:

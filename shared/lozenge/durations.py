@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _PATTERN = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -37,6 +37,9 @@ def text_of(value: timedelta) -> str:
 
 
 Duration = Annotated[
-    timedelta, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN.pattern}$"})
+    timedelta,
+    BeforeValidator(duration),
+    PlainSerializer(text_of, when_used="json"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN.pattern}$"}),
 ]
-"""A pydantic field type that takes "10m" as well as a timedelta."""
+"""A pydantic field type that takes "10m" as well as a timedelta, and is "10m" in JSON."""

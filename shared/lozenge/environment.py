@@ -1,12 +1,17 @@
 """Settings of a process that come from environment variables of one prefix."""
 
 import os
+import socket
+import time
 from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
+
+THIS_START = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
+"""A name for this start of this process that no other start has: its counters begin at zero with it."""
 
 A = TypeVar("A", bound="FromEnvironment")
 B = TypeVar("B", bound="FromEnvironment")

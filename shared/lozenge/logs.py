@@ -10,8 +10,10 @@ from typing import Any
 
 import structlog
 
+from lozenge.environment import THIS_START
 
-def configure(app: str, *, instance: str = "0", debug: bool = False, **context: Any) -> None:
+
+def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **context: Any) -> None:
     """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""
     level = logging.DEBUG if debug else logging.INFO
     human = sys.stderr.isatty()

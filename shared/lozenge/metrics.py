@@ -2,7 +2,8 @@
 
 A job counts into `Metrics` (never blocking, bounded labels, every series at zero from the start) and a
 `Reporter` thread writes its snapshot to `lozenge.metrics.v1` once a second, keyed by app and instance,
-so that whoever reads the compacted topic has the last value of every instance. A broker that does not
+so that whoever reads the compacted topic has the last value of every instance. An instance is one start
+of one process: its counters begin at zero, and no other start takes its name. A broker that does not
 answer costs snapshots, never the job's progress.
 """
 
@@ -17,6 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from lozenge import topics
 from lozenge.cost import Cost, Meter
+from lozenge.environment import THIS_START
 from lozenge.kafka import KafkaSettings
 
 STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
@@ -27,7 +29,7 @@ LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 30
 class Metrics:
     """The counters of one instance of one app. Thread-safe; times in seconds, lag in offsets."""
 
-    def __init__(self, app: str, instance: str = "0", release: str = "") -> None:
+    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
         self.app, self.instance, self.release = app, instance, release
         self.registry = CollectorRegistry()
         self._records = Counter("lozenge_records", "Input records whose effect is committed", registry=self.registry)
@@ -41,8 +43,9 @@ class Metrics:
             buckets=LATENCY_BUCKETS, registry=self.registry,
         )  # fmt: skip
         self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
-        self._cpu = Gauge("lozenge_cpu_seconds", "Processor seconds of this process tree", registry=self.registry)
-        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of this process tree", registry=self.registry)
+        self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
+        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=self.registry)
+        self._cost = Cost(0.0, 0)
         for stage in STAGES:
             self._dead.labels(stage)
 
@@ -72,11 +75,15 @@ class Metrics:
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""
-        self._cpu.set(cost.cpu_seconds)
+        self._cpu.inc(max(0.0, cost.cpu_seconds - self._cost.cpu_seconds))
         self._memory.set(cost.memory_bytes)
+        self._cost = cost
 
-    def snapshot(self) -> dict[str, Any]:
-        """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds)."""
+    def snapshot(self, *, ended: bool = False) -> dict[str, Any]:
+        """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds).
+
+        `ended` says that it is the last one of this instance.
+        """
         samples = {
             sample.name + _labels(sample.labels): sample.value
             for family in self.registry.collect()
@@ -88,6 +95,7 @@ class Metrics:
             "instance": self.instance,
             "release": self.release,
             "time": time.time(),
+            "ended": ended,
             "samples": samples,
         }
 
@@ -111,18 +119,19 @@ class Reporter:
     ) -> None:
         self._stop.set()
         self._thread.join(self._interval + 1)
-        self._publish()
+        self._publish(ended=True)
         self._producer.flush(1)
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
             self._publish()
 
-    def _publish(self) -> None:
+    def _publish(self, *, ended: bool = False) -> None:
         key = f"{self._metrics.app}/{self._metrics.instance}"
         self._metrics.cost(self._meter.read())
+        snapshot = self._metrics.snapshot(ended=ended)
         try:
-            self._producer.produce(topics.METRICS, json.dumps(self._metrics.snapshot()).encode(), key.encode())
+            self._producer.produce(topics.METRICS, json.dumps(snapshot).encode(), key.encode())
             self._producer.poll(0)
         except (BufferError, KafkaException):
             pass  # the next snapshot carries the same totals

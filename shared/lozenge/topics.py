@@ -12,6 +12,7 @@ RAW_JSON = "AUTH-JSON"
 RAW_ISO = "AUTH-ISO"
 RAW_PARTITIONS = 4
 EVENT_PARTITIONS = 4
+LOG_PARTITIONS = 4
 
 EVENTS = "pay.canonical.auth.v1"
 NOTIFICATIONS = "pay.notifications.v1"
@@ -23,16 +24,19 @@ LEASES = "lozenge.ctl.leases.v1"
 HISTORY = "lozenge.ctl.history.v1"
 RELEASES = "lozenge.ctl.releases.v1"
 METRICS = "lozenge.metrics.v1"
+LOGS = "lozenge.logs.v1"
 
 _COMPACTED: Mapping[str, str] = {"cleanup.policy": "compact"}
-# State topics are rewritten all the time: compact early, so that a restore reads little more than the live keys.
-_STATE: Mapping[str, str] = {
+# What is rewritten all the time is compacted early, so that reading it whole is little more than its live keys.
+_REWRITTEN: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.1",
     "segment.ms": "600000",
 }
 _KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
+# The longest line of a log, every character of it escaped.
+_LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 
 
@@ -84,7 +88,8 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         *control_topics(),
-        Topic(METRICS, 1, _COMPACTED),
+        Topic(METRICS, 1, _REWRITTEN),
+        Topic(LOGS, LOG_PARTITIONS, _LOGS),
     ]
 
 
@@ -99,7 +104,7 @@ def detector_topics(detector: str) -> list[Topic]:
     return [
         Topic(alerts(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
-        Topic(state(detector), EVENT_PARTITIONS, _STATE),
+        Topic(state(detector), EVENT_PARTITIONS, _REWRITTEN),
     ]
 
 
@@ -119,5 +124,5 @@ def shadow_topics(detector: str, release: str) -> list[Topic]:
     return [
         Topic(shadow_alerts(detector, release), EVENT_PARTITIONS, _KEPT_7_DAYS),
         Topic(dead_letters(name), EVENT_PARTITIONS, _KEPT_7_DAYS),
-        Topic(state(name), EVENT_PARTITIONS, _STATE),
+        Topic(state(name), EVENT_PARTITIONS, _REWRITTEN),
     ]

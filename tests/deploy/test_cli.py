@@ -40,7 +40,7 @@ def test_it_imports_no_spark_and_no_kafka_to_tell_what_it_can() -> None:
 def test_help_lists_the_verbs(checkout: Path) -> None:
     run = lozenge("--help", cwd=checkout)
     assert run.returncode == 0
-    assert all(verb in run.stdout for verb in ("new", "check", "test", "status", "describe", "peek", "doctor"))
+    assert all(verb in run.stdout for verb in ("new", "check", "test", "status", "logs", "state", "describe", "doctor"))
 
 
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
@@ -93,7 +93,7 @@ def test_describe_names_the_topics(checkout: Path) -> None:
     assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["peek", "pay.canonical.auth.v1"]])
+@pytest.mark.parametrize("arguments", [["status"], ["logs", "x"], ["state", "x", "y"], ["peek", "x"]])
 def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path, arguments: list[str]) -> None:
     run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert run.returncode == 3

@@ -3,13 +3,12 @@ import io
 import pytest
 from rich.console import Console
 
-from lozenge.metrics import Metrics
 from lozenge_deploy.demo.view import Scene, Stage, draw, plain, seconds
-from lozenge_deploy.readings import App, Reading, quantile
+from lozenge_deploy.readings import Reading, quantile
 
 READING = Reading(
-    records=12345, rate=51.4, lag=7, emitted=3, p50=0.3, p95=2.25, dead_letters=4, batches=9, at=1.0, release="1",
-    cpu_seconds=1.0, cores=0.1, memory_bytes=1
+    instances=1, records=12345, rate=51.4, lag=7, emitted=3, p50=0.3, p95=2.25, dead_letters=4, batches=9, at=1.0,
+    release="1", cpu_seconds=1.0, cores=0.1, memory_bytes=1
 )  # fmt: skip
 MESSAGE = {"data": {"severity": "high", "detector": "large_amount", "text": "412.00 EUR is too much\n- amount: 412"}}
 SCENE = Scene(
@@ -69,36 +68,3 @@ def test_quantiles_are_linear_within_a_bucket() -> None:
     assert quantile([(1.0, 0.0), (float("inf"), 5.0)], 0.5) == 1.0
     assert quantile([(1.0, 0.0), (float("inf"), 0.0)], 0.5) is None
     assert quantile([], 0.5) is None
-
-
-def test_an_app_counts_on_after_a_restart() -> None:
-    app, first = App(), Metrics("upstream")
-    first.records(100)
-    first.latency(0.2)
-    first.dead_letters(2, "decode")
-    app.add(10.0, first.snapshot()["samples"])
-    second = Metrics("upstream")
-    app.add(15.0, second.snapshot()["samples"])
-    second.records(50)
-    second.dead_letters(1, "decode")
-    app.add(20.0, second.snapshot()["samples"])
-    reading = app.reading()
-    assert reading is not None
-    assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
-
-
-def test_latencies_are_those_of_the_last_half_minute() -> None:
-    app, metrics = App(), Metrics("upstream")
-    for _ in range(100):
-        metrics.latency(1000.0)
-    for at in range(0, 60, 5):
-        metrics.latency(0.3)
-        app.add(float(at), metrics.snapshot()["samples"])
-    reading = app.reading()
-    assert reading is not None
-    assert reading.p95 is not None
-    assert reading.p95 < 0.6
-
-
-def test_nothing_is_known_before_the_first_snapshot() -> None:
-    assert App().reading() is None

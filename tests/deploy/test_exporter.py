@@ -6,29 +6,56 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from lozenge.metrics import Metrics
-from lozenge_deploy.exporter import FORGET_SECONDS, Snapshots, parse
+from lozenge_deploy.exporter import Apps, parse
+from lozenge_deploy.table import ALIVE_SECONDS, App, Snapshot
 
 
-def test_shows_the_last_snapshot_of_every_instance() -> None:
-    seen, registry = Snapshots(), CollectorRegistry()
-    registry.register(seen)
-    for instance, count in (("0", 3), ("1", 4)):
-        metrics = Metrics("upstream", instance, "1.0.0")
-        metrics.records(1)
-        seen.take(f"upstream/{instance}", metrics.snapshot())
-        metrics.records(count - 1)
+def exported(*told: Snapshot) -> list[str]:
+    table: dict[str, App] = {}
+    for snapshot in told:
+        table.setdefault(snapshot.app, App()).take(snapshot)
+    registry = CollectorRegistry()
+    registry.register(Apps(table))
+    return generate_latest(registry).decode().splitlines()
+
+
+def told(metrics: Metrics, ago: float = 0.0) -> Snapshot:
+    samples = metrics.snapshot()["samples"]
+    return Snapshot(metrics.app, metrics.instance, metrics.release, time.time() - ago, samples)
+
+
+def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
+    gone, alive = Metrics("upstream", "g1", "1.0.0"), Metrics("upstream", "g2", "1.1.0")
+    for metrics in (gone, alive):
+        metrics.records(3)
+        metrics.lag(7)
+        metrics.latency(0.2)
         metrics.dead_letters(2, "decode")
-        seen.take(f"upstream/{instance}", metrics.snapshot())
-    text = generate_latest(registry).decode()
-    assert 'lozenge_records_total{app="upstream",instance="0",release="1.0.0"} 3.0' in text
-    assert 'lozenge_records_total{app="upstream",instance="1",release="1.0.0"} 4.0' in text
-    assert 'lozenge_dead_letters_total{app="upstream",instance="0",release="1.0.0",stage="decode"} 2.0' in text
+    lines = exported(told(gone, ago=ALIVE_SECONDS + 1), told(alive))
+    assert 'lozenge_records_total{app="upstream"} 6.0' in lines
+    assert 'lozenge_dead_letters_total{app="upstream",stage="decode"} 4.0' in lines
+    assert 'lozenge_latency_seconds_bucket{app="upstream",le="0.25"} 2.0' in lines
+    assert 'lozenge_latency_seconds_count{app="upstream"} 2.0' in lines
+    assert 'lozenge_lag_offsets{app="upstream"} 7.0' in lines
+    assert 'lozenge_instances{app="upstream",release="1.1.0"} 1.0' in lines
 
 
-def test_forgets_an_instance_that_is_gone() -> None:
-    seen = Snapshots()
-    seen.take("upstream/0", Metrics("upstream").snapshot() | {"time": time.time() - FORGET_SECONDS - 1})
-    assert not list(seen.collect())
+def test_every_family_has_its_type_and_its_meaning() -> None:
+    lines = exported(told(Metrics("upstream")))
+    assert {
+        "# TYPE lozenge_records_total counter",
+        "# TYPE lozenge_cpu_seconds_total counter",
+        "# TYPE lozenge_lag_offsets gauge",
+        "# TYPE lozenge_latency_seconds histogram",
+        "# HELP lozenge_lag_offsets Input offsets not yet processed",
+    } <= set(lines)
+
+
+def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
+    lines = exported(told(Metrics("upstream", "g1", "1.0.0"), ago=ALIVE_SECONDS + 1))
+    assert 'lozenge_records_total{app="upstream"} 0.0' in lines
+    assert 'lozenge_instances{app="upstream",release="1.0.0"} 0.0' in lines
+    assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
 
 
 def test_reads_the_labels_of_a_sample() -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,13 +46,18 @@ def test_a_detector_whose_tests_fail_ends_with_1(tmp_path: Path) -> None:
 def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(kafka, topics.platform_topics())
-    metrics = Metrics("spotter", "0", "1.2.0")
+    metrics = Metrics("spotter", "g1", "1.2.0")
     metrics.records(7)
+    rows: list[dict[str, Any]] = []
+
+    def reported() -> bool:
+        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+        rows[:] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
+        return bool(rows)
+
     with Reporter(metrics, kafka):
-        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
-    if not json.loads(run.stdout):  # it may have looked before the first report
-        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
-    [row] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
+        wait_for(reported, "its first report")
+    [row] = rows
     assert (row["release"], row["records"]) == ("1.2.0", 7)
 
     send(kafka, [event(n, card=f"card_{n}") for n in range(20)])

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.environment import FromEnvironment
+from lozenge.environment import THIS_START, FromEnvironment
 from lozenge_upstream.outputs import REKEYS
 
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
@@ -30,7 +30,7 @@ class UpstreamSettings(FromEnvironment):
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     cores: Annotated[int, Field(gt=0)] = 2
     memory_mb: Annotated[int, Field(ge=450)] = 640
-    instance: str = "0"
+    instance: str = THIS_START
 
     @field_validator("token_key")
     @classmethod

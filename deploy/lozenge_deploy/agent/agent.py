@@ -57,7 +57,7 @@ class Agent:
             try:
                 if self._leadership.tick():
                     self._lead()
-                elif self._desired is not None and self._leadership.deposed:
+                elif self._desired is not None and not self._leadership.leading:
                     self._step_down()
             except Deposed:
                 self._step_down()

@@ -9,7 +9,9 @@ import typer
 
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import author, look, operate
+from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.options import DEBUG
+from lozenge_deploy.cli.status import status
 
 app = typer.Typer(
     name="lozenge",
@@ -31,9 +33,11 @@ app.command()(operate.resume)
 app.command()(operate.restart)
 app.command()(operate.retire)
 app.command()(operate.history)
-app.command()(look.status)
+app.command()(status)
+app.command()(logs)
 app.command()(look.describe)
 app.command()(look.peek)
+app.command()(look.state)
 app.command()(look.doctor)
 
 

@@ -1,81 +1,10 @@
-"""The verbs that only look: status, describe, peek, doctor."""
+"""The verbs that look at what is there: describe, peek, state, doctor."""
 
-import sys
-import time
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, folder_of, show
-
-ALIVE_SECONDS = 60.0
-"""Whoever has not reported for so long does not run."""
-_BRIEF = (
-    "app",
-    "release",
-    "records",
-    "per_second",
-    "lag",
-    "emitted",
-    "p95_seconds",
-    "dead_letters",
-    "cores",
-    "memory_mb",
-)
-
-
-def status(
-    name: Annotated[str | None, typer.Argument(help="One app; else all that run.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every second, until Ctrl-C.")] = False,
-    output: OUTPUT = Format.TABLE,
-) -> None:
-    """Show what runs: release, throughput, lag, latency, dead letters."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.readings import Readings
-
-    readings = Readings(KafkaSettings.load(), since=ALIVE_SECONDS)
-    try:
-        readings.catch_up()
-        while True:
-            rows = [row for row in _rows(readings) if name in (None, row["app"])]
-            if name and not rows and not watch:
-                raise UsageError(f"looking for {name}: it has not reported for {ALIVE_SECONDS:.0f} s")
-            if watch and sys.stdout.isatty():
-                typer.echo("\x1b[H\x1b[2J", nl=False)  # home, and nothing below
-            if rows or output is Format.JSON:
-                show(rows, output, brief=_BRIEF)
-            else:
-                typer.echo("nothing runs; `make demo` starts everything on this machine", err=True)
-            if not watch:
-                return
-            time.sleep(1)
-            readings.read()
-    finally:
-        readings.close()
-
-
-def _rows(readings: Any) -> Iterator[dict[str, Any]]:
-    for app in readings.apps():
-        reading = readings.reading(app)
-        yield {
-            "app": app,
-            "release": reading.release or None,
-            "records": reading.records,
-            "per_second": round(reading.rate, 1),
-            "lag": reading.lag,
-            "emitted": reading.emitted,
-            "p50_seconds": _rounded(reading.p50),
-            "p95_seconds": _rounded(reading.p95),
-            "dead_letters": reading.dead_letters,
-            "batches": reading.batches,
-            "seen_seconds_ago": round(time.time() - reading.at),
-        }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 2)
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, folder_of, show
 
 
 def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
@@ -112,6 +41,23 @@ def peek(
     show(
         list(latest(KafkaSettings.load(), topic, count)), output, brief=("partition", "offset", "time", "key", "value")
     )
+
+
+def state(
+    name: NAME,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="A card, an account...; of an aggregate, an alert's id.")],
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show what a detector remembers of one entity."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.memory import remembered
+
+    app = app_of(name)
+    entries = list(remembered(KafkaSettings.load(), app, key))
+    if entries or output is Format.JSON:
+        show(entries, output)
+    else:
+        typer.echo(f"{app} remembers nothing of {key}", err=True)
 
 
 def doctor(output: OUTPUT = Format.TABLE) -> None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import ConfigError, UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, detector_name, folder_of, show
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, folder_of, show
 
 if TYPE_CHECKING:
-    from lozenge.kafka import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.control.records import Desired, Observed
 
@@ -65,7 +64,7 @@ def rollback(
 
     kafka = KafkaSettings.load()
     with Control(kafka) as control:
-        present = control.deployed(detector_name(name))
+        present = control.deployed(app_of(name))
         wanted, changes = back(kafka, present, control.history(present.detector), to=to, state=state, message=message)
         show(changes, Format.TABLE)
         if not dry_run:
@@ -99,7 +98,7 @@ def set_(
     if not values and not given and rate is None:
         raise UsageError(f"setting something of {name}: nothing is given", hint=f"`lozenge set {name} limit=250`")
     with Control(kafka) as control:
-        present = control.deployed(detector_name(name))
+        present = control.deployed(app_of(name))
         settings, changes = resettle(kafka, present, _settings(values or (), empty=True), given, rate)
         show(changes, Format.TABLE)
         if not dry_run:
@@ -136,7 +135,7 @@ def restart(
     from lozenge_deploy.control.client import Control
 
     with Control(KafkaSettings.load()) as control:
-        present = control.deployed(detector_name(name))
+        present = control.deployed(app_of(name))
         if dry_run:
             typer.echo(f"{present.detector} {present.release}: another process would take over at a batch boundary")
             return
@@ -150,7 +149,7 @@ def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     from lozenge_deploy.control.client import Control
 
     with Control(KafkaSettings.load()) as control:
-        rows = [happening.model_dump(mode="json") for happening in control.history(detector_name(name))]
+        rows = [happening.model_dump(mode="json") for happening in control.history(app_of(name))]
     if not rows:
         raise UsageError(f"looking for {name}: nothing has happened to it", hint=f"`lozenge deploy {name}`")
     for row in rows:
@@ -163,14 +162,14 @@ def _goal(name: str, verb: str, goal: str, message: str, dry_run: bool, wait: bo
     from lozenge_deploy.control.client import Control
 
     with Control(KafkaSettings.load()) as control:
-        present = control.deployed(detector_name(name))
+        present = control.deployed(app_of(name))
         if present.goal == goal:
             typer.echo(f"{present.detector} is to be {goal} already")
             return
         if dry_run:
             typer.echo(f"{present.detector} {present.release}: {present.goal} would become {goal}; offsets stay")
             return
-        wanted = control.change(present, verb, message, goal=goal, state="keep", before=None)
+        wanted = control.change(present, verb, message, goal=goal, state="keep")
         _carry_out(control, wanted, wait, timeout)
 
 

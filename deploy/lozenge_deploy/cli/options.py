@@ -50,8 +50,8 @@ def folder_of(name: str) -> Path:
     return folder
 
 
-def detector_name(name: str) -> str:
-    """The name that is meant: `.` and paths stand for the folder's; nothing has to be there."""
+def app_of(name: str) -> str:
+    """The app that is meant: `.` and paths stand for the folder's; nothing has to be there."""
     return Path(name).resolve().name if name == "." or "/" in name else name
 
 
@@ -70,5 +70,11 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
         numeric = all(isinstance(row[column], int | float) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
-        table.add_row(*("-" if row[column] is None else str(row[column]) for column in columns))
-    Console().print(table)
+        table.add_row(*(_text(row[column]) for column in columns))
+    Console(markup=False).print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)

@@ -70,16 +70,11 @@ class Control:
         """What is wanted of every detector, and how it is."""
         return {name: (desired, self.observed(name)) for name, desired in sorted(self._desired.rows.items())}
 
-    def change(self, before: Desired, what: str, message: str = "", **changes: Any) -> Desired:
-        """Wishes `before` with `changes`; returns the new desired state, which falls back to `before`."""
-        return self.wish(
-            Desired.model_validate(
-                before.model_dump(exclude={"before"})
-                | {"message": message, "undoes": "", "before": before.model_copy(update={"before": None})}
-                | changes
-                | {"what": what}
-            )
-        )
+    def change(self, present: Desired, what: str, message: str = "", **changes: Any) -> Desired:
+        """Wishes `present` with `changes`; returns the new desired state, which falls back to `present`."""
+        before = present.model_copy(update={"before": None})
+        new = {"what": what, "message": message, "undoes": "", "before": before, **changes}
+        return self.wish(Desired.model_validate(present.model_dump(exclude={"before"}) | new))
 
     def wish(self, desired: Desired) -> Desired:
         """Publishes a desired state as a new revision of the caller's; raises BrokerUnavailable."""
@@ -104,7 +99,7 @@ class Control:
         if left or failed:
             raise BrokerUnavailable(
                 f"asking for {new.what} of {new.detector}: {', '.join(failed) or 'no answer'}",
-                hint=f"check the broker at {self._kafka.bootstrap}; `lozenge status {new.detector}` tells what is wanted",
+                hint=f"check the broker at {self._kafka.bootstrap}, then ask again",
             )
         return new
 
@@ -144,7 +139,7 @@ class Control:
             elif time.monotonic() > silent_by and not self._agent_leads():
                 raise NotDone(
                     f"{wanted.what} of {name}: it is asked for, but no agent answers",
-                    hint="start one: `lozenge up` on this machine, or `python -m lozenge_deploy.agent` beside another broker",
+                    hint="start one: `lozenge up` on this machine, else `python -m lozenge_deploy.agent`",
                 )
         raise OutOfTime(
             f"{wanted.what} of {name}: not done after {timeout:.0f} s",

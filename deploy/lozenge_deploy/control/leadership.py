@@ -47,6 +47,11 @@ class Leadership:
         """Whose lease was seen last."""
         return self._leases.rows.get(_LEADER)
 
+    @property
+    def leading(self) -> bool:
+        """Whether no other agent has taken the lead from this one, as far as it knows."""
+        return self._producer is not None
+
     def tick(self) -> bool:
         """Renews the lease or, where it has run out, asks for it; whether this agent may act now."""
         now = time.monotonic()

@@ -6,7 +6,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.readings import RECORDS, App, Reading, Readings
+from lozenge_deploy.readings import RECORDS, Reading, Readings, reading_of
+from lozenge_deploy.table import App, Snapshot
 
 _CALL_SECONDS = 2.0
 
@@ -23,16 +24,16 @@ class Meter(Readings):
         """Takes in what was published since the last call."""
         super().read()
         ends = [self._end_of(partition) for partition in range(topics.RAW_PARTITIONS)]
-        self._sent.add(time.time(), {RECORDS: float(sum(ends))})
+        _count(self._sent, sum(ends))
 
     def sent(self) -> Reading | None:
         """The feed: what has arrived in the raw topic."""
-        return self._sent.reading()
+        return reading_of(self._sent, time.time())
 
     def received(self, count: int) -> Reading | None:
         """The webhook receiver, which has taken `count` messages until now."""
-        self._received.add(time.time(), {RECORDS: float(count)})
-        return self._received.reading()
+        _count(self._received, count)
+        return reading_of(self._received, time.time())
 
     def close(self) -> None:
         """Gives the connections back."""
@@ -43,3 +44,8 @@ class Meter(Readings):
         place = TopicPartition(topics.RAW_JSON, partition)
         end: int = self._raw.get_watermark_offsets(place, timeout=_CALL_SECONDS)[1]
         return end
+
+
+def _count(app: App, records: int) -> None:
+    """Notes how much has gone through something that reports nothing itself."""
+    app.take(Snapshot("", "", "", time.time(), {RECORDS: float(records)}))

@@ -22,7 +22,7 @@ from lozenge.detector import Settings
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.folding import Fold
-from lozenge.job.settings import detector_settings
+from lozenge.job.settings import detector_settings, overrides
 from lozenge.job.state_shape import shape
 from lozenge.loading import Loaded, find
 from lozenge.schemas import newest, packaged
@@ -54,7 +54,7 @@ class Description(BaseModel):
 
 def describe(loaded: Loaded) -> Description:
     """What `loaded` is; raises ConfigError if its settings lack a default, DetectorError if it cannot be planned."""
-    defaults = detector_settings(loaded, "{}")
+    defaults = detector_settings(loaded, {})
     return Description(
         detector=loaded.name,
         version=loaded.version,
@@ -125,7 +125,7 @@ def main() -> int:
             if given.settings is None:
                 answer = describe(loaded).model_dump(mode="json")
             else:
-                settings = detector_settings(loaded, given.settings)
+                settings = detector_settings(loaded, overrides(given.settings))
                 answer = {"settings": plain(settings), "settings_digest": settings.digest}
     except LozengeError as error:
         print(error, file=sys.stderr)

@@ -4,7 +4,6 @@ A file outlives both sides and needs no connection: a new agent goes on where th
 person can read what was ordered.
 """
 
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lozenge.durations import Duration
 from lozenge.errors import ConfigError
 from lozenge.files import replace
-from lozenge.job.settings import JobSettings
+from lozenge.job.settings import JobSettings, overrides
 
 ORDER = "order.json"
 
@@ -22,8 +21,9 @@ ORDER = "order.json"
 class Order(BaseModel):
     """Who a job is to be, and what may change while it runs.
 
-    `revision` names the change that it carries out. `generation` rises with every order to go live. A job that stands by judges what comes but tells nothing,
-    until an order says that it no longer does. None leaves `max_batch` and `trigger` as declared.
+    `revision` names the change that it carries out; `generation` rises with every order to go live. A job that
+    stands by judges what comes but tells nothing, until an order says that it no longer does. None leaves
+    `max_batch` and `trigger` as declared.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,7 +47,7 @@ class Orders:
         """Raises ConfigError if there is no readable order."""
         self._file = job.folder / ORDER if job.folder else None
         self._seen = (0, 0)
-        self.current = Order(generation=job.generation, settings=_values(job.settings))
+        self.current = Order(generation=job.generation, settings=overrides(job.settings))
         if self._file is not None:
             self.current = read_order(self._file.parent)
             self._seen = self._mark()
@@ -72,13 +72,3 @@ def read_order(folder: Path) -> Order:
         return Order.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         raise ConfigError(f"reading the order {file}: {error}", hint="let the agent give it anew") from error
-
-
-def _values(text: str) -> dict[str, Any]:
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"reading LOZENGE_JOB_SETTINGS: not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError("reading LOZENGE_JOB_SETTINGS: not a JSON object")
-    return values

@@ -1,5 +1,6 @@
 """What whoever starts a job tells it, through `LOZENGE_JOB_*` environment variables."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,7 +9,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector import Settings
-from lozenge.environment import FromEnvironment
+from lozenge.environment import THIS_START, FromEnvironment
 from lozenge.errors import ConfigError
 from lozenge.loading import Loaded
 
@@ -29,7 +30,7 @@ class JobSettings(FromEnvironment):
 
     release: str = "dev"
     generation: int = 1
-    instance: str = "0"
+    instance: str = THIS_START
     live: bool = True
     work: Path = Path(".lozenge")
     settings: str = "{}"
@@ -40,10 +41,21 @@ class JobSettings(FromEnvironment):
     debug: bool = False
 
 
-def detector_settings(loaded: Loaded, overrides: Mapping[str, Any]) -> Settings:
-    """The detector's settings with `overrides` applied; raises ConfigError with every problem."""
+def overrides(text: str) -> dict[str, Any]:
+    """Settings that differ from their defaults, written as a JSON object; raises ConfigError."""
     try:
-        settings: Settings = loaded.detector.settings.model_validate(overrides)
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"reading settings: not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"reading settings: {text} is no JSON object", hint='write {"name": value}')
+    return values
+
+
+def detector_settings(loaded: Loaded, values: Mapping[str, Any]) -> Settings:
+    """The detector's settings with `values` in place of defaults; raises ConfigError with every problem."""
+    try:
+        settings: Settings = loaded.detector.settings.model_validate(values)
         return settings
     except ValidationError as error:
         problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors()]

@@ -1,0 +1,62 @@
+"""`lozenge logs`: what an app has logged, on whatever machine it ran."""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of
+
+
+class Level(StrEnum):
+    """How bad a line is at least."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+def logs(
+    name: NAME,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    count: Annotated[int, typer.Option("-n", min=0, max=100_000, help="How many of the latest lines.")] = 100,
+    level: Annotated[Level, typer.Option(help="Only lines at least as bad.")] = Level.DEBUG,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show what an app has logged; with `-o json`, one JSON object per line."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.journal import Journal
+
+    journal = Journal(KafkaSettings.load(), app_of(name), level)
+    lines, end = journal.latest(count)
+    for line in lines:
+        _print(line, output)
+    if follow:
+        for line in journal.following(end):
+            _print(line, output)
+    elif not lines:
+        typer.echo(f"nothing of {app_of(name)} has been shipped in the last 7 days", err=True)
+
+
+def _print(line: Mapping[str, Any], output: Format) -> None:
+    typer.echo(json.dumps(line) if output is Format.JSON else text_of(line))
+
+
+def text_of(line: Mapping[str, Any]) -> str:
+    """A line for people: time, level, instance and release, event, whatever else it has; a stack goes below."""
+    told = {name: value for name, value in line.items() if value not in (None, "")}
+    time, level, event = (str(told.pop(name, "")) for name in ("time", "level", "event"))
+    who = f"{told.pop('instance', '')}/{told.pop('release', '')}"
+    told.pop("app", None)
+    stack = told.pop("exception", "")
+    more = " ".join(f"{name}={_value(value)}" for name, value in told.items())
+    first = "  ".join(part for part in (time[:23], f"{level:<7}", who, event, more) if part)
+    return f"{first}\n{stack}" if stack else first
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,86 @@
+"""Where an app stands on its input: what its consumer group has committed, and how far that is behind."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from lozenge import topics
+from lozenge.admin import partitions as existing_topics
+from lozenge.job.positions import Stamp
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import CALL_SECONDS, offsets_at, read, reader
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`stamp` says who committed last, if it was a job.
+
+    `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
+    them, or 0.
+    """
+
+    stamp: Stamp | None
+    behind: int
+    seconds: float
+
+
+def standing(kafka: KafkaSettings, group: str) -> Standing | None:
+    """Where `group` stands; None if it has never committed. Raises BrokerUnavailable."""
+    doing = f"looking where {group} stands on"
+    with reader(kafka, "its input", doing=doing) as consumer:
+        committed = _committed(kafka, group)
+        if not committed:
+            return None
+        ends = {_place(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in committed}
+        late = [p for p in committed if ends[_place(p)] > p.offset]
+        written = _written(consumer, late)
+    stamps = [stamp for p in committed if (stamp := Stamp.parse(p.metadata)) is not None]
+    return Standing(
+        stamp=max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None),
+        behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
+        seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
+    )
+
+
+def _committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
+    return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
+
+
+def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Place, float]:
+    """When the record at or after each place was written (Unix seconds); not where only commit markers follow."""
+    unread = {_place(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
+    found: dict[Place, float] = {}
+    consumer.assign(list(unread.values()))
+    deadline = time.monotonic() + CALL_SECONDS
+    while unread and time.monotonic() < deadline:
+        for message in consumer.consume(1000, 0.1):
+            place = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            if place in unread and error is None:
+                found[place] = message.timestamp()[1] / 1000
+            unread.pop(place, None)
+    return found
+
+
+def _place(partition: TopicPartition) -> Place:
+    return partition.topic, partition.partition
+
+
+def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
+    """How many alerts the last hour brought; None for what is no detector. Raises BrokerUnavailable."""
+    topic = topics.alerts(detector)
+    if (partitions := existing_topics(kafka).get(topic)) is None:
+        return None
+    starts = offsets_at(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1))
+    return sum(1 for _ in read(kafka, topic, starts))

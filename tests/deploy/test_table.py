@@ -1,0 +1,78 @@
+from lozenge.metrics import Metrics
+from lozenge_deploy.readings import Reading, reading_of
+from lozenge_deploy.table import ALIVE_SECONDS, App, Snapshot
+
+
+def told(metrics: Metrics, at: float, *, ended: bool = False) -> Snapshot:
+    snapshot = metrics.snapshot(ended=ended)
+    return Snapshot(metrics.app, metrics.instance, metrics.release, at, snapshot["samples"], ended)
+
+
+def read(app: App, now: float) -> Reading:
+    reading = reading_of(app, now)
+    assert reading is not None
+    return reading
+
+
+def test_an_app_counts_on_with_a_new_instance() -> None:
+    app, first = App(), Metrics("upstream", "g1")
+    first.records(100)
+    first.dead_letters(2, "decode")
+    app.take(told(first, 10.0))
+    second = Metrics("upstream", "g2")
+    app.take(told(second, 15.0))
+    second.records(50)
+    second.dead_letters(1, "decode")
+    app.take(told(second, 20.0))
+    reading = read(app, 20.0)
+    assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
+
+
+def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
+    app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
+    first.lag(70)
+    second.lag(5)
+    app.take(told(first, 10.0))
+    app.take(told(second, 12.0))
+    assert (read(app, 12.0).lag, read(app, 12.0).instances) == (75, 2)
+    later = 11.0 + ALIVE_SECONDS
+    assert (read(app, later).lag, read(app, later).instances) == (5, 1)
+    app.take(told(second, 13.0, ended=True))
+    assert (read(app, later).lag, read(app, later).instances) == (0, 0)
+
+
+def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
+    app, long_since = App(), Metrics("upstream", "g1")
+    long_since.records(1_000_000)
+    app.take(told(long_since, 10.0))
+    long_since.records(10)
+    app.take(told(long_since, 12.0))
+    assert (read(app, 12.0).records, read(app, 12.0).rate) == (1_000_010, 5.0)
+
+
+def test_who_was_only_silent_is_not_counted_twice() -> None:
+    app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
+    first.records(10)
+    second.records(5)
+    app.take(told(first, 10.0))
+    app.take(told(second, 100.0))
+    assert (read(app, 100.0).records, read(app, 100.0).instances) == (15, 1)
+    first.records(1)
+    app.take(told(first, 101.0))
+    assert (read(app, 101.0).records, read(app, 101.0).instances) == (16, 2)
+
+
+def test_latencies_are_those_of_the_last_half_minute() -> None:
+    app, metrics = App(), Metrics("upstream")
+    for _ in range(100):
+        metrics.latency(1000.0)
+    for at in range(0, 60, 5):
+        metrics.latency(0.3)
+        app.take(told(metrics, float(at)))
+    p95 = read(app, 55.0).p95
+    assert p95 is not None
+    assert p95 < 0.6
+
+
+def test_nothing_is_known_before_the_first_snapshot() -> None:
+    assert reading_of(App(), 0.0) is None

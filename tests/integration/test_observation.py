@@ -1,0 +1,349 @@
+"""What an operator sees: status, metrics, logs and state, from a real broker."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.metrics import Metrics, Reporter
+from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.journal import Journal
+from lozenge_deploy.readings import Reading, Readings
+from lozenge_deploy.shipping import Shipper
+from tests.deploy.test_cli import lozenge, surroundings
+from tests.integration.conftest import Broker
+from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def kafka(broker: Broker) -> KafkaSettings:
+    settings = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(settings, topics.platform_topics())
+    return settings
+
+
+@pytest.fixture
+def app() -> str:
+    return f"app_{uuid.uuid4().hex[:8]}"
+
+
+def called(kafka: KafkaSettings, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return lozenge(*arguments, cwd=cwd, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+
+
+def answer(kafka: KafkaSettings, cwd: Path, *arguments: str) -> list[dict[str, Any]]:
+    run = called(kafka, cwd, *arguments, "-o", "json")
+    assert run.returncode == 0, run.stderr
+    rows: list[dict[str, Any]] = json.loads(run.stdout)
+    return rows
+
+
+def reading(kafka: KafkaSettings, app: str) -> Reading:
+    """What somebody who has just begun to read knows of `app`."""
+    readings = Readings(kafka)
+    readings.catch_up()
+    found = readings.reading(app)
+    readings.close()
+    assert found is not None
+    return found
+
+
+def test_totals_outlive_the_instance_and_whoever_adds_them_up(kafka: KafkaSettings, app: str) -> None:
+    for generation, count in (("g1", 100), ("g2", 20)):
+        metrics = Metrics(app, generation, "1.0.0")
+        with Reporter(metrics, kafka):
+            metrics.records(count)
+            metrics.lag(3)
+    now = reading(kafka, app)
+    assert (now.records, now.instances, now.lag) == (120, 0, 0)
+    metrics = Metrics(app, "g3", "1.1.0")
+    with Reporter(metrics, kafka):
+        metrics.records(1)
+        metrics.lag(3)
+        wait_for(lambda: reading(kafka, app).instances, "the report of the third instance")
+        now = reading(kafka, app)
+    assert (now.records, now.instances, now.lag, now.release) == (121, 1, 3, "1.1.0")
+
+
+def test_status_of_one_says_where_it_stands(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    rule = Detector(lambda events, settings, tables: events.select(*alert(reason=F.lit("seen"))), settings=Settings)
+    loaded = new_detector(kafka, rule, tmp_path)
+    with (
+        running(loaded, kafka, spark, tmp_path, release="1.0.0", generation=7),
+        Reporter(Metrics(loaded.name, "g7", "1.0.0"), kafka),
+    ):
+        send(kafka, [event(n) for n in range(5)])
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts")
+    [row] = answer(kafka, tmp_path, "status", loaded.name)
+    assert (row["release"], row["generation"], row["instances"]) == ("1.0.0", 7, 0)
+    assert (row["behind_offsets"], row["behind_seconds"], row["alerts_last_hour"]) == (0, 0.0, 5)
+
+    send(kafka, [event(n) for n in range(3)])
+    run = called(kafka, tmp_path, "status", loaded.name)
+    assert run.returncode == 0, run.stderr
+    first = run.stdout.splitlines()[0]
+    assert first.startswith(f"{loaded.name} 1.0.0, which has not run for ")
+    assert f", generation 7, batch {row['batch']}: 3 offsets and " in first
+
+
+def test_status_of_who_never_reported_is_a_usage_error(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    run = called(kafka, tmp_path, "status", app)
+    assert (run.returncode, "it has never reported" in run.stderr) == (2, True)
+
+
+def shipped(kafka: KafkaSettings, app: str) -> list[dict[str, Any]]:
+    return Journal(kafka, app).latest(10_000)[0]
+
+
+def ship_until(shipper: Shipper, condition: Callable[[], object]) -> None:
+    def shipping() -> object:
+        shipper.ship()
+        return condition()
+
+    wait_for(shipping, "the lines to be shipped")
+
+
+def ship_all(shipper: Shipper) -> None:
+    """What the agent does when jobs have ended."""
+    for file in shipper.following():
+        shipper.unfollow(file)
+    ship_until(shipper, lambda: not shipper.following())
+
+
+def test_lines_arrive_in_order_with_who_wrote_them(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    ours = {"time": "2026-11-21T10:00:00Z", "level": "error", "app": "job", "event": "größer 😀", "batch": 7}
+    log.write_text(json.dumps(ours) + "\n\nTraceback (most recent call last):\nthe last words")
+    shipper = Shipper(kafka)
+    shipper.follow(log, app, "g1", "1.0.0")
+    ship_until(shipper, lambda: len(shipped(kafka, app)) == 2)
+    with log.open("a") as file:
+        file.write(" of a job")
+    ship_all(shipper)
+    lines = shipped(kafka, app)
+    assert lines[0] == ours | {"app": app, "instance": "g1", "release": "1.0.0"}
+    assert [line["event"] for line in lines[1:]] == ["Traceback (most recent call last):", "the last words of a job"]
+    assert {(line["app"], line["instance"]) for line in lines} == {(app, "g1")}
+
+
+def test_a_new_shipper_goes_on_where_the_last_one_was(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    for part in range(3):
+        with log.open("a") as file:
+            file.writelines(f"line {part}-{n}\n" for n in range(2500))
+        shipper = Shipper(kafka)
+        shipper.follow(log, app, "g1", "1.0.0")
+        ship_all(shipper)
+    expected = [f"line {part}-{n}" for part in range(3) for n in range(2500)]
+    assert [line["event"] for line in shipped(kafka, app)] == expected
+
+
+def test_a_file_that_is_full_is_emptied_and_no_line_is_lost(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    shipper = Shipper(kafka, cap=2000)
+    shipper.follow(log, app, "g1", "1.0.0")
+    with log.open("a") as file:
+        for hundred in range(5):
+            for n in range(100):
+                file.write(f"a line with the number {100 * hundred + n}\n")
+                file.flush()
+                shipper.ship()
+                assert log.stat().st_size < 4000
+                time.sleep(0.005)
+            ship_until(shipper, lambda: log.stat().st_size < 2000)
+    ship_all(shipper)
+    assert [line["event"] for line in shipped(kafka, app)] == [f"a line with the number {n}" for n in range(500)]
+
+
+def test_what_waited_for_the_broker_is_shipped_or_told_of(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("before\n" * 1000)
+    away = Shipper(KafkaSettings(bootstrap="127.0.0.1:9"), cap=1000)
+    away.follow(log, app, "g1", "1.0.0")
+    away.ship()
+    away.close(0)
+    assert log.stat().st_size == 0
+    with log.open("a") as file:
+        file.write("after\n")
+    shipper = Shipper(kafka)
+    shipper.follow(log, app, "g1", "1.0.0")
+    ship_all(shipper)
+    told, after = shipped(kafka, app)
+    assert (told["event"], told["level"], told["bytes"]) == ("log dropped", "warning", 7000)
+    assert after["event"] == "after"
+
+
+def test_a_shipper_outlives_a_broker_that_goes_and_comes_back(app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, topics.platform_topics())
+        shipper = Shipper(kafka)
+        shipper.follow(log, app, "g1", "1.0.0")
+        log.write_text("before\n")
+        ship_until(shipper, lambda: shipped(kafka, app))
+        broker.kill()
+        with log.open("a") as file:
+            for n in range(3):
+                file.write(f"while it was away {n}\n")
+                file.flush()
+                shipper.ship()
+        broker.start()
+        ship_all(shipper)
+        events = [line["event"] for line in shipped(kafka, app)]
+    assert list(dict.fromkeys(events)) == ["before", *(f"while it was away {n}" for n in range(3))]
+
+
+def test_a_flood_of_one_does_not_hold_up_another(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    flood, quiet = tmp_path / "flood.log", tmp_path / "quiet.log"
+    flood.write_text("flood\n" * 200_000 + "😀" * 300_000)
+    quiet.write_text("quiet\n")
+    shipper = Shipper(kafka)
+    shipper.follow(flood, f"{app}_flood", "g1", "1.0.0")
+    shipper.follow(quiet, app, "g1", "1.0.0")
+    ship_until(shipper, lambda: shipped(kafka, app))
+    assert flood.stat().st_size > 1_000_000
+    assert len(shipped(kafka, f"{app}_flood")) < 10_000
+    shipper.close()
+
+
+def test_a_line_that_is_too_long_comes_in_pieces(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("ü\x01" * 300_000 + "\nnext\n")
+    shipper = Shipper(kafka)
+    shipper.follow(log, app, "g1", "1.0.0")
+    ship_all(shipper)
+    *pieces, last = [line["event"] for line in shipped(kafka, app)]
+    assert ("".join(pieces), len(pieces), last) == ("ü\x01" * 300_000, 4, "next")
+
+
+def test_logs_shows_lines_for_people_and_for_programs(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    lines = [
+        {"time": f"2026-11-21T10:00:0{n}.123456Z", "level": level, "event": "went on", "batch": n}
+        for n, level in enumerate(("debug", "info", "warn", "error"))
+    ]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shipper = Shipper(kafka)
+    shipper.follow(log, app, "g1", "1.0.0")
+    ship_all(shipper)
+    run = called(kafka, tmp_path, "logs", app, "-n", "2")
+    assert run.stdout.splitlines() == [
+        "2026-11-21T10:00:02.123  warn     g1/1.0.0  went on  batch=2",
+        "2026-11-21T10:00:03.123  error    g1/1.0.0  went on  batch=3",
+    ]
+    run = called(kafka, tmp_path, "logs", app, "--level", "warning", "-o", "json")
+    assert [json.loads(line)["batch"] for line in run.stdout.splitlines()] == [2, 3]
+    run = called(kafka, tmp_path, "logs", f"{app}_other")
+    assert (run.returncode, run.stdout) == (0, "")
+
+
+def test_logs_follows_until_ctrl_c(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("one\n")
+    shipper = Shipper(kafka)
+    shipper.follow(log, app, "g1", "1.0.0")
+    ship_until(shipper, lambda: shipped(kafka, app))
+    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap, PYTHONUNBUFFERED="1")
+    command = [sys.executable, "-m", "lozenge_deploy.cli", "logs", app, "-f", "-o", "json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["event"] == "one"
+        with log.open("a") as file:
+            file.write("two\n")
+        ship_all(shipper)
+        assert json.loads(process.stdout.readline())["event"] == "two"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+class Seen(State):
+    total: Decimal = Decimal(0)
+    last: datetime | None = None
+
+
+def _step(state: Seen, event: Event, settings: Settings) -> Iterator[Timer]:
+    state.total += event.amount
+    state.last = event.event_time
+    yield Timer(event.event_time + timedelta(hours=1))
+
+
+def _fold(events: DataFrame, settings: Settings, tables: Tables) -> Fold[Seen]:
+    return fold(events, by=("card_id", "merchant_id"), state=Seen, step=_step, expires=timedelta(days=1))
+
+
+def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(_fold, settings=Settings), tmp_path, kind="stateful")
+    with running(loaded, kafka, spark, tmp_path):
+        send(kafka, [event(1, "card_1"), event(2, "card_1", "12.50"), event(3, "card_2", merchant_id="m-2")])
+        wait_for(lambda: len(answer(kafka, tmp_path, "state", loaded.name, "m-2")) == 1, "the state of m-2")
+    [entry] = answer(kafka, tmp_path, "state", loaded.name, "card_1")
+    assert entry == {
+        "key": ["card_1", "m-1"],
+        "clock": NOW.isoformat(),
+        "timers": [(NOW + timedelta(hours=1)).isoformat()],
+        "state": {"total": "22.5000", "last": "2026-03-01T12:00:00Z"},
+    }
+    run = called(kafka, tmp_path, "state", loaded.name, "m-1")
+    assert '{"total": "22.5000", ' in run.stdout
+    assert "card_2" not in run.stdout
+    run = called(kafka, tmp_path, "state", loaded.name, "card_3")
+    assert (run.returncode, run.stdout, "remembers nothing of card_3" in run.stderr) == (0, "", True)
+
+
+def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+    ensure_topics(kafka, topics.detector_topics(app))
+    producer = Producer(kafka.client())
+    for key, value in ((b"gone", b"x"), (b"an-id", NOW.isoformat().encode()), (b"gone", None)):
+        producer.produce(topics.state(app), value, key, 0)
+    assert producer.flush(10) == 0
+    assert answer(kafka, tmp_path, "state", app, "an-id") == [{"key": ["an-id"], "closes": NOW.isoformat()}]
+    assert answer(kafka, tmp_path, "state", app, "gone") == []
+    run = called(kafka, tmp_path, "state", f"{app}_other", "an-id")
+    assert (run.returncode, "there is no topic" in run.stderr) == (2, True)
+
+
+def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app: str) -> None:
+    for generation in ("g1", "g2"):
+        with Reporter(metrics := Metrics(app, generation, "1.0.0"), kafka):
+            metrics.records(30)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "lozenge_deploy.exporter", str(port)]
+    environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+
+    def told() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+                return str(response.read(), "utf-8")
+        except OSError:
+            return ""
+
+    with subprocess.Popen(command, env=environment) as exporter:
+        try:
+            wait_for(lambda: "lozenge_records_total" in told(), "the exporter")
+            assert f'lozenge_records_total{{app="{app}"}} 60.0' in told()
+            assert f'lozenge_instances{{app="{app}",release="1.0.0"}} 0.0' in told()
+        finally:
+            exporter.terminate()
