@@ -8,7 +8,7 @@ import sys
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, look, operate
+from lozenge_deploy.cli import author, look, machine, operate
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
@@ -25,6 +25,8 @@ app.command()(author.check)
 app.command("test")(author.run_tests)
 app.command("try")(author.try_)
 app.command()(author.dev)
+app.command()(machine.up)
+app.command()(machine.down)
 app.command()(operate.deploy)
 app.command()(operate.rollback)
 app.command("set")(operate.set_)

@@ -1,0 +1,95 @@
+"""The verbs for the platform on this machine: up and down."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lozenge.errors import LozengeError, UsageError
+
+FOLDER = Annotated[Path, typer.Option(help="Where everything lies: topics, store, logs, jobs.")]
+DEFAULT = Path(".lozenge")
+UP_SECONDS, DOWN_SECONDS = 180.0, 120.0
+_STATE, _LOG = "platform.json", "platform.log"
+
+
+def up(
+    port: Annotated[int, typer.Option(help="Of the broker, on loopback.")] = 9092,
+    folder: FOLDER = DEFAULT,
+    feed: Annotated[float, typer.Option(min=0, help="Made-up records a second; 0 for none.")] = 0.0,
+) -> None:
+    """Start broker, upstream, downstream and agent on this machine, in the background."""
+    folder = folder.absolute()
+    if (running := _running(folder)) is not None:
+        typer.echo(f"it runs already, with a broker at {running['bootstrap']}")
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _STATE).unlink(missing_ok=True)
+    command = [sys.executable, "-m", "lozenge_deploy.platform", str(folder), "--port", str(port), "--feed", str(feed)]
+    with (folder / _LOG).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder
+        )
+    deadline = time.monotonic() + UP_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise LozengeError(f"starting the platform: {_last_words(folder)}", hint=f"see {folder / _LOG}")
+        if (state := _running(folder)) is not None:
+            if state["failed"]:
+                name, words = next(iter(state["failed"].items()))
+                raise LozengeError(
+                    f"starting {name}: {words}", hint=f"see {folder / 'logs'}; `lozenge down` ends the rest"
+                )
+            typer.echo(f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`")
+            return
+        time.sleep(0.2)
+    raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
+
+
+def down(folder: FOLDER = DEFAULT) -> None:
+    """End all that `up` started, the jobs too. What is deployed comes back with the next `up`."""
+    folder = folder.absolute()
+    if (state := _running(folder)) is None:
+        raise UsageError(f"ending the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
+    os.kill(state["pid"], signal.SIGTERM)
+    deadline = time.monotonic() + DOWN_SECONDS
+    while _alive(state["pid"]) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    if _alive(state["pid"]):
+        raise LozengeError(f"ending the platform: process {state['pid']} has not ended", hint=f"see {folder / _LOG}")
+    typer.echo("down; topics and store stay")
+
+
+def _running(folder: Path) -> dict[str, Any] | None:
+    """What the platform in `folder` told last; None if it does not run."""
+    try:
+        state: dict[str, Any] = json.loads((folder / _STATE).read_text())
+    except (OSError, ValueError):
+        return None
+    return state if _alive(state["pid"]) else None
+
+
+def _alive(pid: int) -> bool:
+    """Whether the platform still runs as that process."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and "lozenge_deploy.platform" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _last_words(folder: Path) -> str:
+    lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
+    try:
+        said = json.loads(lines[-1])
+        return f"{said['event']}\n  -> {said.get('hint', '')}"
+    except (ValueError, KeyError, IndexError, TypeError):
+        return lines[-1] if lines else "it said nothing"

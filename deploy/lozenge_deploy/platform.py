@@ -1,0 +1,117 @@
+"""`python -m lozenge_deploy.platform FOLDER`: the platform on one machine; `lozenge up` runs it in the background.
+
+A broker on loopback, upstream, downstream, the agent, and if asked for made-up traffic. Everything lies in FOLDER:
+topics, the notifier's store, logs, the jobs. SIGTERM ends all of it, the jobs too; what is desired stays in
+the topics, so that the next start brings the same detectors back.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from lozenge import logs, topics
+from lozenge.admin import ensure_topics
+from lozenge.errors import LozengeError
+from lozenge.files import replace
+from lozenge.kafka import KafkaSettings
+from lozenge.toolchain.java import java_home
+from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.processes import Program, State, Supervisor
+
+PORT = 9092
+STATE = "platform.json"
+STOP_SECONDS = 30.0
+REKEYS = ("account", "merchant", "terminal")
+TICK_SECONDS = 0.5
+
+
+def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float) -> list[Program]:
+    """What runs beside the broker; `rate` is of made-up live records a second, 0 for none."""
+    common = {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap, "JAVA_HOME": str(java_home())}
+
+    def program(name: str, module: Sequence[str], **variables: str) -> Program:
+        environment: Mapping[str, str] = {**os.environ, **common, **variables}
+        return Program(name, [sys.executable, "-m", *module], lambda _: environment, folder)
+
+    store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
+    found = [
+        program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
+        program("upstream", ["lozenge_upstream"], LOZENGE_UPSTREAM_REKEYS=json.dumps(list(rekeys))),
+        program("downstream", ["lozenge_downstream"], LOZENGE_DOWNSTREAM_STORE=store),
+        program("exporter", ["lozenge_deploy.exporter"]),
+    ]
+    if rate:
+        found.append(program("feed", ["lozenge_deploy.feed", "--past-days", "0", "--rate", f"{rate:g}"]))
+    return found
+
+
+def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threading.Event) -> None:
+    """Until `stop` is set; raises UsageError if the folder or the port is taken."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with EmbeddedBroker(folder / "broker", port) as broker, _jobs_of(folder / "jobs"):
+        kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, topics.platform_topics(tuple(rekeys)))
+        with Supervisor(folder / "logs") as supervisor:
+            for program in programs(folder, broker.bootstrap, rekeys, rate):
+                supervisor.start(program)
+            while not stop.wait(TICK_SECONDS):
+                supervisor.watch()
+                states = {name: str(child.state) for name, child in supervisor.children.items()}
+                words = {n: c.last_words() for n, c in supervisor.children.items() if c.state is State.FAILED}
+                report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": words}
+                replace(folder / STATE, json.dumps(report))
+    (folder / STATE).unlink(missing_ok=True)
+
+
+@contextmanager
+def _jobs_of(folder: Path) -> Iterator[None]:
+    """At its end no job of the folder is left: the agent, which leaves them running, has ended before."""
+    try:
+        yield
+    finally:
+        left = [i for place in (folder.iterdir() if folder.is_dir() else ()) for i in instances(place) if i.alive()]
+        for instance in left:
+            instance.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        while any(instance.alive() for instance in left) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for instance in left:
+            _end(instance)
+
+
+def _end(instance: Instance) -> None:
+    instance.kill()
+    while instance.alive():
+        time.sleep(0.02)
+
+
+def main() -> int:
+    """Runs until a signal; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.platform", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--rekeys", nargs="*", default=list(REKEYS))
+    parser.add_argument("--feed", type=float, default=0.0, help="made-up records a second")
+    given = parser.parse_args()
+    logs.configure("platform")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        run(given.folder.absolute(), given.port, given.rekeys, given.feed, stop)
+    except LozengeError as error:
+        logs.logger().error(error.message, hint=error.hint)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
