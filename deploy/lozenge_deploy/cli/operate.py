@@ -1,6 +1,7 @@
 """The verbs that change what runs: deploy, rollback, set, pause, resume, restart, retire; and history."""
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.control.records import Desired, Observed
 
+NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
 MESSAGE = Annotated[str, typer.Option("-m", "--message", help="Why; kept in the history.")]
 DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Return once it is done, or at once.")]
@@ -27,7 +30,9 @@ def deploy(
     state: STATE = None,
     set_: SET = None,
     watch: WATCH = "5m",
-    message: MESSAGE = "",
+    message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -38,6 +43,7 @@ def deploy(
     from lozenge_deploy.deploying import prepare
 
     folder, kafka = folder_of(name), KafkaSettings.load()
+    os.nice(NICE)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=_settings(set_ or ()))
         show(candidate.changes(), Format.TABLE)
@@ -52,7 +58,9 @@ def rollback(
     name: NAME = ".",
     to: Annotated[str | None, typer.Option(help="A release such as r7; else the one before.")] = None,
     state: STATE = None,
-    message: MESSAGE = "",
+    message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -79,7 +87,9 @@ def set_(
     rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Task slots; another process takes over.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; another process takes over.")] = None,
-    message: MESSAGE = "",
+    message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -107,28 +117,36 @@ def set_(
 
 
 def pause(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".", message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
 ) -> None:
     """End the detector's process at a batch boundary; `resume` goes on there."""
     _goal(name, "pause", "paused", message, dry_run, wait, timeout)
 
 
 def resume(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".", message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
 ) -> None:
     """Start a paused or retired detector where it ended."""
     _goal(name, "resume", "running", message, dry_run, wait, timeout)
 
 
 def retire(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".", message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
 ) -> None:
     """End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back."""
     _goal(name, "retire", "retired", message, dry_run, wait, timeout)
 
 
 def restart(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".", message: NICE = 10
+"""Testing and building take processors, and must not slow down what runs."""
+MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
 ) -> None:
     """Put a new process of the same release in the place of the running one, without a gap."""
     from lozenge.kafka import KafkaSettings
