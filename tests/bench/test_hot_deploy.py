@@ -232,7 +232,8 @@ def _one(world: World, operation: Callable[[str], None], detector: str, idle: fl
 def _line(done: Done) -> str:
     return (
         f"{done.what:15} {done.detector:8} {done.end - done.begin - AFTER_SECONDS:6.1f} s  "
-        f"silent {done.silence:5.2f} s  others p95 {done.p95:.2f} s, control {done.p95_control:.2f} s ({done.p95 / done.p95_control:.2f})  "
+        f"silent {done.silence:5.2f} s  others p95 {done.p95:.2f} s, control {done.p95_control:.2f} s "
+        f"({done.p95 / done.p95_control:.2f})  "
         f"{'; '.join(done.disturbances) or 'undisturbed'}"
     )
 

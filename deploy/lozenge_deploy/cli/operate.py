@@ -30,9 +30,7 @@ def deploy(
     state: STATE = None,
     set_: SET = None,
     watch: WATCH = "5m",
-    message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "",
+    message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -58,9 +56,7 @@ def rollback(
     name: NAME = ".",
     to: Annotated[str | None, typer.Option(help="A release such as r7; else the one before.")] = None,
     state: STATE = None,
-    message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "",
+    message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -87,9 +83,7 @@ def set_(
     rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Task slots; another process takes over.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; another process takes over.")] = None,
-    message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "",
+    message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
@@ -117,36 +111,28 @@ MESSAGE = "",
 
 
 def pause(
-    name: NAME = ".", message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
 ) -> None:
     """End the detector's process at a batch boundary; `resume` goes on there."""
     _goal(name, "pause", "paused", message, dry_run, wait, timeout)
 
 
 def resume(
-    name: NAME = ".", message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
 ) -> None:
     """Start a paused or retired detector where it ended."""
     _goal(name, "resume", "running", message, dry_run, wait, timeout)
 
 
 def retire(
-    name: NAME = ".", message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
 ) -> None:
     """End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back."""
     _goal(name, "retire", "retired", message, dry_run, wait, timeout)
 
 
 def restart(
-    name: NAME = ".", message: NICE = 10
-"""Testing and building take processors, and must not slow down what runs."""
-MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
 ) -> None:
     """Put a new process of the same release in the place of the running one, without a gap."""
     from lozenge.kafka import KafkaSettings
