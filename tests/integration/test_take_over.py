@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
-from lozenge.errors import Fenced
+from lozenge.errors import Fenced, LozengeError
 from lozenge.job.orders import Order
 from lozenge.job.report import Phase, Report, read_report
 from lozenge.job.runner import Runner
@@ -111,12 +111,20 @@ class Traffic:
 class Job:
     """A runner with a folder of its own, in a thread."""
 
-    def __init__(self, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **first: Any) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        kafka: KafkaSettings,
+        spark: SparkSession,
+        folder: Path,
+        make: type[Runner] = Runner,
+        **first: Any,
+    ) -> None:
         settings = JobSettings(folder=folder, release=folder.name, state=first.pop("state", "keep"))
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.order(**first)
-        self.run = Running(Runner(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
+        self.run = Running(make(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
 
     def order(self, **order: Any) -> None:
         Order(**order).give(self.folder)
@@ -227,6 +235,100 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
     stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
     assert stored[f'["{name}gone"]'.encode()] is None
+
+
+class Crash(LozengeError):
+    """Ends a runner at once: nothing of it runs after this."""
+
+
+class DiesBeforeClaim(Runner):
+    """Told to take over, it dies before it has done anything."""
+
+    def _take_over(self) -> None:
+        raise Crash("killed here")
+
+
+class DiesAfterClaim(Runner):
+    """It has fenced its predecessor, and dies before it has told anything."""
+
+    def _settle(self, host: Any) -> None:
+        raise Crash("killed here")
+
+
+class DiesAfterFirstTransaction(Runner):
+    """It has told what it held back, and dies before it says so."""
+
+    def _settle(self, host: Any) -> None:
+        super()._settle(host)
+        raise Crash("killed here")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dies", [DiesBeforeClaim, DiesAfterClaim, DiesAfterFirstTransaction])
+def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
+    dies: type[Runner], kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    detect, declared = KINDS[kind]
+    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
+    traffic = Traffic(kafka, loaded.name)
+    try:
+        old = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
+        old.wait(Phase.LIVE)
+        new = Job(loaded, kafka, spark, tmp_path / "r2", make=dies, generation=2, standby=True)
+        new.wait(Phase.READY)
+        new.order(generation=2)
+        new.run.join()
+        assert isinstance(new.run.error, Crash)
+        if dies is DiesBeforeClaim:
+            assert old.run.error is None  # it has not noticed
+            before = old.report.records
+            wait_for(lambda: old.report.records > before, "r1 to go on")
+            after = old
+        else:
+            old.run.join()
+            assert isinstance(old.run.error, Fenced)
+            again = tmp_path / ("r1" if dies is DiesAfterClaim else "r2")
+            after = Job(loaded, kafka, spark, again, generation=3)
+            after.wait(Phase.LIVE)
+            wait_for(lambda: after.report.records > 0, "a batch after it")
+    finally:
+        sent = traffic.end()
+    expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
+    wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
+    after.run.stop()
+    told = mine(kafka, loaded)
+    assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
+    assert len({a["alert_id"] for a in told}) == len(told)
+    if kind == "stateful":
+        assert {a["reason"] for a in told} == {
+            f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
+        }
+
+
+def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    class Sum(State):
+        n: int = 0
+        total: str = "0"
+
+    def sums(state: Sum, event: Event, settings: Above) -> Iterator[Alert]:
+        state.n += 1
+        state.total = str(float(state.total) + 1)
+        yield Alert(reason=f"{event.card_id} {state.n}", values={"total": state.total})
+
+    def summing(events: DataFrame, settings: Above, tables: Tables) -> Fold[Sum]:
+        return fold(events, by="card_id", state=Sum, step=sums, expires=timedelta(days=1))
+
+    loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
+    wider = replace(loaded, detector=Detector(summing, settings=Above))
+    with relieved(loaded, wider, kafka, spark, tmp_path) as (traffic, _):
+        sent = traffic.end()
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= sent * CARDS, "all alerts")
+    told = alerts(kafka, loaded.name)
+    assert {a["reason"] for a in told} == {f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)}
+    assert len(told) == sent * CARDS
+    assert all(("total" in a["evidence"]["values"]) == (a["release"] == "r2") for a in told)
 
 
 def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(

@@ -28,7 +28,8 @@ class Phase(StrEnum):
 class Report(msgspec.Struct):
     """How a job is; times in Unix seconds, 0 for never.
 
-    `turned_at` is when it last was between two batches, `committed_at` when its last transaction ended. `since`
+    `session_at` is when Spark was there, `query_at` when its first query had started, `turned_at` when it last was
+    between two batches, `committed_at` when its last transaction ended. `since`
     are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried out or, for
     the reason `refused`, is not.
     """
@@ -44,6 +45,8 @@ class Report(msgspec.Struct):
     batch: int = -1
     offsets: dict[int, int] = {}
     lag: int = 0
+    session_at: float = 0.0
+    query_at: float = 0.0
     turned_at: float = 0.0
     committed_at: float = 0.0
     records: int = 0
@@ -73,6 +76,7 @@ class Reporting:
         """A query has started at `offsets`."""
         if digest != self.now.digest:
             self.now.digest, self.now.since = digest, dict(offsets)
+        self.now.query_at = self.now.query_at or time.time()
         self.say(phase=phase, revision=revision, refused="", offsets=dict(offsets), turned_at=time.time())
 
     def took_over(self, generation: int, since: Mapping[int, int], offsets: Mapping[int, int]) -> None:

@@ -103,7 +103,7 @@ class Runner:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
-        self._reporting.say(generation=self._order.generation, revision=self._order.revision)
+        self._reporting.say(session_at=time.time(), generation=self._order.generation, revision=self._order.revision)
         if not self._order.standby:
             self._ledger.claim()
         while not self._stop.is_set():

@@ -1,0 +1,220 @@
+"""Hot deployment with all its real parts: the command, the agent, releases, jobs, broker."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.job.report import Phase, Report, read_report
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.cli.scaffold import write
+from tests.integration.conftest import Broker
+from tests.integration.harness import alerts, event, send, wait_for
+
+pytestmark = pytest.mark.integration
+
+LIVE_ONLY = 'import os\n\nif os.environ.get("LOZENGE_JOB_FOLDER"):\n    {}\n'
+"""Code that does its harm in a job that the agent runs, and none in a test."""
+
+
+class World:
+    """Agents over one folder of jobs, and a checkout with the detectors `one` and `two`, which are rules."""
+
+    def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
+        self.kafka, self.folder, self.jobs = kafka, folder, folder / "jobs"
+        self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap, "NO_COLOR": "1"}
+        self.agents: list[subprocess.Popen[bytes]] = []
+        (folder / "pyproject.toml").touch()
+        (folder / "detectors").mkdir()
+        for name in ("one", "two"):
+            list(write(folder / "detectors", name, "rule", "tests"))
+
+    def lozenge(self, *arguments: str, code: int = 0) -> str:
+        """What the command says; it must end with `code`."""
+        command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
+        run = subprocess.run(
+            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=400
+        )
+        assert run.returncode == code, run.stdout + run.stderr
+        return run.stdout + run.stderr
+
+    def start_agent(self) -> "subprocess.Popen[bytes]":
+        """One more agent."""
+        with (self.folder / f"agent-{len(self.agents)}.log").open("wb") as log:
+            command = [sys.executable, "-m", "lozenge_deploy.agent", str(self.jobs)]
+            self.agents.append(subprocess.Popen(command, env=self._environment, stdout=log, stderr=log))
+        return self.agents[-1]
+
+    def running(self, detector: str) -> list[Instance]:
+        """Its instances that have a process."""
+        return [instance for instance in instances(self.jobs / detector) if instance.alive()]
+
+    def live(self, detector: str) -> Report | None:
+        """The report of its one live job; None while there is none or more than one."""
+        reports = [read_report(instance.folder) for instance in self.running(detector)]
+        live = [report for report in reports if report is not None and report.phase is Phase.LIVE]
+        return live[0] if len(live) == 1 else None
+
+    def pid(self, detector: str) -> int:
+        """The process of its live job."""
+        report = self.live(detector)
+        assert report is not None
+        return report.pid
+
+    def append(self, detector: str, code: str) -> None:
+        """Changes the detector's module."""
+        module = self.folder / "detectors" / detector / f"{detector}.py"
+        module.write_text(module.read_text("utf-8") + code, "utf-8")
+
+    def end(self) -> None:
+        """Leaves no process."""
+        for agent in self.agents:
+            agent.kill()
+            agent.wait()
+        for detector in ("one", "two"):
+            for instance in instances(self.jobs / detector):
+                instance.kill()
+                wait_for(lambda instance=instance: not instance.alive(), "the end of a job")
+
+
+@pytest.fixture(scope="module")
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(kafka, topics.platform_topics())
+    world = World(kafka, tmp_path_factory.mktemp("agent"))
+    try:
+        world.start_agent()
+        for name in ("one", "two"):
+            said = world.lozenge("deploy", name)
+            assert f"{name} r1 is live" in said
+        yield world
+    finally:
+        world.end()
+
+
+_sent = iter(range(10**9, 2 * 10**9))
+
+
+def large(world: World, count: int) -> set[str]:
+    """Sends so many events that both rules alert on; returns their ids."""
+    sent = [event(next(_sent), f"card_{n % 8}", "900.00") for n in range(count)]
+    send(world.kafka, sent)
+    return {e["event_id"] for e in sent}
+
+
+def told(world: World, detector: str, ids: set[str]) -> list[dict[str, Any]]:
+    """The alerts of `detector` on these events."""
+    return [a for a in alerts(world.kafka, detector) if a["evidence"]["event_ids"][0] in ids]
+
+
+def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_notice(world: World) -> None:
+    before, other = world.pid("one"), world.live("two")
+    assert other is not None
+    ids = large(world, 20)
+    assert "live" in world.lozenge("set", "one", "limit=600")
+    assert world.pid("one") == before
+    ids |= large(world, 20)
+    said = world.lozenge("set", "one", "limit=much", code=2)
+    assert "limit: Input should be a valid decimal" in said
+    world.append("one", "# another version\n")
+    assert "one r2 is live" in world.lozenge("deploy", "one")
+    ids |= large(world, 20)
+    assert world.pid("one") != before
+    assert "one r1 is live" in world.lozenge("rollback", "one", "-m", "trying")
+    ids |= large(world, 20)
+    for detector in ("one", "two"):
+        wait_for(lambda detector=detector: len(told(world, detector, ids)) >= len(ids), f"the alerts of {detector}")
+        assert Counter(a["evidence"]["event_ids"][0] for a in told(world, detector, ids)) == Counter(ids)
+    assert {a["release"] for a in told(world, "one", ids)} == {"r1", "r2"}
+    same = world.live("two")
+    assert same is not None
+    assert (same.pid, same.generation, same.since) == (other.pid, other.generation, other.since)
+    lines = world.lozenge("history", "one")
+    assert all(word in lines for word in ("deploy", "rollback", "set", "live", "trying"))
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        ("raise RuntimeError('not today')", "not today"),
+        ("os._exit(7)", "ended before it was live"),
+        ("detector = Detector(lambda events, s, t: events.select(F.raise_error(F.lit('no'))), settings=Two)", "no"),
+    ],
+    ids=["raises at import", "exits", "throws on every event"],
+)
+def test_a_release_that_cannot_run_is_refused_and_the_one_before_does_not_notice(
+    world: World, harm: str, words: str
+) -> None:
+    module = world.folder / "detectors" / "two" / "two.py"
+    good, before = module.read_text("utf-8"), world.pid("two")
+    try:
+        world.append("two", LIVE_ONLY.format(harm))
+        large(world, 20)
+        said = world.lozenge("deploy", "two", code=1)
+        assert words in said
+        assert "r1 runs on" in said
+    finally:
+        module.write_text(good, "utf-8")
+    assert world.pid("two") == before
+    ids = large(world, 10)
+    wait_for(lambda: len(told(world, "two", ids)) == 10, "alerts of the release before")
+    assert {a["release"] for a in told(world, "two", ids)} == {"r1"}
+
+
+def test_killed_jobs_come_back_and_killed_agents_leave_the_jobs_running(world: World) -> None:
+    agent, one, two = world.agents[-1], world.pid("one"), world.pid("two")
+    agent.kill()
+    agent.wait()
+    ids = large(world, 10)
+    wait_for(lambda: len(told(world, "one", ids)) == 10, "alerts without an agent")
+    assert (world.pid("one"), world.pid("two")) == (one, two)
+    os.kill(one, signal.SIGKILL)
+    world.start_agent()
+    wait_for(lambda: (live := world.live("one")) is not None and live.pid != one, "the killed job again")
+    assert world.pid("two") == two
+    ids |= large(world, 10)
+    wait_for(lambda: len(told(world, "one", ids)) == 20, "all alerts")
+    assert len(told(world, "two", ids)) == 20
+
+
+def test_of_two_agents_one_leads_and_no_detector_runs_twice(world: World) -> None:
+    first = world.agents[-1]
+    pids = {name: world.pid(name) for name in ("one", "two")}
+    second = world.start_agent()
+    first.send_signal(signal.SIGSTOP)
+    try:
+        log = world.folder / f"agent-{len(world.agents) - 1}.log"
+        wait_for(lambda: "adopted" in log.read_text(), "the second agent to lead")
+        world.lozenge("set", "two", "--max-batch", "5000")
+    finally:
+        first.send_signal(signal.SIGCONT)
+    before = world.folder / f"agent-{world.agents.index(first)}.log"
+    wait_for(lambda: "leads no longer" in before.read_text(), "the first agent to find out")
+    time.sleep(3)
+    assert {name: world.pid(name) for name in pids} == pids
+    assert all(len(world.running(name)) == 1 for name in pids)
+    assert first.poll() is None
+    assert second.poll() is None
+
+
+def test_pause_resume_and_retire_keep_the_offsets(world: World) -> None:
+    world.lozenge("pause", "one")
+    assert world.running("one") == []
+    ids = large(world, 15)
+    assert "live" in world.lozenge("resume", "one")
+    wait_for(lambda: len(told(world, "one", ids)) == 15, "what came while it was paused")
+    world.lozenge("retire", "one")
+    assert world.running("one") == []
+    shutil.rmtree(world.folder / "detectors" / "one")
+    assert "live" in world.lozenge("resume", "one")
