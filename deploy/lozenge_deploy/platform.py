@@ -13,11 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from lozenge import logs, topics
 from lozenge.admin import ensure_topics
+from lozenge.environment import THIS_START
 from lozenge.errors import LozengeError
 from lozenge.files import replace
 from lozenge.kafka import KafkaSettings
@@ -25,6 +26,7 @@ from lozenge.toolchain.java import java_home
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.processes import Program, State, Supervisor
+from lozenge_deploy.shipping import Shipper
 
 PORT = 9092
 STATE = "platform.json"
@@ -59,11 +61,14 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
     with EmbeddedBroker(folder / "broker", port) as broker, _jobs_of(folder / "jobs"):
         kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.platform_topics(tuple(rekeys)))
-        with Supervisor(folder / "logs") as supervisor:
+        shipper = Shipper(kafka)
+        with Supervisor(folder / "logs") as supervisor, closing(shipper):
             for program in programs(folder, broker.bootstrap, rekeys, rate):
-                supervisor.start(program)
+                child = supervisor.start(program)
+                shipper.follow(child.log, program.name, THIS_START, "")
             while not stop.wait(TICK_SECONDS):
                 supervisor.watch()
+                shipper.ship()
                 states = {name: str(child.state) for name, child in supervisor.children.items()}
                 words = {n: c.last_words() for n, c in supervisor.children.items() if c.state is State.FAILED}
                 report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": words}

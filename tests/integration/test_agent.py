@@ -1,5 +1,6 @@
 """Hot deployment with all its real parts: the command, the agent, releases, jobs, broker."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,22 +9,49 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
 from lozenge.job.report import Phase, Report, read_report
 from lozenge.kafka import KafkaSettings
+from lozenge.registry import announce
+from lozenge.schemas import Schema, newest
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.cli.scaffold import write
 from tests.integration.conftest import Broker
-from tests.integration.harness import alerts, event, send, wait_for
+from tests.integration.harness import alerts, committed, event, send, wait_for
 
 pytestmark = pytest.mark.integration
 
+STOPS_IN_A_TRANSACTION = """
+import os
+import signal
+from pathlib import Path
+
+from lozenge.job.transaction import TransactionalWriter
+
+_send = TransactionalWriter._retrying
+
+
+def _stopping(self, doing, call):
+    file = Path("{file}")
+    if doing == "committing" and file.exists():
+        self._producer.flush(5)
+        file.unlink()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return _send(self, doing, call)
+
+
+TransactionalWriter._retrying = _stopping
+"""
+"""Ends nothing: its process is stopped once, between the records of a transaction and its commit."""
 LIVE_ONLY = 'import os\n\nif os.environ.get("LOZENGE_JOB_FOLDER"):\n    {}\n'
 """Code that does its harm in a job that the agent runs, and none in a test."""
 
@@ -85,7 +113,11 @@ class World:
         for detector in ("one", "two"):
             for instance in instances(self.jobs / detector):
                 instance.kill()
-                wait_for(lambda instance=instance: not instance.alive(), "the end of a job")
+                wait_for(partial(self._gone, instance), "the end of a job")
+
+    @staticmethod
+    def _gone(instance: Instance) -> bool:
+        return not instance.alive()
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +150,12 @@ def told(world: World, detector: str, ids: set[str]) -> list[dict[str, Any]]:
     return [a for a in alerts(world.kafka, detector) if a["evidence"]["event_ids"][0] in ids]
 
 
+def assert_each_once(world: World, detector: str, ids: set[str]) -> None:
+    """Every one of these events has its alert of `detector`, and only one."""
+    wait_for(lambda: len(told(world, detector, ids)) >= len(ids), f"the alerts of {detector}")
+    assert Counter(a["evidence"]["event_ids"][0] for a in told(world, detector, ids)) == Counter(ids)
+
+
 def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_notice(world: World) -> None:
     before, other = world.pid("one"), world.live("two")
     assert other is not None
@@ -134,8 +172,7 @@ def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_no
     assert "one r1 is live" in world.lozenge("rollback", "one", "-m", "trying")
     ids |= large(world, 20)
     for detector in ("one", "two"):
-        wait_for(lambda detector=detector: len(told(world, detector, ids)) >= len(ids), f"the alerts of {detector}")
-        assert Counter(a["evidence"]["event_ids"][0] for a in told(world, detector, ids)) == Counter(ids)
+        assert_each_once(world, detector, ids)
     assert {a["release"] for a in told(world, "one", ids)} == {"r1", "r2"}
     same = world.live("two")
     assert same is not None
@@ -170,6 +207,42 @@ def test_a_release_that_cannot_run_is_refused_and_the_one_before_does_not_notice
     ids = large(world, 10)
     wait_for(lambda: len(told(world, "two", ids)) == 10, "alerts of the release before")
     assert {a["release"] for a in told(world, "two", ids)} == {"r1"}
+
+
+def test_upstream_gains_a_field_and_no_detector_starts_again(world: World) -> None:
+    pids = {name: world.pid(name) for name in ("one", "two")}
+    grown = newest("event").definition
+    grown["fields"].append({"name": "wallet", "type": ["null", "string"], "default": None})
+    wider = Schema(902, "event", 3, json.dumps(grown))
+    announce(world.kafka, [wider])
+    sent = [event(next(_sent), f"card_{n % 8}", "900.00", wallet="w") for n in range(20)]
+    send(world.kafka, sent, Codec(wider))
+    ids = {e["event_id"] for e in sent} | large(world, 10)
+    for name in pids:
+        assert_each_once(world, name, ids)
+        assert world.pid(name) == pids[name]
+        assert not committed(world.kafka, topics.dead_letters(name))
+
+
+def test_a_detector_that_is_stopped_inside_its_transaction_holds_nobody_up(world: World) -> None:
+    module = world.folder / "detectors" / "two" / "two.py"
+    good, stop = module.read_text("utf-8"), world.folder / "stop-now"
+    try:
+        world.append("two", STOPS_IN_A_TRANSACTION.format(file=str(stop)))
+        world.lozenge("deploy", "two")
+    finally:
+        module.write_text(good, "utf-8")
+    pid = world.pid("two")
+    stop.touch()
+    ids = large(world, 10)
+    wait_for(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, "the stop inside the transaction")
+    ids |= large(world, 10)
+    assert_each_once(world, "one", ids)
+    assert not told(world, "two", ids)
+    assert psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    os.kill(pid, signal.SIGCONT)
+    assert_each_once(world, "two", ids)
+    assert "two r1 is live" in world.lozenge("rollback", "two")
 
 
 def test_killed_jobs_come_back_and_killed_agents_leave_the_jobs_running(world: World) -> None:
