@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 
 from lozenge import topics
 from lozenge.admin import partitions as existing_topics
+from lozenge.errors import BrokerUnavailable
 from lozenge.job.positions import Stamp
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import CALL_SECONDS, offsets_at, read, reader
@@ -41,12 +42,26 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
         ends = {_place(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in committed}
         late = [p for p in committed if ends[_place(p)] > p.offset]
         written = _written(consumer, late)
-    stamps = [stamp for p in committed if (stamp := Stamp.parse(p.metadata)) is not None]
     return Standing(
-        stamp=max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None),
+        stamp=_newest(committed),
         behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
     )
+
+
+def newest_stamp(kafka: KafkaSettings, group: str) -> Stamp | None:
+    """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
+    try:
+        return _newest(_committed(kafka, group))
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"looking who committed for {group}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+        ) from error
+
+
+def _newest(committed: Iterable[TopicPartition]) -> Stamp | None:
+    stamps = [stamp for p in committed if (stamp := Stamp.parse(p.metadata)) is not None]
+    return max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
 
 
 def _committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:

@@ -3,16 +3,16 @@
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.job.positions import Group
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
-from lozenge_deploy.agent.instance import LOG, Instance
+from lozenge_deploy.agent.instance import LOG, Facts
 from lozenge_deploy.agent.keeper import Keeper
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.control.leadership import Deposed, Leadership, Row
@@ -20,8 +20,9 @@ from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
 from lozenge_deploy.control.table import Table
 from lozenge_deploy.releases import Releases
 from lozenge_deploy.shipping import Shipper
+from lozenge_deploy.standing import newest_stamp
 
-TICK_SECONDS = 0.05
+TICK_SECONDS = 0.1
 
 
 class Agent:
@@ -41,7 +42,7 @@ class Agent:
         self._keepers: dict[str, Keeper] = {}
         self._launcher = Launcher(Releases(kafka))
         self._shipper = Shipper(kafka)
-        self._followed: dict[Path, Instance] = {}
+        self._followed: dict[Path, Facts] = {}
         self._outbox: list[Row] = []
         self._stop = threading.Event()
         self._calm_since = time.monotonic()
@@ -102,7 +103,7 @@ class Agent:
             self._folder / detector,
             observed.model_copy(update={"place": place}),
             self._launcher,
-            newest=lambda: self._committed(detector),
+            newest=partial(self._committed, detector),
             say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
             tell=self._tell,
             wish=self._wish,
@@ -119,24 +120,14 @@ class Agent:
 
     def _committed(self, detector: str) -> int:
         """The newest generation that has committed for the detector; 0 for none."""
-        keeper = self._keepers.get(detector)
-        desired = self._desired.rows.get(detector) if self._desired else None
-        if desired is None or keeper is None:
-            return 0
-        key = self._launcher.declaration(desired).key
-        group = Group(self._kafka, detector, topics.events_by(key), topics.EVENT_PARTITIONS)
-        try:
-            stamp = group.read().stamp
-        finally:
-            group.close()
+        stamp = newest_stamp(self._kafka, detector)
         return stamp.generation if stamp else 0
 
     def _ship(self) -> None:
         """Follows the log of every job that runs here, and of one that has ended until it is shipped."""
-        running = {i.folder / LOG: i for keeper in self._keepers.values() for i in keeper.running()}
-        for file, instance in running.items():
-            if file not in self._followed:
-                facts = instance.facts
+        running = {i.folder / LOG: i.facts for keeper in self._keepers.values() for i in keeper.running()}
+        for file, facts in running.items():
+            if self._followed.get(file) != facts:
                 self._shipper.follow(file, facts.detector, f"g{facts.generation}", facts.release)
         for file in self._followed.keys() - running.keys():
             self._shipper.unfollow(file)
@@ -160,5 +151,6 @@ class Agent:
             self._leadership.resign()
         except LozengeError as error:
             logger().warning(error.message)
+        self._shipper.close()
         self._launcher.close()
         self._leadership.close()
