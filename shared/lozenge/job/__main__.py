@@ -11,7 +11,7 @@ import sys
 from lozenge import logs
 from lozenge.admin import partitions
 from lozenge.environment import load
-from lozenge.errors import LozengeError
+from lozenge.errors import Fenced, LozengeError, StaleGeneration
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
 from lozenge.job.settings import JobSettings
@@ -56,7 +56,9 @@ def main() -> int:
     except LozengeError as error:
         if debug:
             raise
-        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
+        relieved = isinstance(error, Fenced | StaleGeneration)  # how every job ends that another one relieves
+        say = logs.logger().warning if relieved else logs.logger().error
+        say(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
 
 
