@@ -99,7 +99,7 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
     columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        numeric = all(isinstance(row[column], int | float) for row in rows)
+        numeric = all(isinstance(row[column], int | float | None) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(_text(row[column]) for column in columns))

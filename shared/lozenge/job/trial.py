@@ -77,7 +77,8 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     """Judges what was written within `last`; raises as a job's start does."""
     declaration, settings = loaded.declaration, detector_settings(loaded, Orders(job).current.settings)
     identity = Identity(loaded.name, "trial", live=False, key=declaration.key)
-    since = datetime.now(UTC) - last
+    until = datetime.now(UTC)
+    since = until - last
     starts = offsets_at(kafka, identity.input, PARTITIONS, since)
     warm = starts if declaration.kind == "rule" else offsets_at(kafka, identity.input, PARTITIONS, since - last)
     ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
@@ -94,7 +95,10 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     cost = meter.read().cpu_seconds - before.cpu_seconds
 
     def counts(trigger: tuple[int, int] | None, at: datetime) -> bool:
-        return at >= since if trigger is None else trigger[1] >= starts[trigger[0]]
+        if trigger is None:
+            return since <= at < until
+        partition, offset = trigger
+        return starts[partition] <= offset < ends[partition]  # the live release goes on meanwhile
 
     found = {
         (alert_id := writer.alert_id(f)): Told(alert_id, f.entity, f.event_time.isoformat(), f.alert.reason)
