@@ -7,11 +7,10 @@ from typing import Any
 
 from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
-from lozenge.errors import ConfigError, UsageError
+from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy import own_code, state_policy
 from lozenge_deploy.control.records import Desired
-from lozenge_deploy.conventions import problems
 from lozenge_deploy.differences import Rows, differences, settings_rows
 from lozenge_deploy.environments import environment
 from lozenge_deploy.release import Built, Release, build
@@ -70,12 +69,10 @@ class Candidate:
 def prepare(
     folder: Path, kafka: KafkaSettings, now: Desired | None, *, state: str | None, settings: Mapping[str, Any]
 ) -> Candidate:
-    """Checks, builds and tests `folder`; raises what is wrong with it, before anything has changed.
+    """Builds and tests `folder`, which must be sound; raises what is wrong with it, before anything has changed.
 
     A folder that has been released already is not tested again. `settings` come on top of those that hold now.
     """
-    if found := problems(folder):
-        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
     built = build(folder)
     declaration = built.description.declaration
     source = topics.events_by(declaration.key)

@@ -24,7 +24,7 @@ def wheel(**files: str) -> Wheel:
 
 def told(old: Release | None, **changed: Any) -> list[tuple[str, Any, Any]]:
     new = release(number=8, digest="ffff", wheel=wheel(spotter="a\nb\n"), lock="x==1.0 \\\n    --hash=sha256:1\n")
-    return [tuple(row.values()) for row in differences(old, new.model_copy(update=changed))]  # type: ignore[misc]
+    return [tuple(row.values()) for row in differences(old, new.model_copy(update=changed))]
 
 
 def before() -> Release:
@@ -36,7 +36,9 @@ def test_without_a_release_before_there_is_only_its_name() -> None:
 
 
 def test_the_same_contents_are_the_same_release() -> None:
-    assert told(before(), digest=before().digest, number=7, settings={"never": "looked at"}) == [("release", "r7", "r7")]
+    assert told(before(), digest=before().digest, number=7, settings={"never": "looked at"}) == [
+        ("release", "r7", "r7")
+    ]
 
 
 def test_the_lines_of_each_file_are_counted_without_what_packaging_adds() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lozenge.errors import ConfigError, UsageError
+from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import (
     EXAMPLES,
     LAST,
@@ -48,14 +48,12 @@ def new(
 
 def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     """Tell everything that is wrong with a detector's folder, without running it."""
-    from lozenge_deploy.conventions import problems
+    from lozenge_deploy.conventions import problems, require_sound
 
     folder = folder_of(name)
-    found = problems(folder)
     if output is Format.JSON:
-        show([{"detector": folder.name, "problem": problem} for problem in found], output)
-    if found:
-        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
+        show([{"detector": folder.name, "problem": problem} for problem in problems(folder)], output)
+    require_sound(folder)
     if output is not Format.JSON:
         typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
 

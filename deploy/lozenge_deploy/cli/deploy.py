@@ -37,11 +37,13 @@ def plan(
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.cli.told import tell, tell_cost
     from lozenge_deploy.control.client import Control
+    from lozenge_deploy.conventions import require_sound
     from lozenge_deploy.deploying import prepare
     from lozenge_deploy.planning import prospect
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     seconds_of(last, "--last")
+    require_sound(folder)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
     changes = candidate.changes()
@@ -73,10 +75,12 @@ def deploy(
     """Release a detector's folder and put it in the place of what runs, at an exact offset."""
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.control.client import Control
+    from lozenge_deploy.conventions import require_sound
     from lozenge_deploy.deploying import prepare
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
+    require_sound(folder)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
         changes = candidate.changes()
