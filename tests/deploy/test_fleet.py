@@ -7,8 +7,8 @@ from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Pha
 from lozenge_deploy.fleet import Member
 
 
-def member(goal: Goal = Goal.RUNNING, **observed: Any) -> Member:
-    desired = Desired(detector="spotter", revision="b", release="r8", goal=goal)
+def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Member:
+    desired = Desired(detector="spotter", revision="b", release="r8", goal=goal, what=what)
     return Member(desired, Observed(detector="spotter", **observed) if observed else None)
 
 
@@ -36,6 +36,8 @@ def test_what_waits_says_why_and_what_to_do_next() -> None:
 def test_whom_it_relieved_when_and_where_is_told() -> None:
     at = datetime(2026, 11, 21, 14, 2, tzinfo=UTC)
     assert member(fenced="r7", fenced_at=at, since={1: 880, 0: 9120}).fenced == "r7 fenced 14:02 UTC at 0:9120 1:880"
+    after = member(fenced="r7", fenced_at=at, since={0: 9500}, what="set")
+    assert after.fenced == "r7 fenced 14:02 UTC; new settings from 0:9500 on"
     assert member(fenced="", since={0: 1}).fenced is None
     assert member().fenced is None
 
