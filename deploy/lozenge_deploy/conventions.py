@@ -36,6 +36,12 @@ def problems(folder: Path) -> list[str]:
     ]
 
 
+def require_sound(folder: Path) -> None:
+    """Raises ConfigError with all problems of the detector in `folder`, if there are any."""
+    if found := problems(folder):
+        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
+
+
 def _packaging(name: str, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
     """The wheel must carry the module, the declaration and the tables, or the job does not find them."""
     shipped = {"pyproject.toml": f"share/lozenge/{name}/pyproject.toml"}

@@ -87,18 +87,71 @@ def test_an_unknown_detector_and_a_place_without_detectors_are_usage_errors(chec
 
 def test_describe_names_the_topics(checkout: Path) -> None:
     lozenge("new", "spotter", "--kind", "aggregate", cwd=checkout)
-    run = lozenge("describe", "spotter", "-o", "json", cwd=checkout)
+    run = lozenge("describe", "spotter", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     [facts] = json.loads(run.stdout)
     assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "10m")
+    assert (facts["state"], facts["state topic"]) == ("keep", "lozenge.state.spotter.v1")
+    assert facts["live"].startswith("unknown: listing topics: no Kafka broker answers")
     assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
 
 
-@pytest.mark.parametrize("arguments", [["status"], ["logs", "x"], ["state", "x", "y"], ["peek", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["status"], ["logs", "x"], ["state", "x", "y"], ["peek", "x"], ["history", "x"], ["set", "x", "limit=1"]),
+    ],
+)
 def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path, arguments: list[str]) -> None:
     run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert run.returncode == 3
     assert "127.0.0.1:9" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_broker(checkout: Path) -> None:
+    for verb in ("plan", "deploy"):
+        run = lozenge(verb, "nobody", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+        assert (run.returncode, "looking for detector nobody" in run.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["deploy", "spotter", "--set", "limit"], "write it as name=value"),
+        (["plan", "spotter", "--set", "=3"], "write it as name=value"),
+        (["try", "spotter", "--set", "limit="], "write it as name=value"),
+        (["set", "spotter", "limit"], "write it as name=value"),
+        (["set", "spotter"], "nothing is given"),
+        (["plan", "spotter", "--last", "soon"], "reading --last: 'soon' is not a duration"),
+        (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),
+        (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is less than no time"),
+        (["pause", "spotter", "--timeout", "x"], "reading --timeout: 'x' is not a duration"),
+        (["set", "spotter", "--trigger", "often"], "reading --trigger: 'often' is not a duration"),
+    ],
+)
+def test_a_wrong_argument_is_told_before_a_broker_is_asked(checkout: Path, arguments: list[str], said: str) -> None:
+    lozenge("new", "spotter", cwd=checkout)
+    run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert (run.returncode, said in run.stderr, "Traceback" in run.stderr) == (2, True, False), run.stderr
+
+
+@pytest.mark.parametrize("missing", ["test_fires", "test_stays_silent"])
+def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Path, missing: str) -> None:
+    lozenge("new", "spotter", cwd=checkout)
+    tests = checkout / "detectors" / "spotter" / "test_spotter.py"
+    tests.write_text(tests.read_text().replace(f"def {missing}", "def test_something_else"))
+    run = lozenge("deploy", "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert (run.returncode, f"add a test {missing}..." in run.stderr) == (2, True), run.stderr
+
+
+def test_where_no_terminal_is_a_line_is_never_broken(checkout: Path) -> None:
+    lozenge("new", "spotter", cwd=checkout)
+    project = checkout / "detectors" / "spotter" / "pyproject.toml"
+    project.write_text(project.read_text().replace('title = "Spotter"', f'title = "{"long " * 60}end"'))
+    environment = {name: value for name, value in surroundings().items() if name != "COLUMNS"}
+    command = [sys.executable, "-m", "lozenge_deploy.cli", "describe", "spotter"]
+    run = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=120)
+    assert "long long end" in run.stdout
 
 
 def test_debug_shows_the_stack(checkout: Path) -> None:

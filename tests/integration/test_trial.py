@@ -76,6 +76,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     before = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.events) == ("r7", 20)
+    assert (outcome.judged, outcome.cpu_seconds > 0) == (20, True)
     assert (outcome.alerts, outcome.same, outcome.new, outcome.lost) == (10, 10, [], [])
     outcome = tried(loaded, kafka, began, limit=50)
     assert (outcome.alerts, outcome.same, len(outcome.new), outcome.lost) == (20, 10, 10, [])
@@ -104,6 +105,7 @@ def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSess
     time.sleep(2)
     outcome = tried(loaded, kafka, began)
     assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
+    assert outcome.judged > outcome.events, "what it was warmed up with costs as much"
 
 
 def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:

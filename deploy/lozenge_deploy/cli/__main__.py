@@ -1,6 +1,7 @@
 """`lozenge` and `python -m lozenge_deploy.cli`.
 
-Exit codes: 0 done, 1 what was asked for failed, 2 usage or configuration, 3 no broker, 130 Ctrl-C.
+Exit codes: 0 done, 1 what was asked for failed, 2 usage or configuration, 3 no broker, 124 `--timeout` ran out,
+130 Ctrl-C.
 """
 
 import sys
@@ -8,7 +9,7 @@ import sys
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, look, machine, operate
+from lozenge_deploy.cli import author, deploy, look, machine, operate
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
@@ -27,9 +28,10 @@ app.command("try")(author.try_)
 app.command()(author.dev)
 app.command()(machine.up)
 app.command()(machine.down)
-app.command()(operate.deploy)
-app.command()(operate.rollback)
-app.command("set")(operate.set_)
+app.command()(deploy.plan)
+app.command()(deploy.deploy)
+app.command()(deploy.rollback)
+app.command("set")(deploy.set_)
 app.command()(operate.pause)
 app.command()(operate.resume)
 app.command()(operate.restart)

@@ -1,4 +1,4 @@
-"""The verbs of whoever writes detectors: new, check, test."""
+"""The verbs of whoever writes detectors: new, check, test, try, dev."""
 
 import getpass
 import subprocess
@@ -8,8 +8,20 @@ from typing import Annotated
 
 import typer
 
-from lozenge.errors import ConfigError, UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, detectors_folder, folder_of, show
+from lozenge.errors import UsageError
+from lozenge_deploy.cli.options import (
+    EXAMPLES,
+    LAST,
+    NAME,
+    OUTPUT,
+    SET,
+    Format,
+    detectors_folder,
+    folder_of,
+    seconds_of,
+    settings_of,
+    show,
+)
 
 
 class Kind(StrEnum):
@@ -36,14 +48,12 @@ def new(
 
 def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     """Tell everything that is wrong with a detector's folder, without running it."""
-    from lozenge_deploy.conventions import problems
+    from lozenge_deploy.conventions import problems, require_sound
 
     folder = folder_of(name)
-    found = problems(folder)
     if output is Format.JSON:
-        show([{"detector": folder.name, "problem": problem} for problem in found], output)
-    if found:
-        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
+        show([{"detector": folder.name, "problem": problem} for problem in problems(folder)], output)
+    require_sound(folder)
     if output is not Format.JSON:
         typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
 
@@ -63,47 +73,24 @@ def run_tests(
 
 def try_(
     name: NAME = ".",
-    last: Annotated[str, typer.Option(help='How far back, such as "1h".')] = "1h",
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting for this trial: limit=250.")] = None,
-    examples: Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")] = 5,
+    last: LAST = "1h",
+    set_: SET = None,
+    examples: EXAMPLES = 5,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Tell what the detector would have raised over the retained topic, beside the live release."""
-    import json
-    import os
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.cli.told import tell
+    from lozenge_deploy.environments import environment_of
+    from lozenge_deploy.own_code import trial
 
-    from lozenge_deploy.environments import environment_of, in_environment
-
-    folder = folder_of(name)
-    python = environment_of(folder)
-    settings = {"LOZENGE_JOB_SETTINGS": json.dumps(dict(map(_setting, set_ or ())))}
-    command = [str(python), "-m", "lozenge.job.trial", "--last", last]
-    run = subprocess.run(command, env=in_environment(os.environ | settings), stdout=subprocess.PIPE, text=True)
-    if run.returncode:
-        raise typer.Exit(run.returncode)  # it has said why
-    outcome = json.loads(run.stdout)
+    folder, settings = folder_of(name), settings_of(set_)
+    seconds_of(last, "--last")
+    outcome = trial(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
     if output is Format.JSON:
         show([outcome], output)
-        return
-    live = f"against {outcome['release']}" if outcome["release"] else "and no live release has told anything"
-    new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]
-    letters = f", {len(dead)} events could not be judged" if dead else ""
-    typer.echo(
-        f"{outcome['alerts']} alerts of {outcome['events']} events since {outcome['since']}: "
-        f"{len(new)} new, {len(lost)} lost {live}{letters}"
-    )
-    rows = [{"": sort, **told} for sort, tolds in (("new", new), ("lost", lost)) for told in tolds[:examples]]
-    if rows:
-        show(rows, output, brief=("", "event_time", "entity", "reason"))
-    for error in dead[:examples]:
-        typer.echo(f"not judged: {error}")
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"reading --set {text}: write it as name=value")
-    return name, value
+    else:
+        tell(outcome, examples, output)
 
 
 def dev(
@@ -111,12 +98,10 @@ def dev(
     last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
 ) -> None:
     """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
-    from lozenge.durations import duration
+    from datetime import timedelta
+
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.cli.dev import develop
 
-    try:
-        back = duration(last)
-    except ValueError as error:
-        raise UsageError(f"reading --last: {error}") from error
+    back = timedelta(seconds=seconds_of(last, "--last"))
     develop(folder_of(name), KafkaSettings.load(), back)

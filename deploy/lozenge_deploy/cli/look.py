@@ -4,25 +4,14 @@ from typing import Annotated
 
 import typer
 
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, folder_of, show
+from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, show
 
 
 def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
-    """Show what a detector declares: kind, key, topics, tables, resources."""
-    from lozenge import topics
-    from lozenge.declaration import parse
+    """Show what a detector declares, its topics, and what of it is live; its release's words if it has no folder."""
+    from lozenge_deploy.cli.facts import facts_of
 
-    folder = folder_of(name)
-    file = folder / "pyproject.toml"
-    project, version, declared = parse(file.read_text("utf-8"), str(file))
-    facts = {"name": project, "version": version, **declared.model_dump(mode="json", exclude_none=True)}
-    facts |= {
-        "reads": topics.events_by(declared.key),
-        "alerts": topics.alerts(project),
-        "dead letters": topics.dead_letters(project),
-        "state": topics.state(project),
-        "group": project,
-    }
+    facts = facts_of(name)
     if output is Format.JSON:
         show([facts], output)
     else:

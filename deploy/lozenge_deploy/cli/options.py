@@ -1,6 +1,7 @@
 """What the verbs have in common: which detector is meant, and how answers are printed."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -20,8 +21,12 @@ class Format(StrEnum):
     JSON = "json"
 
 
+UNBOUNDED = 10_000
 DEBUG = Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")]
 NAME = Annotated[str, typer.Argument(metavar="NAME", help="A detector; `.` is the folder you stand in.")]
+LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
+EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")]
+SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]
 OUTPUT = Annotated[Format, typer.Option("-o", "--output", help="How to print.")]
 
 
@@ -55,6 +60,33 @@ def app_of(name: str) -> str:
     return Path(name).resolve().name if name == "." or "/" in name else name
 
 
+def settings_of(texts: Sequence[str] | None, *, unset: bool = False) -> dict[str, Any]:
+    """Name and value of each "name=value", JSON values as such; with `unset` "name=" is None. Raises UsageError."""
+    settings: dict[str, Any] = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not name or not equals or not (value or unset):
+            raise UsageError(f"reading the setting {text}", hint="write it as name=value")
+        try:
+            settings[name] = json.loads(value) if value else None
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+def seconds_of(text: str, option: str) -> float:
+    """The seconds that the value of `option` names; raises UsageError."""
+    from lozenge.durations import duration
+
+    try:
+        seconds = duration(text).total_seconds()
+    except ValueError as error:
+        raise UsageError(f"reading {option}: {error}") from error
+    if seconds < 0:
+        raise UsageError(f"reading {option}: {text} is less than no time")
+    return seconds
+
+
 def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
     """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
     if how is Format.JSON:
@@ -67,11 +99,13 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
     columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        numeric = all(isinstance(row[column], int | float) for row in rows)
+        numeric = all(isinstance(row[column], int | float | None) for row in rows)
         table.add_column(column, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(_text(row[column]) for column in columns))
-    Console(markup=False).print(table)
+    # nobody's terminal has a width: a line stays one line for whoever reads on
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNBOUNDED
+    Console(markup=False, width=width).print(table)
 
 
 def _text(value: Any) -> str:

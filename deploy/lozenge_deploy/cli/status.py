@@ -1,8 +1,8 @@
-"""`lozenge status`: what runs, and of one app where it stands."""
+"""`lozenge status`: what is wanted and what runs, and of one app where it stands."""
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,82 +12,112 @@ from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
 
 if TYPE_CHECKING:
     from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.readings import Readings
+    from lozenge_deploy.fleet import Member
+    from lozenge_deploy.readings import Reading, Readings
 
 _BRIEF = (
-    *("app", "release", "instances", "records", "per_second", "lag", "emitted", "p95_seconds", "dead_letters"),
-    *("cores", "cpu_seconds", "memory_mb"),
+    *("app", "phase", "release", "instances", "restarts", "records", "per_second", "lag", "emitted", "p95_seconds"),
+    *("dead_letters", "cores", "cpu_seconds", "memory_mb"),
 )
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(help="One app; else all that run.")] = None,
+    name: Annotated[str | None, typer.Argument(help="One app; else all that run or should.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every second, until Ctrl-C.")] = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show what runs: release, throughput, lag, latency, dead letters, cost; of one app, where it stands."""
+    """Show what runs, and what should and does not: phase, throughput, lag, cost; of one app, where it stands."""
     from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.fleet import Fleet
     from lozenge_deploy.readings import Readings
 
     kafka = KafkaSettings.load()
     readings = Readings(kafka)
     try:
         readings.catch_up()
-        while True:
-            if watch and sys.stdout.isatty():
-                typer.echo("\x1b[H\x1b[2J", nl=False)  # home, and nothing below
-            if name:
-                _show_one(readings, kafka, app_of(name), output)
-            else:
-                _show_all(readings, output)
-            if not watch:
-                return
-            time.sleep(1)
-            readings.read()
+        with Fleet(kafka) as fleet:
+            while True:
+                members = fleet.members()
+                if watch and sys.stdout.isatty():
+                    typer.echo("\x1b[H\x1b[2J", nl=False)  # home, and nothing below
+                if name:
+                    _show_one(readings, members, kafka, app_of(name), output)
+                else:
+                    _show_all(readings, members, output)
+                if not watch:
+                    return
+                time.sleep(1)
+                readings.read()
     finally:
         readings.close()
 
 
-def _show_all(readings: "Readings", output: Format) -> None:
-    rows = [row for row in _rows(readings) if row["instances"]]
-    if rows or output is Format.JSON:
-        show(rows, output, brief=_BRIEF)
-    else:
-        typer.echo("nothing runs; `make demo` starts everything on this machine", err=True)
+def _show_all(readings: "Readings", members: "Mapping[str, Member]", output: Format) -> None:
+    wanted = {name for name, member in members.items() if not member.gone}
+    rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
+    if not rows and output is not Format.JSON:
+        typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything at work", err=True)
+        return
+    show(rows, output, brief=_BRIEF)
+    for name in sorted(wanted) if output is not Format.JSON else ():
+        if trouble := members[name].trouble:
+            typer.echo(f"{name} {members[name].phase}: {trouble[0]}\n  -> {trouble[1]}")
 
 
-def _show_one(readings: "Readings", kafka: "KafkaSettings", name: str, output: Format) -> None:
-    """One app, also if it does not run; raises UsageError if it never did."""
-    rows = [row for row in _rows(readings) if row["app"] == name]
+def _show_one(
+    readings: "Readings", members: "Mapping[str, Member]", kafka: "KafkaSettings", name: str, output: Format
+) -> None:
+    """One app, also if it does not run; raises UsageError if it never did and nobody wants it to."""
+    rows = [row for row in _rows(readings, members) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     row = rows[0] | _standing(kafka, name)
     if output is not Format.JSON:
         typer.echo(_sentence(row))
+        if row["reason"]:
+            typer.echo(f"{row['reason']}\n  -> {row['next']}")
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
 
 
-def _rows(readings: "Readings") -> Iterator[dict[str, Any]]:
-    for app in readings.apps():
-        reading = readings.reading(app)
-        assert reading is not None
-        yield {
-            "app": app,
-            "release": reading.release or None,
-            "instances": reading.instances,
-            "records": reading.records,
-            "per_second": round(reading.rate, 1),
-            "lag": reading.lag,
-            "emitted": reading.emitted,
-            "p50_seconds": _rounded(reading.p50),
-            "p95_seconds": _rounded(reading.p95),
-            "dead_letters": reading.dead_letters,
-            "batches": reading.batches,
-            "cores": round(reading.cores, 2),
-            "cpu_seconds": round(reading.cpu_seconds, 1),
-            "memory_mb": round(reading.memory_bytes / 1e6),
-            "seen_seconds_ago": round(time.time() - reading.at),
-        }
+def _rows(readings: "Readings", members: "Mapping[str, Member]") -> Iterator[dict[str, Any]]:
+    for app in sorted({*readings.apps(), *members}):
+        yield {"app": app, **_wanted(members.get(app)), **_measured(readings.reading(app), members.get(app))}
+
+
+def _wanted(member: "Member | None") -> dict[str, Any]:
+    """What the control plane knows; None for an app that is not deployed through it."""
+    if member is None:
+        return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
+    reason, following = member.trouble or (None, None)
+    return {
+        "goal": member.desired.goal.value,
+        "phase": member.phase,
+        "restarts": member.observed.restarts if member.observed else 0,
+        "reason": reason,
+        "next": following,
+        "fenced": member.fenced,
+    }
+
+
+def _measured(reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
+    """What the app reported itself; zeros for one that never did."""
+    release = (reading and reading.release) or (member and member.desired.release)
+    return {
+        "release": release or None,
+        "instances": reading.instances if reading else 0,
+        "records": reading.records if reading else 0,
+        "per_second": round(reading.rate, 1) if reading else 0.0,
+        "lag": reading.lag if reading else 0,
+        "emitted": reading.emitted if reading else 0,
+        "p50_seconds": _rounded(reading.p50 if reading else None),
+        "p95_seconds": _rounded(reading.p95 if reading else None),
+        "dead_letters": reading.dead_letters if reading else 0,
+        "batches": reading.batches if reading else 0,
+        "cores": round(reading.cores, 2) if reading else 0.0,
+        "cpu_seconds": round(reading.cpu_seconds, 1) if reading else 0.0,
+        "memory_mb": round(reading.memory_bytes / 1e6) if reading else 0,
+        "seen_seconds_ago": round(time.time() - reading.at) if reading else None,
+    }
 
 
 def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
@@ -105,15 +135,24 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     }
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    """What an operator wants to know first: who runs, how far it is, how far behind."""
+def _sentence(row: Mapping[str, Any]) -> str:
+    """What an operator wants to know first: who runs, how far it is, how far behind, and whom it relieved."""
     parts = [f"{row['app']} {row['release'] or ''}".strip()]
+    if row["phase"] not in (None, "running"):
+        parts.append(row["phase"])
     if not row["instances"]:
-        parts.append(f"which has not run for {row['seen_seconds_ago']} s")
+        seen = row["seen_seconds_ago"]
+        parts.append("which has never run" if seen is None else f"which has not run for {seen} s")
     parts += [f"{what} {row[what]}" for what in ("generation", "batch") if row[what] is not None]
     if row["behind_offsets"] is None:
-        return f"{', '.join(parts)}: it has not committed anything yet"
-    return f"{', '.join(parts)}: {row['behind_offsets']} offsets and {row['behind_seconds']} s behind"
+        parts.append("nothing committed yet")
+    else:
+        parts.append(f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind")
+    if row["alerts_last_hour"] is not None:
+        parts.append(f"{row['alerts_last_hour']} alerts in the last hour")
+    if row["restarts"]:
+        parts.append(f"{row['restarts']} restarts")
+    return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
 
 
 def _rounded(seconds: float | None) -> float | None:

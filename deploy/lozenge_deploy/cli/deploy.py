@@ -1,0 +1,166 @@
+"""The verbs that put another release or other settings in the place of what runs: plan, deploy, rollback, set."""
+
+import getpass
+import os
+from typing import Annotated, Any
+
+import typer
+
+from lozenge.errors import UsageError
+from lozenge_deploy.cli.options import (
+    EXAMPLES,
+    LAST,
+    NAME,
+    OUTPUT,
+    SET,
+    Format,
+    app_of,
+    folder_of,
+    seconds_of,
+    settings_of,
+    show,
+)
+from lozenge_deploy.cli.progress import DRY_RUN, MESSAGE, TIMEOUT, WAIT, await_change
+
+NICE = 10
+"""Building and testing take processors, and must not slow down what runs."""
+STATE = Annotated[str | None, typer.Option(help="What it begins with: keep, rebuild or fresh; else as declared.")]
+WATCH = Annotated[str, typer.Option(help='For how long it is rolled back if it turns out ill, such as "5m".')]
+
+
+def plan(
+    name: NAME = ".",
+    last: LAST = "10m",
+    state: STATE = None,
+    set_: SET = None,
+    examples: EXAMPLES = 5,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Tell what a deploy would change, raise and cost, beside the live release; change nothing."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.cli.told import tell, tell_cost
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.conventions import require_sound
+    from lozenge_deploy.deploying import prepare
+    from lozenge_deploy.planning import prospect
+
+    folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
+    seconds_of(last, "--last")
+    require_sound(folder)
+    os.nice(NICE)
+    with Control(kafka) as control:
+        candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
+    changes = candidate.changes()
+    if output is not Format.JSON:
+        show(changes, output)
+    found = prospect(candidate, last)
+    if output is Format.JSON:
+        refusal = str(candidate.refusal) if candidate.refusal else None
+        told = {"changes": changes, "refusal": refusal, "trial": found.candidate, "cost": found.cost}
+        show([{"detector": folder.name, **told}], output)
+    else:
+        tell(found.candidate, examples, output)
+        tell_cost(found.cost, candidate.release_now.name if candidate.release_now else None)
+    if candidate.refusal is not None:
+        raise candidate.refusal
+
+
+def deploy(
+    name: NAME = ".",
+    state: STATE = None,
+    set_: SET = None,
+    watch: WATCH = "5m",
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "10m",
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Release a detector's folder and put it in the place of what runs, at an exact offset."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.conventions import require_sound
+    from lozenge_deploy.deploying import prepare
+
+    folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
+    watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
+    require_sound(folder)
+    os.nice(NICE)
+    with Control(kafka) as control:
+        candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
+        changes = candidate.changes()
+        _show_changes(folder.name, changes, dry_run and candidate.refusal is None, output)
+        if candidate.refusal is not None:
+            raise candidate.refusal
+        if not dry_run:
+            wanted = control.wish(candidate.desired(watch=watched, message=message, by=getpass.getuser()))
+            await_change(control, wanted, limit, output, changes=changes)
+
+
+def rollback(
+    name: NAME = ".",
+    to: Annotated[str | None, typer.Option(help="A release such as r7; else the one before.")] = None,
+    state: STATE = None,
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "10m",
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Put an earlier release in the place of the present one, at an exact offset."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.altering import back
+    from lozenge_deploy.control.client import Control
+
+    kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
+    with Control(kafka) as control:
+        present = control.deployed(app_of(name))
+        wanted, changes = back(kafka, present, control.history(present.detector), to=to, state=state, message=message)
+        _show_changes(present.detector, changes, dry_run, output)
+        if not dry_run:
+            await_change(control, control.wish(wanted), limit, output, changes=changes)
+
+
+def set_(
+    name: NAME,
+    values: Annotated[list[str] | None, typer.Argument(help="limit=250; `limit=` goes back to the default.")] = None,
+    max_batch: Annotated[int | None, typer.Option(min=1, help="Events in a batch at most.")] = None,
+    trigger: Annotated[str | None, typer.Option(help='Time between batches, such as "500ms".')] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Task slots; another process takes over.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; another process takes over.")] = None,
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "10m",
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Change settings or resources of what runs, without a release."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.altering import resettle
+    from lozenge_deploy.control.client import Control
+
+    settings = settings_of(values, unset=True)
+    if trigger is not None:
+        seconds_of(trigger, "--trigger")
+    all_given = {"max_batch": max_batch, "trigger": trigger, "cores": cores, "memory_mb": memory_mb}
+    given: dict[str, Any] = {option: value for option, value in all_given.items() if value is not None}
+    if not settings and not given and rate is None:
+        raise UsageError(f"setting something of {name}: nothing is given", hint=f"`lozenge set {name} limit=250`")
+    kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
+    said = " ".join([*(values or ()), *(f"{o}={v}" for o, v in given.items()), *([f"rate={rate}"] if rate else [])])
+    with Control(kafka) as control:
+        present = control.deployed(app_of(name))
+        fields, changes = resettle(kafka, present, settings, given, rate)
+        _show_changes(present.detector, changes, dry_run, output)
+        if not dry_run:
+            wanted = control.change(present, "set", message or said, **fields)
+            await_change(control, wanted, limit, output, changes=changes)
+
+
+def _show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: Format) -> None:
+    """As a table at once; as JSON only if nothing else follows, so that there is one answer."""
+    if output is not Format.JSON:
+        show(changes, output)
+    elif final:
+        show([{"detector": detector, "changes": changes, "observed": None}], output)

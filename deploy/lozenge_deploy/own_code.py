@@ -1,0 +1,74 @@
+"""What only a detector's own code can tell: whether its tests pass, its settings hold, what it makes of real events.
+
+Each is a process in the detector's own environment; it writes nothing.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.environments import in_environment
+
+_KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
+
+
+@contextmanager
+def tests_of(folder: Path) -> Iterator[Callable[[], None]]:
+    """Runs the tests in `folder` beside the block, at whose end they end.
+
+    The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, process_group=0
+        )
+
+        def passed() -> None:
+            if process.wait():
+                said.seek(0)
+                sys.stderr.write(said.read())
+                hint = f"mend them: `lozenge test {folder.name}`"
+                raise DetectorError(f"testing {folder.name}: its tests fail", hint=hint)
+
+        try:
+            yield passed
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that they started
+            process.wait()
+
+
+def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
+    """Raises ConfigError with every problem of the overrides, in the words of the detector's own code."""
+    if overrides:
+        _told(python, ["lozenge.job.describe", name, "--settings", json.dumps(overrides)], {})
+
+
+def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """What it would have raised over the events of `last`: a `lozenge.job.trial.Outcome`, as JSON.
+
+    Raises ConfigError, BrokerUnavailable or DetectorError with its words.
+    """
+    variables = {"LOZENGE_JOB_SETTINGS": json.dumps(overrides), "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    outcome: dict[str, Any] = json.loads(_told(python, ["lozenge.job.trial", name, "--last", last], variables))
+    return outcome
+
+
+def _told(python: Path, module: list[str], variables: Mapping[str, str]) -> str:
+    # in a folder of its own, or Python would import what lies in the present one
+    environment, place = in_environment(os.environ | variables), python.parents[1]
+    run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
+    if run.returncode:
+        said, _, hint = run.stderr.strip().partition("\n  -> ")
+        raise _KINDS.get(run.returncode, DetectorError)(said, hint=hint)
+    return run.stdout

@@ -1,0 +1,74 @@
+"""What another release changes, told row by row."""
+
+import io
+import zipfile
+from datetime import timedelta
+from typing import Any
+
+from lozenge.declaration import Declaration, Resources
+from lozenge_deploy.differences import differences, settings_rows
+from lozenge_deploy.parts import Wheel
+from lozenge_deploy.release import Release
+from tests.deploy.test_releases import release
+
+
+def wheel(**files: str) -> Wheel:
+    """A wheel of modules, with what packaging adds."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"{name}.py", text)
+        archive.writestr("spotter-1.0.0.dist-info/RECORD", str(files))
+    return Wheel(file="spotter-1.0.0-py3-none-any.whl", content=content.getvalue())
+
+
+def told(old: Release | None, **changed: Any) -> list[tuple[str, Any, Any]]:
+    new = release(number=8, digest="ffff", wheel=wheel(spotter="a\nb\n"), lock="x==1.0 \\\n    --hash=sha256:1\n")
+    return [tuple(row.values()) for row in differences(old, new.model_copy(update=changed))]
+
+
+def before() -> Release:
+    return release(wheel=wheel(spotter="a\nb\n"), lock="x==1.0 \\\n    --hash=sha256:1\n")
+
+
+def test_without_a_release_before_there_is_only_its_name() -> None:
+    assert told(None) == [("release", None, "r8")]
+
+
+def test_the_same_contents_are_the_same_release() -> None:
+    assert told(before(), digest=before().digest, number=7, settings={"never": "looked at"}) == [
+        ("release", "r7", "r7")
+    ]
+
+
+def test_the_lines_of_each_file_are_counted_without_what_packaging_adds() -> None:
+    changed = wheel(spotter="a\nc\nd\n", helper="e\n")
+    assert told(before(), wheel=changed)[1:] == [
+        ("helper.py", "-0 lines", "+1 lines"),
+        ("spotter.py", "-1 lines", "+2 lines"),
+    ]
+
+
+def test_defaults_dependencies_and_the_platform_are_named() -> None:
+    lock = "x==1.1 \\\n    --hash=sha256:2\ny==3.0\n"
+    assert told(before(), settings={"within": "20m"}, lock=lock, platform="cc")[1:] == [
+        ("default of within", "10m", "20m"),
+        ("x", "1.0", "1.1"),
+        ("y", None, "3.0"),
+        ("platform", "ba9876543210", "cc"),
+    ]
+
+
+def test_what_is_declared_is_told_in_the_words_of_the_declaration() -> None:
+    declared = Declaration(
+        kind="rule", owner="me", title="Spotted", trigger=timedelta(seconds=2), resources=Resources(cores=2)
+    )
+    assert told(before(), declaration=declared)[1:] == [
+        ("declared resources.cores", 1, 2),
+        ("declared trigger", "1s", "2s"),
+    ]
+
+
+def test_a_setting_that_goes_back_to_its_default_is_told() -> None:
+    rows = settings_rows({"limit": 3, "within": "5m"}, {"limit": 3, "until": 4})
+    assert [tuple(row.values()) for row in rows] == [("setting until", None, 4), ("setting within", "5m", None)]

@@ -1,0 +1,56 @@
+"""Which releases may go on with the state of which, and what becomes of it."""
+
+from typing import Any
+
+import pytest
+
+from lozenge.declaration import Declaration
+from lozenge.errors import UsageError
+from lozenge_deploy.release import Release
+from lozenge_deploy.state_policy import consequence, refused, way_back
+from tests.deploy.test_releases import release
+
+
+def fold(expires: str = "10m", by: str = "card_id", **fields: str) -> Release:
+    """A stateful release of this shape."""
+    shape: dict[str, Any] = {"by": [by], "expires": expires, "fields": fields, "required": sorted(fields)}
+    declaration = Declaration(kind="stateful", owner="me", title="Spotted")
+    return release(declaration=declaration, state_shape=shape)
+
+
+def test_a_state_of_the_same_shape_is_kept() -> None:
+    assert refused(fold(n="int"), fold(n="int"), "keep") is None
+    assert refused(None, fold(n="int"), "rebuild") is None
+
+
+def test_another_key_cannot_be_kept_but_rebuilt_or_begun_afresh() -> None:
+    error = refused(fold(), fold(by="merchant_id"), "keep")
+    assert error is not None
+    assert "its keys were made of card_id and are now made of merchant_id" in error.message
+    assert "--state rebuild" in error.hint
+    assert refused(fold(), fold(by="merchant_id"), "rebuild") is None
+    assert refused(fold(), fold(by="merchant_id"), "fresh") is None
+
+
+def test_nothing_is_rebuilt_that_reaches_back_further_than_events_are_kept() -> None:
+    error = refused(fold(), fold(expires="30d"), "rebuild")
+    assert error is not None
+    assert "reaches back 30d, but events are kept for 7d" in error.message
+    assert refused(fold(), fold(expires="7d"), "rebuild") is None
+
+
+def test_an_unknown_policy_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="there is no state policy maybe"):
+        refused(None, fold(), "maybe")
+
+
+def test_the_way_back_rebuilds_what_the_release_before_could_not_read() -> None:
+    assert way_back(fold(n="int"), fold(n="int")) == "keep"
+    assert way_back(fold(n="int"), fold(n="str")) == "rebuild"
+
+
+def test_what_becomes_of_the_memory_is_told_for_every_kind_that_has_one() -> None:
+    assert consequence(release(), release(), "keep") is None
+    assert consequence(None, fold(), "rebuild") == "begins empty"
+    told = [consequence(fold(), fold(), policy) or "" for policy in ("keep", "rebuild", "fresh")]
+    assert [text.split()[0] for text in told] == ["keep:", "rebuild:", "fresh:"]

@@ -1,0 +1,169 @@
+"""What a deployment would change, on a real broker, with releases and environments that uv makes. No agent runs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge import topics
+from lozenge.admin import ensure_topics, partitions
+from lozenge.errors import ConfigError, DetectorError, UsageError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.altering import back, resettle
+from lozenge_deploy.cli.scaffold import write
+from lozenge_deploy.control.client import Control
+from lozenge_deploy.control.records import Happening
+from lozenge_deploy.deploying import Candidate, prepare
+from lozenge_deploy.releases import Releases
+from tests.deploy.test_cli import lozenge
+from tests.integration.conftest import Broker
+from tests.integration.harness import event, send
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    found = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(found, topics.platform_topics())
+    return found
+
+
+@pytest.fixture
+def control(kafka: KafkaSettings) -> Iterator[Control]:
+    with Control(kafka) as found:
+        yield found
+
+
+def folder(parent: Path, name: str, kind: str) -> Path:
+    """A new detector of `kind` whose own tests take no time."""
+    (parent / "detectors").mkdir()
+    (parent / "pyproject.toml").touch()
+    list(write(parent / "detectors", name, kind, "tests"))
+    made = parent / "detectors" / name
+    kinds = ("fires", "stays_silent", "a_missing_field", "tells_the_same")
+    (made / f"test_{name}.py").write_text("".join(f"def test_{kind}() -> None:\n    pass\n" for kind in kinds))
+    return made
+
+
+def edit(place: Path, old: str, new: str) -> None:
+    module = place / f"{place.name}.py"
+    assert old in module.read_text()
+    module.write_text(module.read_text().replace(old, new))
+
+
+def released(control: Control, candidate: Candidate) -> Any:
+    return control.wish(candidate.desired(watch=60, message="", by="me"))
+
+
+def row(candidate: Candidate, what: str) -> tuple[Any, Any]:
+    [found] = [row for row in candidate.changes() if row["what"] == what]
+    return found["now"], found["then"]
+
+
+def test_an_unchanged_folder_deploys_as_the_same_release(
+    kafka: KafkaSettings, control: Control, tmp_path: Path
+) -> None:
+    place = folder(tmp_path, "deployed_rule", "rule")
+    first = prepare(place, kafka, None, state=None, settings={"limit": 400})
+    assert [r["what"] for r in first.changes()] == ["release", "setting limit", "offsets"]
+    assert row(first, "offsets")[1] == "from the earliest retained event on"
+    present = released(control, first)
+    assert (present.release, present.settings, present.before) == ("r1", {"limit": 400}, None)
+
+    (place / "test_deployed_rule.py").write_text("def test_fires() -> None:\n    assert False\n")
+    again = prepare(place, kafka, present, state=None, settings={})
+    wanted = released(control, again)
+    assert (wanted.release, wanted.settings) == ("r1", {"limit": 400}), "what is set stays, and tests are no content"
+    assert wanted.before.revision == present.revision
+    assert [release.name for release in Releases(kafka).of("deployed_rule")] == ["r1"]
+
+    edit(place, "Decimal(500)", "Decimal(600)")
+    with pytest.raises(DetectorError, match="its tests fail"):
+        prepare(place, kafka, present, state=None, settings={})
+    with pytest.raises(ConfigError, match="limit: "):
+        resettle(kafka, present, {"limit": "a lot"}, {})
+    fields, rows = resettle(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
+    assert (fields["settings"], fields["max_batch"]) == ({}, 50)
+    assert [tuple(r.values()) for r in rows] == [
+        ("setting limit", 400, None),
+        ("trigger", "1s", "500ms"),
+        ("max_batch", 200_000, 50),
+    ]
+    with pytest.raises(UsageError, match="no other release has ever been live"):
+        back(kafka, present, [], to=None, state=None, message="")
+
+
+def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
+    place = folder(tmp_path, "deployed_fold", "stateful")
+    present = released(control, prepare(place, kafka, None, state=None, settings={}))
+
+    edit(place, 'by="card_id"', 'by=["card_id", "merchant_id"]')
+    kept = prepare(place, kafka, present, state="keep", settings={})
+    assert row(kept, "state")[1].startswith("keep: REFUSED")
+    with pytest.raises(UsageError, match="keys were made of card_id and are now made of card_id, merchant_id"):
+        kept.desired(watch=60, message="", by="me")
+    assert len(Releases(kafka).of("deployed_fold")) == 1
+
+    rebuilt = prepare(place, kafka, present, state="rebuild", settings={})
+    assert row(rebuilt, "release") == ("r1", "r2")
+    assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events anew")
+    wanted = released(control, rebuilt)
+    assert (wanted.release, wanted.state, wanted.before.state) == ("r2", "rebuild", "rebuild")
+
+    lived = [Happening(detector="deployed_fold", what="live", release=release) for release in ("r1", "r2")]
+    earlier, rows = back(kafka, wanted, lived, to=None, state=None, message="")
+    assert (earlier.release, earlier.state) == ("r1", "rebuild")
+    assert rows[-1]["then"].startswith("rebuild")
+    with pytest.raises(UsageError, match="its state cannot be kept"):
+        back(kafka, wanted, lived, to="r1", state="keep", message="")
+
+    edit(place, "expires=settings.within", "expires=timedelta(days=30)")
+    refused = prepare(place, kafka, wanted, state="rebuild", settings={}).refusal
+    assert refused is not None
+    assert "reaches back 30d, but events are kept for 7d" in refused.message
+
+
+def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, tmp_path: Path) -> None:
+    place = folder(tmp_path, "deployed_merchant", "rule")
+    project = place / "pyproject.toml"
+    project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
+    with pytest.raises(UsageError, match=r"it reads pay\.canonical\.auth\.by-merchant\.v1, which does not exist"):
+        prepare(place, kafka, None, state=None, settings={})
+
+
+def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
+    broker: Broker, kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    folder(tmp_path, "planned", "rule")
+    here: dict[str, Any] = {"cwd": tmp_path, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+    run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
+    assert run.returncode == 0, run.stderr
+    [answer] = json.loads(run.stdout)
+    assert (answer["observed"], answer["changes"][0]) == (None, {"what": "release", "now": None, "then": "r1"})
+
+    send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
+    run = lozenge("plan", "planned", "-o", "json", **here)
+    assert run.returncode == 0, run.stderr
+    [answer] = json.loads(run.stdout)
+    assert {f"planned_{n}" for n in range(5)} <= {told["entity"] for told in answer["trial"]["new"]}
+    assert answer["cost"]["then"] > 0
+    assert (answer["cost"]["now"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
+    assert not [topic for topic in partitions(kafka) if "planned" in topic]
+    assert Releases(kafka).of("planned") == []
+
+    run = lozenge("deploy", "planned", "--no-wait", **here)
+    assert (run.returncode, "is asked for" in run.stdout) == (0, True), run.stderr
+    run = lozenge("status", "-o", "json", **here)
+    [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
+    assert (row["goal"], row["phase"], row["reason"]) == ("running", "asked for", "no agent has taken it up")
+    run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
+    [facts] = json.loads(run.stdout)
+    assert (facts["wanted"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
+
+    run = lozenge("plan", "planned", "--set", "limit=9000", **here)
+    assert run.returncode == 0, run.stderr
+    assert "setting limit  -" in run.stdout
+    assert "r1 takes" in run.stdout
