@@ -354,10 +354,10 @@ class Keeper:
 
     def _fall_back(self, desired: Desired, reason: str) -> None:
         """Wishes what was before; without that, only says why it is not well. A change that once was good stays."""
-        if self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
+        before = desired.before
+        if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
             return
         self._note(outcome=Outcome.FAILED, reason=reason)
-        before = desired.before
         if before is None:
             return
         self._tell(self._happening("rolled back", None, reason))

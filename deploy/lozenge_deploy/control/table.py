@@ -30,6 +30,7 @@ class Table(Generic[R]):
             kafka.client(
                 group_id="lozenge-control",
                 enable_auto_commit=False,
+                auto_offset_reset="earliest",
                 isolation_level="read_committed",
                 enable_partition_eof=True,
                 fetch_wait_max_ms=50,
