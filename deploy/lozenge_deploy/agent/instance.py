@@ -181,7 +181,7 @@ class Instance:
             log.seek(max(0, (self.folder / LOG).stat().st_size - 16_384))
             lines = log.read().decode(errors="replace").strip().splitlines()
             for line in reversed(lines):
-                with contextlib.suppress(ValueError, KeyError, TypeError):
+                with contextlib.suppress(ValueError, KeyError, AttributeError):
                     said = json.loads(line)
                     if said.get("level") in ("error", "critical"):
                         return str(said["event"])

@@ -52,10 +52,11 @@ class Orders:
         )
 
     def newer(self) -> Order | None:
-        """The order, if another one was given since the last call; raises ConfigError if it cannot be read."""
+        """The order, if another one was given since the last call; raises ConfigError, once, if it cannot be read."""
         if self._file is None or (mark := self._mark()) == self._seen:
             return None
-        self._seen, self.current = mark, read_order(self._file.parent)
+        self._seen = mark
+        self.current = read_order(self._file.parent)
         return self.current
 
     def _mark(self) -> tuple[int, int]:
