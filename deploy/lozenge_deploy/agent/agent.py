@@ -109,7 +109,7 @@ class Agent:
         place = f"{self._host}:{self._folder}"
         return Keeper(
             self._folder / detector,
-            observed.model_copy(update={"place": place}),
+            observed.model_copy(update={"place": place, "pid": observed.pid if observed.place == place else None}),
             self._launcher,
             newest=lambda: self._committed(detector),
             say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
