@@ -36,15 +36,11 @@ class Member:
 
     @property
     def fenced(self) -> str | None:
-        """Which release was relieved by the present one, when, and at which offsets; None if none was.
-
-        After new settings the offsets are theirs.
-        """
+        """Which release was relieved by the present one, when, and at which offsets; None if none was."""
         if self.observed is None or not self.observed.fenced or self.observed.fenced_at is None:
             return None
-        since = " ".join(f"{partition}:{offset}" for partition, offset in sorted(self.observed.since.items()))
-        told = f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC"
-        return f"{told}; new settings from {since} on" if self.desired.what == "set" else f"{told} at {since}"
+        since = " ".join(f"{partition}:{offset}" for partition, offset in sorted(self.observed.fenced_from.items()))
+        return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC at {since}"
 
     @property
     def gone(self) -> bool:

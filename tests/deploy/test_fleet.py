@@ -35,9 +35,9 @@ def test_what_waits_says_why_and_what_to_do_next() -> None:
 
 def test_whom_it_relieved_when_and_where_is_told() -> None:
     at = datetime(2026, 11, 21, 14, 2, tzinfo=UTC)
-    assert member(fenced="r7", fenced_at=at, since={1: 880, 0: 9120}).fenced == "r7 fenced 14:02 UTC at 0:9120 1:880"
-    after = member(fenced="r7", fenced_at=at, since={0: 9500}, what="set")
-    assert after.fenced == "r7 fenced 14:02 UTC; new settings from 0:9500 on"
+    assert (
+        member(fenced="r7", fenced_at=at, fenced_from={1: 880, 0: 9120}).fenced == "r7 fenced 14:02 UTC at 0:9120 1:880"
+    )
     assert member(fenced="", since={0: 1}).fenced is None
     assert member().fenced is None
 

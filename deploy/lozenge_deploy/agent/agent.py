@@ -12,17 +12,17 @@ from lozenge.admin import ensure_topics
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
-from lozenge_deploy.agent.instance import LOG, Facts
+from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.keeper import Keeper
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.control.leadership import Deposed, Leadership, Row
 from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
 from lozenge_deploy.control.table import Table
 from lozenge_deploy.releases import Releases
-from lozenge_deploy.shipping import Shipper
 from lozenge_deploy.standing import newest_stamp
 
 TICK_SECONDS = 0.1
+TIDY_SECONDS = 30.0
 
 
 class Agent:
@@ -41,11 +41,11 @@ class Agent:
         self._desired: Table[Desired] | None = None
         self._keepers: dict[str, Keeper] = {}
         self._launcher = Launcher(Releases(kafka))
-        self._shipper = Shipper(kafka)
-        self._followed: dict[Path, Facts] = {}
+        self._logs = JobLogs(kafka)
+        self._tidied_at = 0.0
         self._outbox: list[Row] = []
         self._stop = threading.Event()
-        self._calm_since = time.monotonic()
+        self._calm_since = float("-inf")  # a keeper leaves those time that it finds running
 
     def stop(self) -> None:
         """Asks `run` to end; safe from a signal handler. The jobs go on."""
@@ -53,20 +53,21 @@ class Agent:
 
     def run(self) -> None:
         """Until `stop`: follows, or leads."""
-        log = logger()
         while not self._stop.wait(TICK_SECONDS):
             try:
                 if self._leadership.tick():
                     self._lead()
-                elif self._desired is not None and not self._leadership.leading:
-                    self._step_down()
+                elif self._leadership.leading:
+                    self._calm_since = time.monotonic()
+                else:
+                    self._follow()
             except Deposed:
-                self._step_down()
+                self._follow()
             except BrokerUnavailable as error:
-                self._calm_since = time.monotonic()
-                log.warning(error.message, hint=error.hint)
+                self._broker_is_away(error)
                 self._stop.wait(1)
-            self._ship()
+            self._logs.ship([i for keeper in self._keepers.values() for i in keeper.running()])
+            self._tidy()
         self._leave()
 
     def _lead(self) -> None:
@@ -80,28 +81,36 @@ class Agent:
                 self._keepers[detector] = self._keeper(detector, Observed(detector=detector))
             try:
                 self._keepers[detector].tick(desired, calm)
+            except BrokerUnavailable as error:
+                self._broker_is_away(error)
             except (LozengeError, OSError) as error:  # one detector's trouble is no other's
                 logger().error(f"keeping {detector}: {error}")
+        self._send()
+
+    def _send(self) -> None:
+        """Publishes what there is to tell; what cannot be told now waits."""
         if self._outbox:
-            rows, self._outbox = self._outbox, []
-            try:
-                self._leadership.write(rows)
-            except BrokerUnavailable:
-                self._outbox = rows + self._outbox
-                raise
+            self._leadership.write(self._outbox)
+            self._outbox = []
+
+    def _broker_is_away(self, error: BrokerUnavailable) -> None:
+        self._calm_since = time.monotonic()
+        logger().warning(error.message, hint=error.hint)
 
     def _take_office(self) -> None:
         """Reads what is desired and what was observed, and adopts what runs here."""
         logger().info("leads", agent=self._me.agent, folder=str(self._folder))
         with Table(self._kafka, topics.STATUS, Observed) as status:
             self._keepers = {d: self._keeper(d, observed) for d, observed in status.rows.items()}
+        for detector in self._keepers:
+            self._logs.find(self._folder / detector)
         self._desired = Table(self._kafka, topics.DEPLOYMENTS, Desired)
 
     def _keeper(self, detector: str, observed: Observed) -> Keeper:
         place = f"{self._host}:{self._folder}"
         return Keeper(
             self._folder / detector,
-            observed.model_copy(update={"place": place}),
+            observed.model_copy(update={"place": place, "pid": observed.pid if observed.place == place else None}),
             self._launcher,
             newest=partial(self._committed, detector),
             say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
@@ -123,34 +132,36 @@ class Agent:
         stamp = newest_stamp(self._kafka, detector)
         return stamp.generation if stamp else 0
 
-    def _ship(self) -> None:
-        """Follows the log of every job that runs here, and of one that has ended until it is shipped."""
-        running = {i.folder / LOG: i.facts for keeper in self._keepers.values() for i in keeper.running()}
-        for file, facts in running.items():
-            if self._followed.get(file) != facts:
-                self._shipper.follow(file, facts.detector, f"g{facts.generation}", facts.release)
-        for file in self._followed.keys() - running.keys():
-            self._shipper.unfollow(file)
-        self._followed = running
-        self._shipper.ship()
+    def _tidy(self) -> None:
+        if time.monotonic() - self._tidied_at > TIDY_SECONDS:
+            self._tidied_at = time.monotonic()
+            for detector in self._keepers:
+                self._logs.tidy(self._folder / detector)
 
-    def _step_down(self) -> None:
-        """Leaves the detectors to the new leader, which adopts the jobs if it works in the same folder."""
-        leader = self._leadership.leader
-        logger().warning("leads no longer", leader=leader.agent if leader else None)
-        same = leader is not None and (leader.host, leader.folder) == (self._me.host, self._me.folder)
-        for keeper in self._keepers.values():
-            for instance in () if same else keeper.running():
-                instance.terminate()
+    def _follow(self) -> None:
+        """Leads no longer. Once it is known who does, its jobs end, unless the new leader adopts them here."""
         if self._desired is not None:
+            logger().warning("leads no longer")
             self._desired.close()
-        self._desired, self._keepers, self._outbox = None, {}, []
+            self._desired, self._outbox = None, []
+        leader = self._leadership.leader
+        if not self._keepers or leader is None or leader.agent in ("", self._me.agent):
+            return
+        logger().info("follows", leader=leader.agent, host=leader.host, folder=leader.folder)
+        if (leader.host, leader.folder) != (self._me.host, self._me.folder):
+            for instance in [i for keeper in self._keepers.values() for i in keeper.running()]:
+                instance.terminate()
+        self._keepers = {}
 
     def _leave(self) -> None:
         try:
-            self._leadership.resign()
+            if self._leadership.leading:
+                self._send()
+                self._leadership.resign()
         except LozengeError as error:
             logger().warning(error.message)
-        self._shipper.close()
+        if self._desired is not None:
+            self._desired.close()
         self._launcher.close()
         self._leadership.close()
+        self._logs.close()

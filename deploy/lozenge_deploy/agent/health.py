@@ -19,8 +19,6 @@ TURNS, TURN_SECONDS = 3, 30.0
 GROWING_SECONDS, SAMPLE_SECONDS = 60.0, 5.0
 """A lag that grew from sample to sample throughout so long a time will not come down."""
 LONGEST_WAIT = 60.0
-SETTLED_SECONDS = 300.0
-"""A job that ran this long has recovered."""
 
 
 @dataclass
@@ -34,8 +32,7 @@ class Health:
     def exited(self, now: float) -> None:
         """Its process ended, though nobody asked for it."""
         self.exits.append(now)
-        while self.exits and self.exits[0] < now - EXIT_SECONDS:
-            self.exits.popleft()
+        self._forget(now)
 
     def wait(self) -> float:
         """Seconds before it is started again: 0 after the first exit, then 1, 2, 4 ... a minute."""
@@ -43,6 +40,7 @@ class Health:
 
     def illness(self, report: Report | None, now: float, trigger: timedelta) -> str:
         """Why it is ill, "" if it is not; `now` in Unix seconds."""
+        self._forget(now)
         if len(self.exits) >= EXITS:
             return f"it ended {len(self.exits)} times within {EXIT_SECONDS / 60:.0f} minutes"
         if report is None:
@@ -57,7 +55,13 @@ class Health:
             return f"it falls behind: its lag grew to {report.lag} throughout {GROWING_SECONDS:.0f} s"
         return ""
 
+    def _forget(self, now: float) -> None:
+        while self.exits and self.exits[0] < now - EXIT_SECONDS:
+            self.exits.popleft()
+
     def _lag_grows(self, lag: int, now: float) -> bool:
+        if self._lags and now - self._lags[-1][0] > 3 * SAMPLE_SECONDS:
+            self._lags.clear()  # nobody looked meanwhile
         if not self._lags or now - self._lags[-1][0] >= SAMPLE_SECONDS:
             if self._lags and lag <= self._lags[-1][1]:
                 self._lags.clear()

@@ -1,7 +1,8 @@
 """One job as a process of this machine, in a folder that says all about it.
 
 Whoever reads the folder can take it over: the process does not hang on the one that started it. A shell leads the
-process group and writes down the exit code, so that it is known to an agent that came later.
+process group and writes down the exit code, so that it is known to an agent that came later. The shell begins only
+once its facts are written: if its starter dies before, it ends, and nothing runs that no folder tells of.
 """
 
 import contextlib
@@ -16,14 +17,19 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from lozenge.errors import ConfigError
 from lozenge.files import replace
 from lozenge.job.orders import Order, read_order
 from lozenge.job.report import Report, read_report
 
 LOG, EXIT, FACTS = "log", "exit", "instance.json"
-_SCRIPT = '"$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
+_SCRIPT = 'read -r _ || exit; "$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
 NICE = 10
 """A JVM that starts must not slow down the jobs that run; a live one is as important as they are."""
+CLOCK_SECONDS = 2.0
+"""The start times of one process that two looks give differ by less, though the clock may be set between them."""
+REST_SECONDS = 5.0
+"""What a job leaves behind has so long to end by itself: a JVM tidies up."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -48,6 +54,8 @@ class Instance:
         self.folder = folder
         self.facts = msgspec.json.decode((folder / FACTS).read_bytes(), type=Facts)
         self._leader = _process(self.facts.pid, self.facts.created)
+        self._child: subprocess.Popen[bytes] | None = None
+        self._leaderless_since: float | None = None
         self._told_to_stop_at: float | None = None
 
     @classmethod
@@ -73,33 +81,43 @@ class Instance:
             ["nice", "-n", str(NICE), "sh", "-c", _SCRIPT, "job", *command],
             cwd=folder,
             env=dict(environment),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             process_group=0,
         )
-        created = psutil.Process(leader.pid).create_time()
-        facts = Facts(
-            detector=detector,
-            release=release,
-            process=list(process),
-            generation=order.generation,
-            state=state,
-            memory_mb=memory_mb,
-            pid=leader.pid,
-            created=created,
-            started_at=time.time(),
-        )
-        replace(folder / FACTS, msgspec.json.encode(facts).decode())
-        return cls(folder)
+        assert leader.stdin is not None
+        with leader.stdin as gate:
+            facts = Facts(
+                detector=detector,
+                release=release,
+                process=list(process),
+                generation=order.generation,
+                state=state,
+                memory_mb=memory_mb,
+                pid=leader.pid,
+                created=psutil.Process(leader.pid).create_time(),
+                started_at=time.time(),
+            )
+            replace(folder / FACTS, msgspec.json.encode(facts).decode())
+            started = cls(folder)
+            started._child = leader
+            gate.write(b"\n")
+        return started
 
     def alive(self) -> bool:
-        """Whether its process group still has its leader."""
-        if self._leader is None:
+        """Whether any process of it is left. What its leader leaves behind is killed in the end."""
+        if self._child is not None:
+            self._child.poll()  # reaps it
+        if self._leader is not None and _runs(self._leader):
+            return True
+        self._leader = None
+        if not self._rest():
             return False
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(self.facts.pid, os.WNOHANG)  # ours: nobody else reaps it
-        return self._leader.is_running() and self._leader.status() != psutil.STATUS_ZOMBIE
+        self._leaderless_since = self._leaderless_since or time.monotonic()
+        if time.monotonic() - self._leaderless_since > REST_SECONDS:
+            self.kill()
+        return True
 
     def exit_code(self) -> int | None:
         """How its job ended; None if nobody wrote it down: the whole group was killed."""
@@ -108,12 +126,14 @@ class Instance:
         return None
 
     def report(self) -> Report | None:
-        """The newest report of its job."""
+        """The newest report of its job; None if it has not told anything yet."""
         return read_report(self.folder)
 
-    def ordered(self) -> Order:
-        """What its job was told last; raises ConfigError if that cannot be read."""
-        return read_order(self.folder)
+    def ordered(self) -> Order | None:
+        """What its job was told last; None if that cannot be read."""
+        with contextlib.suppress(ConfigError):
+            return read_order(self.folder)
+        return None
 
     def order(self, order: Order) -> None:
         """Tells its job what to be."""
@@ -135,24 +155,25 @@ class Instance:
 
     def terminate(self) -> None:
         """Asks its job to end at a batch boundary; a second call does nothing more."""
-        if self._told_to_stop_at is None:
-            self._told_to_stop_at = time.monotonic()
-            report = self.report()
-            if report is not None and (job := _process(report.pid, report.created)) is not None:
-                with contextlib.suppress(psutil.Error):
-                    job.terminate()
-            else:
-                self.kill()  # it has not begun to work
-
-    def stopping_for(self) -> float:
-        """Seconds since it was asked to end; 0 if it was not."""
-        return time.monotonic() - self._told_to_stop_at if self._told_to_stop_at is not None else 0.0
+        if self._told_to_stop_at is not None:
+            return
+        self._told_to_stop_at = time.monotonic()
+        if (report := self.report()) is None:
+            self.kill()  # it has not begun to work
+        elif (job := _process(report.pid, report.created)) is not None:
+            with contextlib.suppress(psutil.Error):
+                job.terminate()
 
     def kill(self) -> None:
         """Ends all of its processes at once."""
-        if self.alive():
+        self._told_to_stop_at = self._told_to_stop_at or time.monotonic()
+        if (self._leader is not None and _runs(self._leader)) or self._rest():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.facts.pid, signal.SIGKILL)
+
+    def stopping_for(self) -> float:
+        """Seconds since it was told to end or killed; 0 if it was not."""
+        return time.monotonic() - self._told_to_stop_at if self._told_to_stop_at is not None else 0.0
 
     def last_words(self) -> str:
         """Why it ended, as far as its log says: the newest line of level error, else the last line."""
@@ -160,12 +181,20 @@ class Instance:
             log.seek(max(0, (self.folder / LOG).stat().st_size - 16_384))
             lines = log.read().decode(errors="replace").strip().splitlines()
             for line in reversed(lines):
-                with contextlib.suppress(ValueError, KeyError, TypeError):
+                with contextlib.suppress(ValueError, KeyError, AttributeError):
                     said = json.loads(line)
                     if said.get("level") in ("error", "critical"):
                         return str(said["event"])
             return lines[-1] if lines else ""
         return ""
+
+    def _rest(self) -> bool:
+        """Whether its group lives on without its leader; a later group of the same number works elsewhere."""
+        try:
+            os.killpg(self.facts.pid, 0)
+        except OSError:
+            return False
+        return any(_of_group(pid, self.facts.pid) and _works_in(pid, self.folder) for pid in psutil.pids())
 
 
 def instances(folder: Path) -> list[Instance]:
@@ -180,5 +209,23 @@ def instances(folder: Path) -> list[Instance]:
 def _process(pid: int, created: float) -> psutil.Process | None:
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)
-        return process if abs(process.create_time() - created) < 0.02 else None
+        return process if abs(process.create_time() - created) < CLOCK_SECONDS else None
     return None
+
+
+def _runs(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _of_group(pid: int, group: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.getpgid(pid) == group
+    return False
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    with contextlib.suppress(psutil.Error, OSError):  # a zombie works nowhere
+        return Path(psutil.Process(pid).cwd()) == folder.resolve()
+    return False

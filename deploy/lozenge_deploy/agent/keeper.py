@@ -8,7 +8,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from lozenge.declaration import Declaration
-from lozenge.errors import LozengeError
+from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.job.report import Phase as JobPhase
 from lozenge.job.report import Report
 from lozenge_deploy.agent.health import Health, stuck
@@ -22,9 +22,9 @@ STOP_SECONDS = 30.0
 HUNG_SECONDS = 120.0
 """An unwatched job whose batch has not ended for so long is killed and started again."""
 CALM_SECONDS = 45.0
-"""Nobody is judged before the broker has answered for so long."""
-NO_BROKER = 3
-"""The exit code of a job that found no broker, which is not its fault."""
+"""Nobody is judged before the broker has answered for so long, nor a job so soon after it was found running."""
+NO_BROKER, NO_BROKER_WAIT = 3, 1.0
+"""The exit code of a job that found no broker, which is not its fault, and seconds before it tries again."""
 
 
 class Starts(Protocol):
@@ -63,6 +63,8 @@ class Keeper:
         self._ordered_at: float | None = None
         self._watched_from = time.time()
         self._measured_at = 0.0
+        self._adopted_at = 0.0
+        self._calm = False
         self._adopt()
 
     def running(self) -> list[Instance]:
@@ -71,6 +73,7 @@ class Keeper:
 
     def tick(self, desired: Desired, calm: float) -> None:
         """Does what is due; `calm` is for how many seconds the broker has been answering."""
+        self._calm = min(calm, time.time() - self._adopted_at) >= CALM_SECONDS
         if desired.revision != self.observed.revision:
             self._begin(desired)
         self._let_go()
@@ -78,10 +81,12 @@ class Keeper:
             self._rest(desired)
             return
         self._bury(desired)
-        if self.live is not None and self.live.facts.process == list(desired.process):
+        self._hold_memory()
+        if self.live is not None and _fits(self.live, desired):
             self._drop_next()
+        if self.live is not None and _fits(self.live, desired):
             self._tune(desired)
-            self._judge(desired, calm)
+            self._judge(desired)
         elif self.live is not None or self.next is not None or self._needs_standby(desired):
             self._relieve(desired)
         else:
@@ -90,23 +95,32 @@ class Keeper:
     # what was found
 
     def _adopt(self) -> None:
-        """Takes over the processes that an earlier agent left running."""
-        for instance in instances(self._folder):
-            if not instance.alive():
-                continue
-            report = instance.report()
-            live = report is not None and report.phase is JobPhase.LIVE
-            if live and self.live is None:
+        """Takes over the processes that an earlier agent left running; one that ended meanwhile is buried next."""
+        found = instances(self._folder)
+        for instance in (i for i in found if i.alive()):
+            if self.live is None and _goes(instance):
                 self.live = instance
-            elif not live and self.next is None and self.live is None:
+            elif self.live is None and self.next is None:
                 self.next = instance
             else:
                 self._leave(instance)
-        if (found := self.live or self.next) is not None:
-            self._tell(self._happening("adopted", found))
+        if self.next is not None and _told_to_go(self.next):
+            if self.live is None:
+                self.live, self.next = self.next, None
+            else:
+                self._ordered_at = time.time()
+        if (adopted := self.live or self.next) is not None:
+            self._adopted_at = time.time()
+            self._tell(self._happening("adopted", adopted))
+        elif found and self.observed.pid is not None:
+            self._adopted_at, self.live = time.time(), found[0]
 
     def _begin(self, desired: Desired) -> None:
-        self._health, self._again_at, self._ordered_at = Health(), 0.0, None
+        """What stood by for an older wish goes, unless it is live already."""
+        if self.next is not None and _goes(self.next):
+            self._took_over()
+        self._drop_next()
+        self._health, self._again_at = Health(), 0.0
         self._watched_from = time.time()
         self._note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
 
@@ -125,13 +139,22 @@ class Keeper:
     def _drop_next(self) -> None:
         if self.next is not None:
             self._leave(self.next)
-            self.next = self._ordered_at = None
+            self._forget_next()
 
-    def _rest(self, desired: Desired) -> None:
-        self._drop_next()
+    def _forget_next(self) -> None:
+        """Once it was told to go it may have fenced the live one: only a new start is sure to go on."""
+        if self._ordered_at is not None:
+            self._leave_live()
+        self.next = self._ordered_at = None
+
+    def _leave_live(self) -> None:
         if self.live is not None:
             self._leave(self.live)
             self.live = None
+
+    def _rest(self, desired: Desired) -> None:
+        self._drop_next()
+        self._leave_live()
         if not self._leaving:
             phase = Phase.PAUSED if desired.goal is Goal.PAUSED else Phase.RETIRED
             self._note(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
@@ -141,15 +164,23 @@ class Keeper:
         if self.live is None or self.live.alive():
             return
         dead, self.live = self.live, None
+        if self._ordered_at is not None and self.next is not None and self.next.alive():
+            self._note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
+            return
         code, words = dead.exit_code(), dead.last_words()
         reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
-        if code != NO_BROKER:
-            self._health.exited(time.time())
-        self._again_at = time.time() + self._health.wait()
         self._tell(self._happening("ended", dead, reason))
         self._note(phase=Phase.WAITING, reason=reason, restarts=self.observed.restarts + 1, pid=None)
-        if ill := self._health.illness(None, time.time(), timedelta()):
+        if self._count_exit(code) and (ill := self._health.illness(None, time.time(), timedelta())):
             self._fall_back(desired, f"{ill}; it {reason}")
+
+    def _count_exit(self, code: int | None) -> bool:
+        """Sets when the next start may be; whether the exit counts, which one for lack of a broker does not."""
+        counts = self._calm and code != NO_BROKER
+        if counts:
+            self._health.exited(time.time())
+        self._again_at = time.time() + max(self._health.wait(), 0.0 if counts else NO_BROKER_WAIT)
+        return counts
 
     # starts
 
@@ -165,7 +196,12 @@ class Keeper:
             self._note(phase=self.observed.phase if self.live else Phase.PREPARING)
             return None
         try:
-            instance = self._launcher.start(desired, self._place(desired, standby), self._generation(), standby=standby)
+            generation = self._generation()
+            place = self._place(desired, generation, standby)
+            instance = self._launcher.start(desired, place, generation, standby=standby)
+        except BrokerUnavailable:
+            self._again_at = time.time() + NO_BROKER_WAIT
+            raise
         except (LozengeError, OSError) as error:
             self._health.exited(time.time())
             self._again_at = time.time() + max(1.0, self._health.wait())
@@ -176,13 +212,13 @@ class Keeper:
         self._tell(self._happening("started standing by" if standby else "started", instance))
         return instance
 
-    def _place(self, desired: Desired, standby: bool) -> Path:
+    def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
         """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""
         if not standby:
             for instance in instances(self._folder):
-                if instance.facts.process == list(desired.process) and not instance.alive():
+                if _fits(instance, desired) and not instance.alive():
                     return instance.folder
-        return self._folder / f"g{self._generation()}"
+        return self._folder / f"g{generation}"
 
     def _generation(self) -> int:
         """Above all that ever committed, was observed or was started here."""
@@ -197,61 +233,59 @@ class Keeper:
     # a release, or another process of the same one, takes over
 
     def _relieve(self, desired: Desired) -> None:
-        if self.next is not None and self.next.facts.process != list(desired.process):
+        if self.next is not None and not _fits(self.next, desired):
             self._drop_next()
         if self.next is None:
             self.next = self._start(desired, standby=True)
-            self._ordered_at = None
             return
         report = self.next.report()
-        self._hold_memory(self.next)
         if not self.next.alive():
             self._failed_before_live(desired)
-        elif report is not None and report.phase is JobPhase.LIVE:
+        elif _goes(self.next):
             self._took_over()
-        elif report is not None and report.phase is JobPhase.READY and self._ordered_at is None:
+        elif self._ordered_at is not None:
+            if time.time() - self._ordered_at > GO_SECONDS:
+                self.next.kill()
+        elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
+            order = desired.order(self._generation(), standby=False)
             self._ordered_at = time.time()
-            self.next.order(desired.order(self._generation(), standby=False))
+            self.next.order(order)
             self._note(phase=Phase.TAKING_OVER)
-        elif self._ordered_at is not None and time.time() - self._ordered_at > GO_SECONDS:
-            self.next.kill()
         elif self._too_slow(desired, self.next):
             self._drop_next()
             self._fall_back(desired, f"it was not ready after {START_SECONDS:.0f} s")
 
     def _too_slow(self, desired: Desired, instance: Instance) -> bool:
-        return desired.state != "rebuild" and time.time() - instance.facts.started_at > START_SECONDS
+        late = time.time() - instance.facts.started_at > START_SECONDS
+        return late and self._calm and desired.state != "rebuild"
 
     def _failed_before_live(self, desired: Desired) -> None:
         assert self.next is not None
-        dead, self.next = self.next, None
-        code, words = dead.exit_code(), dead.last_words()
+        dead = self.next
+        self._forget_next()
+        words = dead.last_words()
         self._tell(self._happening("ended", dead, words))
-        if self._ordered_at is not None and self.live is not None:
-            self._leave(self.live)  # it may have been fenced: only a new start is sure to go on
-            self.live = None
-        if code == NO_BROKER:
-            self._again_at = time.time() + 1
-            return
-        self._health.exited(time.time())
-        self._again_at = time.time() + self._health.wait()
-        self._note(reason=words, phase=self.observed.phase if self.live else Phase.WAITING)
-        self._fall_back(desired, f"it ended before it was live: {words}")
+        if self._count_exit(dead.exit_code()):
+            self._note(reason=words, phase=self.observed.phase if self.live else Phase.WAITING)
+            self._fall_back(desired, f"it ended before it was live: {words}")
 
     def _took_over(self) -> None:
         assert self.next is not None
         before, self.live = self.live, self.next
         self.next = self._ordered_at = None
+        report = self.live.report()
+        self._note(fenced_from=report.since if report is not None else {})
         if before is not None:
             self._leave(before)
-        fenced = before.facts.release if before is not None else ""
-        self._note(fenced=fenced, fenced_at=now())
+            self._note(fenced=before.facts.release, fenced_at=now())
 
     def _went_live(self, report: Report) -> None:
         assert self.live is not None
         self.live.raise_priority()
         self._watched_from = time.time()
-        self._tell(self._happening("live", self.live, f"from {_places(report.since)}"))
+        began = self.live.facts.started_at
+        took = f"Spark after {report.session_at - began:.1f} s, its query after {report.query_at - began:.1f} s"
+        self._tell(self._happening("live", self.live, f"from {_places(report.since)}; {took}"))
 
     # a live job
 
@@ -268,7 +302,7 @@ class Keeper:
             if time.time() - self.live.facts.started_at > START_SECONDS:
                 self.live.kill()
             return
-        if report.refused:
+        if report.refused and report.revision == desired.revision:
             self._fall_back(desired, report.refused)
             return
         if self.observed.generation != report.generation:
@@ -287,17 +321,17 @@ class Keeper:
             pid=report.pid,
         )
 
-    def _judge(self, desired: Desired, calm: float) -> None:
+    def _judge(self, desired: Desired) -> None:
         assert self.live is not None
         report, at = self.live.report(), time.time()
-        if calm < CALM_SECONDS:
-            self._watched_from = max(self._watched_from, at - desired.watch)
+        if not self._calm:
+            self._watched_from = at
+            return
+        if report is None or report.phase is not JobPhase.LIVE or self.live.stopping_for():
             return
         trigger = desired.trigger or self._trigger(desired)
-        if report is not None and report.phase is JobPhase.LIVE and stuck(report, at, trigger, HUNG_SECONDS):
-            self._tell(self._happening("hung", self.live, f"no batch has ended for {at - report.turned_at:.0f} s"))
-            self.live.kill()
-        self._hold_memory(self.live)
+        if stuck(report, at, trigger, HUNG_SECONDS):
+            self._end(self.live, "hung", f"no batch has ended for {at - report.turned_at:.0f} s")
         if self.observed.outcome is not Outcome.WATCHED:
             return
         if ill := self._health.illness(report, at, trigger):
@@ -308,21 +342,29 @@ class Keeper:
     def _trigger(self, desired: Desired) -> timedelta:
         return self._launcher.declaration(desired).trigger if self._launcher.prepared(desired) else timedelta(minutes=1)
 
-    def _hold_memory(self, instance: Instance) -> None:
+    def _hold_memory(self) -> None:
+        """Kills what takes more memory than it may; looks once a second."""
         if time.time() - self._measured_at < 1:
             return
         self._measured_at = time.time()
-        used, limit = instance.memory_bytes() // 2**20, instance.facts.memory_mb
-        if used > limit:
-            self._tell(self._happening("out of memory", instance, f"killed at {used} MB, its limit is {limit} MB"))
-            instance.kill()
+        for instance in (self.live, self.next):
+            if instance is not None and not instance.stopping_for():
+                used, limit = instance.memory_bytes() // 2**20, instance.facts.memory_mb
+                if used > limit:
+                    self._end(instance, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
+
+    def _end(self, instance: Instance, what: str, why: str) -> None:
+        self._tell(self._happening(what, instance, why))
+        instance.kill()
 
     # back
 
     def _fall_back(self, desired: Desired, reason: str) -> None:
-        """Wishes what was before; without that, only says why it is not well."""
-        self._note(outcome=Outcome.FAILED, reason=reason)
+        """Wishes what was before; without that, only says why it is not well. A change that once was good stays."""
         before = desired.before
+        if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
+            return
+        self._note(outcome=Outcome.FAILED, reason=reason)
         if before is None:
             return
         self._tell(self._happening("rolled back", None, reason))
@@ -350,11 +392,12 @@ class Keeper:
 
     def _happening(self, what: str, instance: Instance | None, detail: str = "") -> Happening:
         facts = instance.facts if instance is not None else None
+        report = instance.report() if instance is not None else None
         return Happening(
             detector=self.observed.detector,
             what=what,
             release=facts.release if facts else "",
-            generation=facts.generation if facts else 0,
+            generation=max(facts.generation if facts else 0, report.generation if report else 0),
             by="agent",
             detail=detail,
         )
@@ -362,3 +405,19 @@ class Keeper:
 
 def _places(offsets: dict[int, int]) -> str:
     return " ".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))
+
+
+def _fits(instance: Instance, desired: Desired) -> bool:
+    """Whether it can be as desired without being started anew."""
+    return instance.facts.process == list(desired.process)
+
+
+def _goes(instance: Instance) -> bool:
+    """Whether it is live."""
+    report = instance.report()
+    return report is not None and report.phase is JobPhase.LIVE
+
+
+def _told_to_go(instance: Instance) -> bool:
+    order = instance.ordered()
+    return order is not None and not order.standby

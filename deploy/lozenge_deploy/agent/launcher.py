@@ -31,7 +31,8 @@ class Launcher:
         return self._prepared[key].done()
 
     def declaration(self, desired: Desired) -> Declaration:
-        """What the release declares; raises what kept it from being prepared, and forgets it."""
+        """What the release declares; waits until it is prepared, or raises and forgets what kept it from that."""
+        self.prepared(desired)
         future = self._prepared[desired.detector, desired.release]
         if future.exception() is not None:
             del self._prepared[desired.detector, desired.release]

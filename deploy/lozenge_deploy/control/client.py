@@ -3,6 +3,7 @@
 import getpass
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -38,15 +39,16 @@ class Control:
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
         ensure_topics(kafka, topics.control_topics())
-        self._desired = Table(kafka, topics.DEPLOYMENTS, Desired)
-        self._observed = Table(kafka, topics.STATUS, Observed)
+        with ExitStack() as tables:
+            self._desired = tables.enter_context(Table(kafka, topics.DEPLOYMENTS, Desired))
+            self._observed = tables.enter_context(Table(kafka, topics.STATUS, Observed))
+            self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._desired.close()
-        self._observed.close()
+        self._tables.close()
 
     def desired(self, detector: str) -> Desired | None:
         """What is wanted of a detector; None if it has never been deployed."""
@@ -136,11 +138,13 @@ class Control:
                     raise NotDone(
                         f"{wanted.what} of {name}: {observed.reason}", hint=f"`lozenge logs {name}` tells more"
                     )
-            elif time.monotonic() > silent_by and not self._agent_leads():
-                raise NotDone(
-                    f"{wanted.what} of {name}: it is asked for, but no agent answers",
-                    hint="start one: `lozenge up` on this machine, else `python -m lozenge_deploy.agent`",
-                )
+            elif time.monotonic() > silent_by:
+                if not self._agent_leads():
+                    raise NotDone(
+                        f"{wanted.what} of {name}: it is asked for, but no agent answers",
+                        hint="start one: `lozenge up` on this machine, else `python -m lozenge_deploy.agent`",
+                    )
+                silent_by = time.monotonic() + NO_AGENT_SECONDS
         raise OutOfTime(
             f"{wanted.what} of {name}: not done after {timeout:.0f} s",
             hint=f"it goes on; `lozenge status {name}` tells how far it is",

@@ -53,7 +53,10 @@ class Leadership:
         return self._producer is not None
 
     def tick(self) -> bool:
-        """Renews the lease or, where it has run out, asks for it; whether this agent may act now."""
+        """Renews the lease or, where it has run out, asks for it; whether this agent may act now.
+
+        Raises BrokerUnavailable where it cannot.
+        """
         now = time.monotonic()
         if self._producer is not None:
             if now - self._renewed_at > RENEW_SECONDS:
@@ -61,11 +64,13 @@ class Leadership:
             return self._producer is not None and time.monotonic() - self._renewed_at < LEASE_SECONDS
         if any(key == _LEADER for key in self._leases.poll(0.1)):
             self._seen_at = now
-        free = self.leader is None or not self.leader.agent or now - self._seen_at > LEASE_SECONDS
-        return self._campaign() if free else False
+        return self._campaign() if self._free() else False
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Writes records of the control topics, all or none; raises Deposed, BrokerUnavailable."""
+        """Writes records of the control topics, all or none; raises Deposed.
+
+        Raises BrokerUnavailable if nobody knows whether they are stored; the lead may have to be asked for again.
+        """
         assert self._producer is not None
         try:
             self._producer.begin_transaction()
@@ -86,8 +91,20 @@ class Leadership:
         """Gives the connection back."""
         self._leases.close()
 
+    def _free(self) -> bool:
+        """Whether nobody leads, or only this agent itself, before it lost its connection."""
+        leader = self.leader
+        if leader is None or leader.agent in ("", self._me.agent):
+            return True
+        return time.monotonic() - self._seen_at > LEASE_SECONDS
+
     def _campaign(self) -> bool:
-        before = self.leader
+        before, leases = self.leader, Table(self._kafka, topics.LEASES, Lease)
+        self._leases.close()
+        self._leases = leases
+        if self.leader != before:  # this agent has not looked for long: somebody may lead
+            self._seen_at = time.monotonic()
+            return False
         producer = Producer(self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000))
         try:
             producer.init_transactions(CALL_SECONDS)
@@ -95,35 +112,29 @@ class Leadership:
             raise BrokerUnavailable(
                 f"asking for the lead: {error.args[0].str()}", hint=f"check the broker at {self._kafka.bootstrap}"
             ) from error
-        self._leases.close()
-        self._leases, self._seen_at = Table(self._kafka, topics.LEASES, Lease), time.monotonic()
-        if self.leader != before:  # somebody else was quicker
-            return False
         self._producer = producer
         self._renew()
         return self._producer is not None
 
     def _renew(self) -> None:
-        asked = time.monotonic()
+        asked, lease = time.monotonic(), Lease(**self._me.model_dump(exclude={"at"}))
         try:
-            self.write([(topics.LEASES, _LEADER, Lease(**self._me.model_dump(exclude={"at"})))])
-            self._renewed_at = asked
+            self.write([(topics.LEASES, _LEADER, lease)])
         except Deposed:
-            pass  # the next tick follows
-        except BrokerUnavailable:
-            pass  # the lease runs out unless a later try succeeds
+            return  # the next tick follows
+        self._renewed_at = asked
+        self._leases.rows[_LEADER] = lease
 
     def _failed(self, error: KafkaException) -> LozengeError:
         cause: KafkaError = error.args[0]
         if cause.code() in _FENCED or cause.fatal():
             self._producer, self._seen_at = None, time.monotonic()
             return Deposed("writing to the control topics: another agent leads now")
-        if cause.txn_requires_abort() and self._producer is not None:
+        if self._producer is not None:
             try:
                 self._producer.abort_transaction(CALL_SECONDS)
-            except KafkaException as again:
-                if again.args[0].code() in _FENCED or again.args[0].fatal():
-                    return self._failed(again)
+            except KafkaException:  # a commit that is under way cannot be taken back: only a new producer goes on
+                self._producer = None
         return BrokerUnavailable(
             f"writing to the control topics: {cause.str()}", hint=f"check the broker at {self._kafka.bootstrap}"
         )

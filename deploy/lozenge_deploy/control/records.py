@@ -96,8 +96,8 @@ class Outcome(StrEnum):
 class Observed(_Record):
     """How a detector is. `reason` says why it is not as it should be, `release` and `generation` what is live.
 
-    `since` are the offsets from which on the newest settings or release hold; `fenced` tells of the release
-    that was relieved there. `place` is the host and folder of its processes.
+    `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
+    job relieved another one, of the release `fenced`. `place` is the host and folder of its processes.
     """
 
     detector: str
@@ -111,6 +111,7 @@ class Observed(_Record):
     since: dict[int, int] = {}
     fenced: str = ""
     fenced_at: datetime | None = None
+    fenced_from: dict[int, int] = {}
     restarts: int = 0
     pid: int | None = None
     place: str = ""

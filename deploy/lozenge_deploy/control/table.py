@@ -6,10 +6,11 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
+from lozenge.logs import logger
 
 READ_SECONDS = 20.0
 R = TypeVar("R", bound=BaseModel)
@@ -30,6 +31,7 @@ class Table(Generic[R]):
             kafka.client(
                 group_id="lozenge-control",
                 enable_auto_commit=False,
+                auto_offset_reset="earliest",
                 isolation_level="read_committed",
                 enable_partition_eof=True,
                 fetch_wait_max_ms=50,
@@ -50,17 +52,24 @@ class Table(Generic[R]):
         self.close()
 
     def poll(self, timeout: float) -> Iterator[str]:
-        """Takes in what comes within `timeout` seconds, at most one batch; yields the keys that changed."""
+        """Takes in what comes within `timeout` seconds, at most one batch; yields the keys that changed.
+
+        A record that cannot be read is logged, and its key stays as it was.
+        """
         for message in self._consumer.consume(500, timeout):
             error = message.error()
             if error is not None:
                 self._at_end = self._at_end or error.code() == KafkaError._PARTITION_EOF
                 continue
             key, value = (message.key() or b"").decode(), message.value()
-            if value is None:
-                self.rows.pop(key, None)
-            else:
-                self.rows[key] = self._kind.model_validate_json(value)
+            try:
+                if value is None:
+                    self.rows.pop(key, None)
+                else:
+                    self.rows[key] = self._kind.model_validate_json(value)
+            except ValidationError as problem:
+                logger().error(f"reading {key} in {message.topic()}: {problem}", offset=message.offset())
+                continue
             yield key
 
     def close(self) -> None:

@@ -46,21 +46,22 @@ class Orders:
     def __init__(self, job: JobSettings) -> None:
         """Raises ConfigError if there is no readable order."""
         self._file = job.folder / ORDER if job.folder else None
-        self._seen = (0, 0)
-        self.current = Order(generation=job.generation, settings=overrides(job.settings))
-        if self._file is not None:
-            self.current = read_order(self._file.parent)
-            self._seen = self._mark()
+        self._seen = self._mark()  # before it is read: an order that comes in between is a newer one
+        self.current = (
+            read_order(job.folder) if job.folder else Order(generation=job.generation, settings=overrides(job.settings))
+        )
 
     def newer(self) -> Order | None:
-        """The order, if another one was given since the last call; raises ConfigError if it cannot be read."""
+        """The order, if another one was given since the last call; raises ConfigError, once, if it cannot be read."""
         if self._file is None or (mark := self._mark()) == self._seen:
             return None
-        self._seen, self.current = mark, read_order(self._file.parent)
+        self._seen = mark
+        self.current = read_order(self._file.parent)
         return self.current
 
     def _mark(self) -> tuple[int, int]:
-        assert self._file is not None
+        if self._file is None or not self._file.exists():
+            return 0, 0
         stat = self._file.stat()
         return stat.st_ino, stat.st_mtime_ns
 

@@ -97,11 +97,13 @@ class Reporting:
             self.say(turned_at=now)
 
     def committed(self, batch: int, offsets: Mapping[int, int], records: int, dead_letters: int) -> None:
-        """A transaction has ended."""
+        """A transaction has ended, and with it a batch: a busy query may never be seen to wait."""
+        at = time.time()
         self.say(
             batch=batch,
             offsets=dict(offsets),
-            committed_at=time.time(),
+            committed_at=at,
+            turned_at=at,
             records=self.now.records + records,
             dead_letters=self.now.dead_letters + dead_letters,
         )

@@ -1,0 +1,70 @@
+"""A job without Spark and Kafka: it reads its order, reports and obeys as `lozenge.job` does, and fails as it is told.
+
+Usage: `fake_job.py BEHAVIOUR`, run in the folder of its instance. It counts up the generation that is live in
+`../live`, and one that is live while a higher generation is ends as a fenced job does.
+"""
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+from lozenge.job.orders import Order, Orders
+from lozenge.job.report import Phase, Reporting
+from lozenge.job.settings import JobSettings
+
+behaviour, folder = sys.argv[1], Path.cwd()
+reporting = Reporting(folder)
+stopped = False
+
+
+def stop(*_: object) -> None:
+    global stopped
+    stopped = behaviour != "deaf"
+
+
+def go(order: Order) -> None:
+    reporting.took_over(order.generation, {0: 7}, {0: 7})
+    reporting.say(revision=order.revision)
+
+
+signal.signal(signal.SIGTERM, stop)
+if behaviour == "crash at start":
+    sys.exit('{"level": "error", "event": "it cannot start"}')
+if behaviour == "no broker":
+    sys.exit(3)
+orders = Orders(JobSettings(folder=folder))
+order = orders.current
+reporting.began(Phase.STARTING, order.revision, "digest", {0: 0})
+reporting.say(generation=order.generation)
+if order.standby:
+    reporting.say(phase=Phase.STANDBY)
+    if behaviour == "crash standing by":
+        sys.exit("it cannot stand by")
+    if behaviour != "never ready":
+        reporting.say(phase=Phase.READY)
+else:
+    go(order)
+ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
+while not stopped:
+    time.sleep(0.02)
+    if (new := orders.newer()) is not None:
+        if behaviour == "never goes" and not new.standby:
+            continue
+        if behaviour == "crash when told to go" and not new.standby:
+            sys.exit("it cannot go")
+        if "bad" in new.settings:
+            reporting.say(refused="bad: no such setting", revision=new.revision)
+        elif order.standby and not new.standby:
+            go(new)
+        else:
+            reporting.say(refused="", revision=new.revision, digest=str(new.settings))
+        order = new
+    if reporting.now.phase is Phase.LIVE and behaviour == "crash when live":
+        sys.exit("it cannot live")
+    if behaviour == "dead letters":
+        reporting.committed(0, {0: 7}, 1, 1)
+    if behaviour == "hangs" and reporting.now.phase is Phase.LIVE:
+        reporting.say(turned_at=1.0)
+    elif behaviour != "dead letters":
+        reporting.turned()

@@ -1,0 +1,126 @@
+"""A keeper with real processes: fake jobs, started as real ones are, and what it says."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lozenge.declaration import Declaration
+from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.agent.keeper import CALM_SECONDS, Keeper
+from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, Phase
+
+DEADLINE_SECONDS = 30.0
+FAKE_JOB = Path(__file__).with_name("fake_job.py")
+DECLARATION = Declaration.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
+
+
+class FakeJobs:
+    """What starts fake jobs; a release "r1 crash at start" behaves as its name says."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.started: list[Instance] = []
+
+    def prepared(self, desired: Desired) -> bool:
+        return True
+
+    def declaration(self, desired: Desired) -> Declaration:
+        return DECLARATION
+
+    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance:
+        if self.error is not None:
+            raise self.error
+        _, _, behaviour = desired.release.partition(" ")
+        instance = Instance.start(
+            folder,
+            [sys.executable, str(FAKE_JOB), behaviour],
+            os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            desired.order(generation, standby=standby),
+            detector=desired.detector,
+            release=desired.release,
+            process=desired.process,
+            state=desired.state,
+            memory_mb=desired.memory_mb or 4096,
+        )
+        self.started.append(instance)
+        return instance
+
+
+@dataclass
+class House:
+    """A keeper of one detector, what is desired of it, and all that it has said."""
+
+    folder: Path
+    desired: Desired
+    jobs: FakeJobs = field(default_factory=FakeJobs)
+    calm: float = 2 * CALM_SECONDS
+    newest: int = 0
+    history: list[Happening] = field(default_factory=list)
+    said: list[Observed] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.keeper = self.new_keeper(Observed(detector=self.desired.detector))
+
+    def new_keeper(self, observed: Observed) -> Keeper:
+        """A keeper as another agent would have it."""
+        return Keeper(
+            self.folder, observed, self.jobs, lambda: self.newest, self.said.append, self.history.append, self.wish
+        )
+
+    def wish(self, desired: Desired) -> None:
+        """Makes `desired` what is wanted."""
+        self.desired = desired
+
+    def change(self, revision: str, **changes: object) -> None:
+        """Wishes something else, with the present wish to fall back to."""
+        before = self.desired.model_copy(update={"before": None})
+        self.desired = self.desired.model_copy(update={"revision": revision, "before": before, **changes})
+
+    @property
+    def observed(self) -> Observed:
+        """What the keeper said last."""
+        return self.keeper.observed
+
+    @property
+    def live(self) -> Instance:
+        """The live job, which there must be."""
+        assert self.keeper.live is not None
+        return self.keeper.live
+
+    def happened(self, what: str) -> list[Happening]:
+        """What of this kind happened."""
+        return [h for h in self.history if h.what == what]
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Ticks until it holds."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"not in time: {self.observed} {[h.what for h in self.history]}"
+            self.keeper.tick(self.desired, self.calm)
+            time.sleep(0.02)
+
+    def until_runs(self) -> None:
+        """Ticks until what is desired is live."""
+        self.until(lambda: self.runs(self.desired.revision))
+
+    def runs(self, revision: str) -> bool:
+        """Whether the change `revision` is live."""
+        good = self.observed.outcome in (Outcome.WATCHED, Outcome.DONE)
+        return self.observed.revision == revision and good and self.observed.phase is Phase.RUNNING
+
+    def generation(self) -> int:
+        """The generation of the live job."""
+        return self.observed.generation
+
+    def leave(self) -> None:
+        """Ends every process, and takes note of its end."""
+        left = {id(i): i for i in (*self.jobs.started, *instances(self.folder))}
+        for instance in left.values():
+            instance.kill()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(instance.alive() for instance in left.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)

@@ -1,0 +1,166 @@
+"""A job as a process: found again by its folder, with nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lozenge.job.orders import Order
+from lozenge.job.report import Phase, Report
+from lozenge_deploy.agent import instance as instance_module
+from lozenge_deploy.agent.instance import EXIT, FACTS, LOG, Instance, instances
+from lozenge_deploy.agent.job_logs import outlived
+from tests.deploy.test_health import write_report
+
+DEADLINE_SECONDS = 20.0
+
+
+@pytest.fixture
+def started() -> Iterator[list[Instance]]:
+    """All that a test has started, which ends with it."""
+    started: list[Instance] = []
+    yield started
+    for instance in started:
+        instance.kill()
+        until(lambda: not instance.alive())  # noqa: B023
+
+
+@pytest.fixture
+def start(tmp_path: Path, started: list[Instance]) -> Callable[..., Instance]:
+    """Starts a shell script as a job."""
+
+    def start(script: str, generation: int = 1) -> Instance:
+        started.append(
+            Instance.start(
+                tmp_path / f"g{generation}",
+                ["sh", "-c", script],
+                os.environ,
+                Order(generation=generation),
+                detector="spotter",
+                release="r1",
+                process=["r1", None, None, 0],
+                state="keep",
+                memory_mb=512,
+            )
+        )
+        return started[-1]
+
+    return start
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., Instance]) -> None:
+    first = start("exit 7")
+    until(lambda: not first.alive())
+    later = Instance(first.folder)
+    assert (later.alive(), later.exit_code()) == (False, 7)
+
+
+def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., Instance]) -> None:
+    first = start("echo one; exit 7")
+    until(lambda: not first.alive())
+    write_report(first.folder, Report(1, 1.0, Phase.LIVE))
+    second = start("echo two; sleep 60")
+    until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
+    assert (second.alive(), second.exit_code(), second.report()) == (True, None, None)
+    assert not first.alive()
+
+
+def test_its_last_words_are_its_newest_error(start: Callable[..., Instance]) -> None:
+    instance = start("""echo '{"level": "error", "event": "no such topic"}'; echo Traceback; echo '[1]'""")
+    until(lambda: not instance.alive())
+    assert instance.last_words() == "no such topic"
+
+
+def test_what_a_killed_leader_leaves_behind_counts_and_is_killed(
+    start: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance_module, "REST_SECONDS", 0.2)
+    instance = start("echo up; sleep 60")
+    until(lambda: (instance.folder / LOG).exists() and (instance.folder / LOG).read_text())
+    [job] = psutil.Process(instance.facts.pid).children()
+    os.kill(instance.facts.pid, signal.SIGKILL)
+    assert instance.alive()
+    assert Instance(instance.folder).alive()
+    until(lambda: not instance.alive())
+    assert not job.is_running() or job.status() == psutil.STATUS_ZOMBIE
+    assert instance.exit_code() is None
+
+
+def test_a_kill_reaches_what_is_left_of_it_without_its_leader(start: Callable[..., Instance]) -> None:
+    instance = start("sleep 60 & sleep 60")
+    until(lambda: len(psutil.Process(instance.facts.pid).children(recursive=True)) == 3)
+    os.kill(instance.facts.pid, signal.SIGKILL)
+    again = Instance(instance.folder)
+    again.kill()
+    until(lambda: not again.alive())
+
+
+def test_asked_to_end_before_it_has_told_anything_it_is_killed(start: Callable[..., Instance]) -> None:
+    instance = start("trap '' TERM; sleep 60")
+    instance.terminate()
+    until(lambda: not instance.alive())
+    assert instance.stopping_for() > 0
+
+
+def test_nothing_runs_if_its_starter_dies_before_it_has_written_down_what_it_started(tmp_path: Path) -> None:
+    starter = f"""
+import os, sys
+from pathlib import Path
+from lozenge.job.orders import Order
+from lozenge_deploy.agent import instance
+instance.replace = lambda file, text: os._exit(9)
+instance.Instance.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, Order(),
+    detector="spotter", release="r1", process=[], state="keep", memory_mb=512)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", starter], env=environment).returncode == 9
+    until(lambda: not [p for p in psutil.process_iter() if works_in(p, tmp_path / "g1")])
+    assert not (tmp_path / "g1" / "ran").exists()
+    assert instances(tmp_path) == []
+    assert list(outlived(tmp_path)) == [tmp_path / "g1"]
+
+
+def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instance]) -> None:
+    for generation in range(1, 4):  # live, each in its time
+        ended = start("exit 0", generation)
+        until(lambda: not ended.alive())  # noqa: B023
+        write_report(ended.folder, Report(1, 1.0, Phase.LIVE))
+    running = start("sleep 60", 4)
+    for generation in (5, 6):  # never live
+        ended = start("exit 1", generation)
+        until(lambda: not ended.alive())  # noqa: B023
+    assert [i.facts.generation for i in instances(running.folder.parent)] == [6, 5, 4, 3, 2, 1]
+    assert sorted(place.name for place in outlived(running.folder.parent)) == ["g1", "g2", "g5"]
+
+
+def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., Instance]) -> None:
+    instance = start("sleep 60")
+    assert instance.ordered() == Order(generation=1)
+    (instance.folder / "order.json").write_text("{")
+    assert instance.ordered() is None
+
+
+def test_its_files_are_where_the_names_say(start: Callable[..., Instance]) -> None:
+    instance = start("exit 0")
+    until(lambda: not instance.alive())
+    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, "order.json"}
+
+
+def works_in(process: psutil.Process, folder: Path) -> bool:
+    try:
+        return process.cwd() == str(folder)
+    except psutil.Error:
+        return False

@@ -1,0 +1,161 @@
+"""A whole agent on a real broker, with fake jobs as processes."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import read
+from lozenge_deploy.agent import agent as agent_module
+from lozenge_deploy.agent.agent import Agent
+from lozenge_deploy.agent.instance import instances
+from lozenge_deploy.control import leadership
+from lozenge_deploy.control.client import Control
+from lozenge_deploy.control.records import Desired, Goal, Lease, Outcome, Phase
+from tests.deploy.keeping import FakeJobs
+from tests.integration.conftest import Broker
+
+DEADLINE_SECONDS = 90.0
+
+
+class Jobs(FakeJobs):
+    """In the place of the launcher."""
+
+    def close(self) -> None:
+        """There is nothing to drop."""
+
+
+@pytest.fixture
+def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.5)
+    monkeypatch.setattr(agent_module, "TIDY_SECONDS", 0.5)
+    settings = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(settings, topics.platform_topics())
+    return settings
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    jobs = Jobs()
+    monkeypatch.setattr(agent_module, "Launcher", lambda _: jobs)
+    yield jobs
+    for instance in jobs.started:
+        instance.kill()
+        until(lambda: not instance.alive())  # noqa: B023
+
+
+@contextmanager
+def running(kafka: KafkaSettings, folder: Path) -> Iterator[Agent]:
+    agent = Agent(kafka, folder)
+    thread = threading.Thread(target=agent.run)
+    thread.start()
+    try:
+        yield agent
+    finally:
+        agent.stop()
+        thread.join(DEADLINE_SECONDS)
+        assert not thread.is_alive()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:
+    """The lines of a job's log in its topic."""
+    messages = read(kafka, topics.LOGS, dict.fromkeys(range(topics.LOG_PARTITIONS), 0))
+    values = [m.value() or b"" for m in messages if m.key() == name.encode()]
+    return [v for v in values if f'"instance": "{instance}"'.encode() in v]
+
+
+def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(kafka: KafkaSettings, jobs: Jobs, tmp_path: Path) -> None:
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    with Control(kafka) as control:
+        with running(kafka, tmp_path):
+            one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+            done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
+            assert (done.phase, done.release, done.place.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
+        [live] = instances(tmp_path / name)
+        assert live.alive()
+
+        with running(kafka, tmp_path):
+            two = control.change(one, "deploy", release="r2")
+            control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)
+            until(lambda: not live.alive())
+            until(lambda: not live.folder.exists())  # all of its log is shipped
+            three = control.change(two, "retire", goal=Goal.RETIRED)
+            assert control.await_outcome(three, DEADLINE_SECONDS, lambda _: None).outcome is Outcome.DONE
+        assert [i.alive() for i in instances(tmp_path / name)] == [False]
+        told = [(h.what, h.release) for h in control.history(name)]
+        assert told[:3] == [("deploy", "r1"), ("started", "r1"), ("live", "r1")]
+        assert ("adopted", "r1") in told
+        assert ("live", "r2") in told
+
+
+def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
+    kafka: KafkaSettings, jobs: Jobs, tmp_path: Path
+) -> None:
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    with Control(kafka) as control, running(kafka, tmp_path):
+        one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+        control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
+        two = control.change(one, "deploy", release="r2 crash at start")
+        with pytest.raises(Exception, match="it cannot start"):
+            control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)
+        until(lambda: any(b"it cannot start" in line for line in shipped(kafka, name, "g2")))
+        control.change(one, "retire", goal=Goal.RETIRED)
+        until(lambda: not any(i.alive() for i in jobs.started))
+
+
+def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(kafka: KafkaSettings, jobs: Jobs, tmp_path: Path) -> None:
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    with Control(kafka) as control, running(kafka, tmp_path) as agent:
+        one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+        control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
+        [live] = instances(tmp_path / name)
+        lead(kafka, "elsewhere")
+        until(lambda: not live.alive())
+        assert live.exit_code() == 0
+        agent.stop()
+        lead(kafka, "")
+        control.change(one, "retire", goal=Goal.RETIRED)
+
+
+def lead(kafka: KafkaSettings, agent: str) -> None:
+    """Takes the lead as an agent of another host does, or gives it up."""
+    producer = Producer(kafka.client(transactional_id="lozenge-agent"))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    lease = Lease(agent=agent, host="elsewhere", folder="/jobs")
+    producer.produce(topics.LEASES, lease.model_dump_json().encode(), b"leader", partition=0)
+    producer.commit_transaction(30)
+
+
+def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
+    kafka: KafkaSettings, jobs: Jobs, tmp_path: Path
+) -> None:
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    with Control(kafka) as control:
+        with running(kafka, tmp_path) as first:
+            one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+            control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
+            with running(kafka, tmp_path):
+                first.stop()
+                until(lambda: any(h.what == "adopted" for h in control.history(name)))
+                two = control.change(one, "settings", settings={"limit": 3})
+                control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)
+                control.change(two, "retire", goal=Goal.RETIRED)
+                until(lambda: not any(i.alive() for i in jobs.started))
+        assert len(jobs.started) == 1

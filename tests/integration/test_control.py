@@ -1,0 +1,148 @@
+"""What an operator wishes and waits for, on a real broker, with hand-written words of an agent."""
+
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from confluent_kafka import Producer
+from pydantic import BaseModel
+
+from lozenge import topics
+from lozenge.errors import UsageError
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.control import client
+from lozenge_deploy.control.client import Control, NotDone, OutOfTime
+from lozenge_deploy.control.records import Desired, Goal, Lease, Observed, Outcome, Phase
+from lozenge_deploy.control.table import Table
+from tests.integration.conftest import Broker
+
+LONG = 60.0
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+@pytest.fixture
+def control(kafka: KafkaSettings) -> Iterator[Control]:
+    with Control(kafka) as control:
+        yield control
+
+
+@pytest.fixture
+def first() -> Desired:
+    """The first wish of a detector of the test's own."""
+    return Desired(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
+
+
+def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | None) -> None:
+    producer = Producer(kafka.client())
+    value = record.model_dump_json().encode() if isinstance(record, BaseModel) else record
+    producer.produce(topic, value, key.encode(), 0)
+    assert producer.flush(30) == 0
+
+
+def observe(kafka: KafkaSettings, wanted: Desired, outcome: Outcome, **more: object) -> None:
+    told = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
+    put(kafka, topics.STATUS, wanted.detector, Observed.model_validate(told))
+
+
+def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSettings, control: Control) -> None:
+    one, other = f"test_{uuid.uuid4().hex[:8]}", f"test_{uuid.uuid4().hex[:8]}"
+    for reason in ("first", "second"):
+        put(kafka, topics.STATUS, one, Observed(detector=one, reason=reason))
+    with Table(kafka, topics.STATUS, Observed) as table:
+        assert table.rows[one].reason == "second"
+        put(kafka, topics.STATUS, other, Observed(detector=other))
+        put(kafka, topics.STATUS, one, None)
+        changed: set[str] = set()
+        while not {one, other} <= changed:
+            changed |= set(table.poll(1.0))
+        assert other in table.rows
+        assert one not in table.rows
+
+
+def test_a_record_that_nobody_can_read_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
+    name = f"test_{uuid.uuid4().hex[:8]}"
+    put(kafka, topics.STATUS, name, Observed(detector=name, reason="readable"))
+    put(kafka, topics.STATUS, name, b'{"detector": 7')
+    with Table(kafka, topics.STATUS, Observed) as table:
+        assert table.rows[name].reason == "readable"
+
+
+def test_what_was_never_deployed_is_a_usage_error(control: Control, first: Desired) -> None:
+    assert control.desired(first.detector) is None
+    with pytest.raises(UsageError, match="never been deployed"):
+        control.deployed(first.detector)
+
+
+def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+    wanted = control.wish(first)
+    steps: list[Observed] = []
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(control.await_outcome, wanted, LONG, steps.append)
+        observe(kafka, wanted, Outcome.WORKING, phase=Phase.STARTING)
+        observe(kafka, wanted, Outcome.DONE, phase=Phase.RUNNING)
+        assert waiting.result().phase is Phase.RUNNING
+    assert steps[-1].outcome is Outcome.DONE
+    assert control.deployed(first.detector) == wanted
+    assert [(h.what, h.release, h.by) for h in control.history(first.detector)] == [("deploy", "r1", wanted.by)]
+
+
+def test_a_change_falls_back_to_what_there_was_and_not_further(control: Control, first: Desired) -> None:
+    one = control.wish(first)
+    two = control.change(one, "settings", settings={"limit": 3})
+    three = control.change(two, "pause", goal=Goal.PAUSED)
+    assert (three.settings, three.goal) == ({"limit": 3}, Goal.PAUSED)
+    assert three.before == two.model_copy(update={"before": None})
+    assert len({one.revision, two.revision, three.revision}) == 3
+
+
+def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+    one = control.wish(first)
+    two = control.change(one, "deploy", release="r2")
+    observe(kafka, two, Outcome.FAILED, reason="it ended")
+    back = one.model_copy(update={"revision": "back", "undoes": two.revision, "message": "it ended", "by": "agent"})
+    put(kafka, topics.DEPLOYMENTS, first.detector, back)
+    with pytest.raises(NotDone, match="it ended"):
+        control.await_outcome(two, LONG, lambda _: None)
+
+
+def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
+    kafka: KafkaSettings, control: Control, first: Desired
+) -> None:
+    wanted = control.wish(first)
+    observe(kafka, wanted, Outcome.FAILED, reason="it ended 3 times")
+    with pytest.raises(NotDone, match="3 times"):
+        control.await_outcome(wanted, LONG, lambda _: None)
+
+
+def test_one_that_another_wish_overtook_is_not_done(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+    one = control.wish(first)
+    control.change(one, "pause", goal=Goal.PAUSED)
+    with pytest.raises(NotDone, match="asked for pause meanwhile"):
+        control.await_outcome(one, LONG, lambda _: None)
+
+
+def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
+    kafka: KafkaSettings, control: Control, first: Desired
+) -> None:
+    wanted = control.wish(first)
+    observe(kafka, wanted, Outcome.WORKING)
+    with pytest.raises(OutOfTime) as raised:
+        control.await_outcome(wanted, 2.0, lambda _: None)
+    assert raised.value.exit_code == 124
+
+
+@pytest.mark.parametrize("agent", ["", "somebody"])
+def test_without_an_agent_it_says_so_before_the_time_is_up(
+    kafka: KafkaSettings, control: Control, first: Desired, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "NO_AGENT_SECONDS", 1.0)
+    put(kafka, topics.LEASES, "leader", Lease(agent=agent, host="here", folder="/jobs"))
+    wanted = control.wish(first)
+    with pytest.raises(NotDone, match="no agent answers"):
+        control.await_outcome(wanted, LONG, lambda _: None)
+    put(kafka, topics.LEASES, "leader", Lease(agent="", host="here", folder="/jobs"))

@@ -1,0 +1,156 @@
+"""The lead on a real broker. Its transactional id and its lease are the same for all tests of a run."""
+
+import os
+import signal
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.control import leadership
+from lozenge_deploy.control.leadership import Deposed, Leadership, Row
+from lozenge_deploy.control.records import Lease, Observed
+from lozenge_deploy.control.table import Table
+from tests.integration.conftest import Broker
+
+DEADLINE_SECONDS = 60.0
+
+
+@pytest.fixture
+def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.5)
+    settings = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(settings, topics.control_topics())
+    return settings
+
+
+@pytest.fixture
+def agent(kafka: KafkaSettings) -> Iterator[Callable[[], Leadership]]:
+    """Makes an agent's part; in the end all of them have stepped down."""
+    made: list[Leadership] = []
+
+    def make() -> Leadership:
+        made.append(Leadership(kafka, Lease(agent=uuid.uuid4().hex[:12], host="here", folder="/jobs")))
+        return made[-1]
+
+    yield make
+    for each in made:
+        with suppress(Deposed):
+            each.resign()
+        each.close()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def told(name: str, reason: str) -> Row:
+    return topics.STATUS, name, Observed(detector=name, reason=reason)
+
+
+def test_one_leads_and_the_other_follows_at_once_when_it_resigns(agent: Callable[[], Leadership]) -> None:
+    one, other = agent(), agent()
+    until(one.tick)
+    assert not other.tick()
+    until(lambda: other.leader == one.leader)
+    for _ in range(20):
+        assert one.tick()
+        assert not other.tick()
+    one.resign()
+    assert not one.leading
+    until(other.tick)
+
+
+def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
+    agent: Callable[[], Leadership], kafka: KafkaSettings
+) -> None:
+    one, other, name = agent(), agent(), f"test_{uuid.uuid4().hex[:8]}"
+    until(one.tick)
+    one.write([told(name, "of the first")])
+    until(other.tick)
+    assert one.leading  # as far as it knows
+    with pytest.raises(Deposed):
+        one.write([told(name, "of a sleeper"), told(f"{name}_too", "of a sleeper")])
+    assert not one.leading
+    assert not one.tick()
+    other.write([told(name, "of the second")])
+    with Table(kafka, topics.STATUS, Observed) as status:
+        assert status.rows[name].reason == "of the second"
+        assert f"{name}_too" not in status.rows
+
+
+def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership]) -> None:
+    one, other = agent(), agent()
+    until(one.tick)
+    until(other.tick)
+    assert not one.tick()
+    assert other.tick()
+
+
+def test_two_that_ask_at_once_give_one_leader(agent: Callable[[], Leadership]) -> None:
+    both = [agent(), agent()]
+    with ThreadPoolExecutor(2) as threads:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        acting: list[bool] = []
+        while sum(acting) != 1 or not settled(both):
+            assert time.monotonic() < deadline
+            acting = list(threads.map(Leadership.tick, both))
+    for _ in range(10):
+        assert [each.tick() for each in both] == acting
+
+
+def settled(both: list[Leadership]) -> bool:
+    """Whether both know of the same leader."""
+    return len({each.leader.agent for each in both if each.leader}) == 1 and all(each.leader for each in both)
+
+
+def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Callable[[], Leadership]) -> None:
+    one, other = agent(), agent()
+    until(one.tick)
+    until(lambda: not other.tick() and other.leader == one.leader)
+    awake = time.monotonic() + 1.5 * leadership.LEASE_SECONDS
+    while time.monotonic() < awake:
+        assert one.tick()
+    assert not other.tick()
+    one.write([told(f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
+
+
+def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leadership, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.2)
+    with EmbeddedBroker(tmp_path) as broker:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, topics.control_topics())
+        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"))
+        until(lambda: leads(one))
+        assert broker.pid
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(BrokerUnavailable):
+                until(lambda: not one.tick())
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        until(lambda: leads(one))
+        one.write([told("spotter", "again")])
+        one.resign()
+        one.close()
+
+
+def leads(one: Leadership) -> bool:
+    """Whether it leads, as soon as the broker answers."""
+    with suppress(BrokerUnavailable):
+        return one.tick()
+    return False

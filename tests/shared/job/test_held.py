@@ -1,0 +1,69 @@
+"""What one that stands by holds back, and what of it is left to tell."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from lozenge.errors import DetectError, DetectorError
+from lozenge.job import held as held_module
+from lozenge.job.held import Held
+from lozenge.job.judgement import Judgement
+from lozenge.job.output import Finding, Poisoned, Unplaced
+from lozenge.records import Alert
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def finding(place: tuple[int, int] | None) -> Finding:
+    return Finding(Alert(reason="seen"), "card_1", "occasion", AT, AT, place, place)
+
+
+def poisoned(partition: int, offset: int) -> Poisoned:
+    return Poisoned(partition, offset, DetectError("judging"))
+
+
+def unplaced(place: tuple[int, int] | None) -> Unplaced:
+    return Unplaced("detect", "a timer", 0, b"card_1", b"{}", DetectError("judging"), place)
+
+
+def places(judged: Judgement) -> list[tuple[int, int] | None]:
+    return [f.place for f in judged.findings]
+
+
+def test_what_the_live_release_has_decided_is_not_held() -> None:
+    held = Held({0: 10, 1: 5})
+    held.add(
+        Judgement(
+            [finding((0, 9)), finding((0, 10)), finding((1, 9))],
+            [poisoned(0, 9), poisoned(1, 5)],
+            [unplaced((0, 1)), unplaced((0, 11))],
+        )
+    )
+    left = held.prune({0: 10, 1: 5})
+    assert places(left) == [(0, 10), (1, 9)]
+    assert [(p.partition, p.offset) for p in left.poisoned] == [(1, 5)]
+    assert [u.place for u in left.unplaced] == [(0, 11)]
+
+
+def test_what_it_decides_later_is_forgotten_in_order() -> None:
+    held = Held({0: 0})
+    held.add(Judgement([finding((0, offset)) for offset in range(5)]))
+    assert places(held.prune({0: 3})) == [(0, 3), (0, 4)]
+    held.add(Judgement([finding((0, 2)), finding((0, 7))]))  # one that reads behind
+    assert places(held.prune({0: 3})) == [(0, 3), (0, 4), (0, 7)]
+    assert places(held.prune({0: 8})) == []
+
+
+def test_what_belongs_to_no_record_stays() -> None:
+    held = Held({0: 10})
+    held.add(Judgement([finding(None)], (), [unplaced(None)]))
+    left = held.prune({0: 1000})
+    assert (places(left), [u.place for u in left.unplaced]) == ([None], [None])
+
+
+def test_too_much_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_module, "MAX_HELD", 3)
+    held = Held({0: 0})
+    held.add(Judgement([finding((0, 1)), finding((0, 2))], [poisoned(0, 3)]))
+    with pytest.raises(DetectorError, match="held back"):
+        held.add(Judgement([finding((0, 4))]))
