@@ -27,7 +27,14 @@ DEADLINE_SECONDS = 90.0
 
 
 class Jobs(FakeJobs):
-    """In the place of the launcher."""
+    """In the place of the launcher; what other tests have left in the topics never gets ready."""
+
+    def __init__(self, detector: str) -> None:
+        super().__init__()
+        self._detector = detector
+
+    def prepared(self, desired: Desired) -> bool:
+        return desired.detector == self._detector
 
     def close(self) -> None:
         """There is nothing to drop."""
@@ -44,8 +51,13 @@ def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
 
 
 @pytest.fixture
-def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
-    jobs = Jobs()
+def name() -> str:
+    return f"test_{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def jobs(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+    jobs = Jobs(name)
     monkeypatch.setattr(agent_module, "Launcher", lambda _: jobs)
     yield jobs
     for instance in jobs.started:
@@ -80,8 +92,9 @@ def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:
     return [v for v in values if f'"instance": "{instance}"'.encode() in v]
 
 
-def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(kafka: KafkaSettings, jobs: Jobs, tmp_path: Path) -> None:
-    name = f"test_{uuid.uuid4().hex[:8]}"
+def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
+    kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
+) -> None:
     with Control(kafka) as control:
         with running(kafka, tmp_path):
             one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
@@ -105,9 +118,8 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(kafka: KafkaSettin
 
 
 def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
-    kafka: KafkaSettings, jobs: Jobs, tmp_path: Path
+    kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
-    name = f"test_{uuid.uuid4().hex[:8]}"
     with Control(kafka) as control, running(kafka, tmp_path):
         one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
@@ -119,8 +131,9 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
         until(lambda: not any(i.alive() for i in jobs.started))
 
 
-def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(kafka: KafkaSettings, jobs: Jobs, tmp_path: Path) -> None:
-    name = f"test_{uuid.uuid4().hex[:8]}"
+def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
+    kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
+) -> None:
     with Control(kafka) as control, running(kafka, tmp_path) as agent:
         one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
@@ -144,9 +157,8 @@ def lead(kafka: KafkaSettings, agent: str) -> None:
 
 
 def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
-    kafka: KafkaSettings, jobs: Jobs, tmp_path: Path
+    kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
-    name = f"test_{uuid.uuid4().hex[:8]}"
     with Control(kafka) as control:
         with running(kafka, tmp_path) as first:
             one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))

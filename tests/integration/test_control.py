@@ -32,9 +32,11 @@ def control(kafka: KafkaSettings) -> Iterator[Control]:
 
 
 @pytest.fixture
-def first() -> Desired:
-    """The first wish of a detector of the test's own."""
-    return Desired(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
+def first(kafka: KafkaSettings) -> Iterator[Desired]:
+    """The first wish of a detector of the test's own, which no agent of another test shall see."""
+    first = Desired(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
+    yield first
+    put(kafka, topics.DEPLOYMENTS, first.detector, None)
 
 
 def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | None) -> None:
