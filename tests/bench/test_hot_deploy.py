@@ -34,6 +34,9 @@ RATE = 300
 OPERATIONS = int(os.environ.get("LOZENGE_SOAK_OPERATIONS", "20"))
 SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
 DETECTORS = {"rule_a": "rule", "rule_b": "rule", "rule_c": "rule", "fold_a": "stateful", "fold_b": "stateful"}
+TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
+"""Five jobs with a batch a second keep two cores so busy that nothing is left for a start."""
+CONTROL_SECONDS = 20.0
 AFTER_SECONDS, BEFORE_SECONDS = 6.0, 3.0
 DEADLINE_SECONDS = 300.0
 
@@ -72,6 +75,12 @@ class World:
         command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
         run = subprocess.run(command, env=self._environment, cwd=self.folder, capture_output=True, text=True)
         assert run.returncode == 0, f"{' '.join(arguments)}: {run.stdout}{run.stderr}"
+
+    def show_cost(self, when: str) -> None:
+        """What each detector takes, as an operator sees it."""
+        print(f"{when}:", flush=True)
+        command = [sys.executable, "-m", "lozenge_deploy.cli", "status"]
+        subprocess.run(command, env=self._environment, cwd=self.folder, check=True)
 
     def start_agent(self) -> None:
         """Starts an agent; a job outlives it."""
@@ -164,6 +173,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator["World"]:
         world = World(folder, kafka)
         for name, kind in DETECTORS.items():
             list(write(world.detectors, name, kind, "soak"))
+            project = world.detectors / name / "pyproject.toml"
+            project.write_text(f'{project.read_text("utf-8").rstrip()}\ntrigger = "{TRIGGER}"\n', "utf-8")
         world.start_agent()
         for thread in (world.traffic, world.alerts, world.watcher):
             thread.start()
@@ -194,9 +205,12 @@ def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: Wo
         detector = chance.choice(list(DETECTORS))
         done.append(_one(world, operation, detector, idle))
         print(_line(done[-1]), flush=True)
+    world.show_cost("under load")
     world.traffic.end()
     _summary(done)
     wrong = _await_all(world)
+    time.sleep(30)
+    world.show_cost("at rest")
     print(json.dumps(wrong) if wrong else "every event's alert exactly once, in all five", flush=True)
     assert not wrong
     assert not [line for d in done for line in d.disturbances]
@@ -211,7 +225,8 @@ def _one(world: World, operation: Callable[[str], None], detector: str, idle: fl
     extra = max(0.1, processor_seconds() - burnt - idle * (end - begin))
     time.sleep(2)  # what was sent within is told
     control_begin = time.time()
-    with burning(extra, end - begin):
+    length = min(end - begin, CONTROL_SECONDS)
+    with burning(extra * length / (end - begin), length):
         pass
     control_end = time.time()
     time.sleep(2)
