@@ -10,6 +10,7 @@ from pathlib import Path
 from lozenge.declaration import Declaration
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.agent.keeper import CALM_SECONDS, Keeper
+from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, Phase
 
 DEADLINE_SECONDS = 30.0
@@ -66,9 +67,8 @@ class House:
 
     def new_keeper(self, observed: Observed) -> Keeper:
         """A keeper as another agent would have it."""
-        return Keeper(
-            self.folder, observed, self.jobs, lambda: self.newest, self.said.append, self.history.append, self.wish
-        )
+        self.voice = Voice(observed, self.said.append, self.history.append, self.wish)
+        return Keeper(self.folder, self.jobs, lambda: self.newest, self.voice)
 
     def wish(self, desired: Desired) -> None:
         """Makes `desired` what is wanted."""
@@ -82,7 +82,7 @@ class House:
     @property
     def observed(self) -> Observed:
         """What the keeper said last."""
-        return self.keeper.observed
+        return self.voice.observed
 
     @property
     def live(self) -> Instance:

@@ -15,6 +15,7 @@ from lozenge.logs import logger
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.keeper import Keeper
 from lozenge_deploy.agent.launcher import Launcher
+from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.leadership import Deposed, Leadership, Row
 from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
 from lozenge_deploy.control.table import Table
@@ -108,15 +109,11 @@ class Agent:
 
     def _keeper(self, detector: str, observed: Observed) -> Keeper:
         place = f"{self._host}:{self._folder}"
-        return Keeper(
-            self._folder / detector,
-            observed.model_copy(update={"place": place, "pid": observed.pid if observed.place == place else None}),
-            self._launcher,
-            newest=partial(self._committed, detector),
-            say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
-            tell=self._tell,
-            wish=self._wish,
+        here = observed.model_copy(update={"place": place, "pid": observed.pid if observed.place == place else None})
+        voice = Voice(
+            here, say=lambda new: self._outbox.append((topics.STATUS, detector, new)), tell=self._tell, wish=self._wish
         )
+        return Keeper(self._folder / detector, self._launcher, partial(self._committed, detector), voice)
 
     def _tell(self, happening: Happening) -> None:
         self._outbox.append((topics.HISTORY, happening.detector, happening))

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
-from uuid import uuid4
 
 from lozenge.declaration import Declaration
 from lozenge.errors import BrokerUnavailable, LozengeError
@@ -13,7 +12,8 @@ from lozenge.job.report import Phase as JobPhase
 from lozenge.job.report import Report
 from lozenge_deploy.agent.health import Health, stuck
 from lozenge_deploy.agent.instance import Instance, instances
-from lozenge_deploy.control.records import Desired, Goal, Happening, Observed, Outcome, Phase, now
+from lozenge_deploy.agent.voice import Voice
+from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase, now
 
 START_SECONDS = 300.0
 """A job that has not got ready by then never will; rebuilding state may take longer."""
@@ -38,23 +38,17 @@ class Starts(Protocol):
 class Keeper:
     """One detector's jobs on this machine, in the folders below `folder`.
 
-    What it is told, and what it does, goes through `say`, `tell` and `wish`: the state, the history, and another
-    desired state where it goes back to the release before. `newest` gives the generation that committed last.
+    All that it has to say goes through its `voice`. `newest` gives the generation that committed last.
     """
 
     def __init__(
         self,
         folder: Path,
-        observed: Observed,
         launcher: Starts,
         newest: Callable[[], int],
-        say: Callable[[Observed], None],
-        tell: Callable[[Happening], None],
-        wish: Callable[[Desired], None],
+        voice: Voice,
     ) -> None:
-        self._folder, self._launcher, self._newest = folder, launcher, newest
-        self._say, self._tell, self._wish = say, tell, wish
-        self.observed = observed
+        self._folder, self._launcher, self._newest, self._voice = folder, launcher, newest, voice
         self.live: Instance | None = None
         self.next: Instance | None = None
         self._leaving: list[Instance] = []
@@ -74,7 +68,7 @@ class Keeper:
     def tick(self, desired: Desired, calm: float) -> None:
         """Does what is due; `calm` is for how many seconds the broker has been answering."""
         self._calm = min(calm, time.time() - self._adopted_at) >= CALM_SECONDS
-        if desired.revision != self.observed.revision:
+        if desired.revision != self._voice.observed.revision:
             self._begin(desired)
         self._let_go()
         if desired.goal is not Goal.RUNNING:
@@ -111,8 +105,8 @@ class Keeper:
                 self._ordered_at = time.time()
         if (adopted := self.live or self.next) is not None:
             self._adopted_at = time.time()
-            self._tell(self._happening("adopted", adopted))
-        elif found and self.observed.pid is not None:
+            self._voice.happened("adopted", adopted)
+        elif found and self._voice.observed.pid is not None:
             self._adopted_at, self.live = time.time(), found[0]
 
     def _begin(self, desired: Desired) -> None:
@@ -122,7 +116,7 @@ class Keeper:
         self._drop_next()
         self._health, self._again_at = Health(), 0.0
         self._watched_from = time.time()
-        self._note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
+        self._voice.note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
 
     # ends
 
@@ -157,7 +151,7 @@ class Keeper:
         self._leave_live()
         if not self._leaving:
             phase = Phase.PAUSED if desired.goal is Goal.PAUSED else Phase.RETIRED
-            self._note(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
+            self._voice.note(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
 
     def _bury(self, desired: Desired) -> None:
         """Notices that the live job has ended, and decides when it is started again, or that it is not."""
@@ -165,14 +159,14 @@ class Keeper:
             return
         dead, self.live = self.live, None
         if self._ordered_at is not None and self.next is not None and self.next.alive():
-            self._note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
+            self._voice.note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
             return
         code, words = dead.exit_code(), dead.last_words()
         reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
-        self._tell(self._happening("ended", dead, reason))
-        self._note(phase=Phase.WAITING, reason=reason, restarts=self.observed.restarts + 1, pid=None)
+        self._voice.happened("ended", dead, reason)
+        self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
         if self._count_exit(code) and (ill := self._health.illness(None, time.time(), timedelta())):
-            self._fall_back(desired, f"{ill}; it {reason}")
+            self._voice.fall_back(desired, f"{ill}; it {reason}")
 
     def _count_exit(self, code: int | None) -> bool:
         """Sets when the next start may be; whether the exit counts, which one for lack of a broker does not."""
@@ -186,14 +180,14 @@ class Keeper:
 
     def _needs_standby(self, desired: Desired) -> bool:
         """State that is not simply kept is made while it stands by, also where nobody is live."""
-        return desired.state != "keep" and desired.release != self.observed.release
+        return desired.state != "keep" and desired.release != self._voice.observed.release
 
     def _start(self, desired: Desired, *, standby: bool) -> Instance | None:
         """None while its environment is being made, or if it cannot be started at all."""
         if time.time() < self._again_at:
             return None
         if not self._launcher.prepared(desired):
-            self._note(phase=self.observed.phase if self.live else Phase.PREPARING)
+            self._voice.note(phase=self._voice.observed.phase if self.live else Phase.PREPARING)
             return None
         try:
             generation = self._generation()
@@ -205,11 +199,11 @@ class Keeper:
         except (LozengeError, OSError) as error:
             self._health.exited(time.time())
             self._again_at = time.time() + max(1.0, self._health.wait())
-            self._note(reason=str(error), phase=self.observed.phase if self.live else Phase.WAITING)
+            self._voice.note(reason=str(error), phase=self._voice.observed.phase if self.live else Phase.WAITING)
             if self._health.illness(None, time.time(), timedelta()) or self.live is not None:
-                self._fall_back(desired, str(error))
+                self._voice.fall_back(desired, str(error))
             return None
-        self._tell(self._happening("started standing by" if standby else "started", instance))
+        self._voice.happened("started standing by" if standby else "started", instance)
         return instance
 
     def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
@@ -223,12 +217,12 @@ class Keeper:
     def _generation(self) -> int:
         """Above all that ever committed, was observed or was started here."""
         started = max((i.facts.generation for i in instances(self._folder)), default=0)
-        return max(started, self.observed.generation, self._newest()) + 1
+        return max(started, self._voice.observed.generation, self._newest()) + 1
 
     def _revive(self, desired: Desired) -> None:
         self.live = self._start(desired, standby=False)
         if self.live is not None:
-            self._note(phase=Phase.STARTING, pid=self.live.facts.pid)
+            self._voice.note(phase=Phase.STARTING, pid=self.live.facts.pid)
 
     # a release, or another process of the same one, takes over
 
@@ -250,10 +244,10 @@ class Keeper:
             order = desired.order(self._generation(), standby=False)
             self._ordered_at = time.time()
             self.next.order(order)
-            self._note(phase=Phase.TAKING_OVER)
+            self._voice.note(phase=Phase.TAKING_OVER)
         elif self._too_slow(desired, self.next):
             self._drop_next()
-            self._fall_back(desired, f"it was not ready after {START_SECONDS:.0f} s")
+            self._voice.fall_back(desired, f"it was not ready after {START_SECONDS:.0f} s")
 
     def _too_slow(self, desired: Desired, instance: Instance) -> bool:
         late = time.time() - instance.facts.started_at > START_SECONDS
@@ -264,20 +258,20 @@ class Keeper:
         dead = self.next
         self._forget_next()
         words = dead.last_words()
-        self._tell(self._happening("ended", dead, words))
+        self._voice.happened("ended", dead, words)
         if self._count_exit(dead.exit_code()):
-            self._note(reason=words, phase=self.observed.phase if self.live else Phase.WAITING)
-            self._fall_back(desired, f"it ended before it was live: {words}")
+            self._voice.note(reason=words, phase=self._voice.observed.phase if self.live else Phase.WAITING)
+            self._voice.fall_back(desired, f"it ended before it was live: {words}")
 
     def _took_over(self) -> None:
         assert self.next is not None
         before, self.live = self.live, self.next
         self.next = self._ordered_at = None
         report = self.live.report()
-        self._note(fenced_from=report.since if report is not None else {})
+        self._voice.note(fenced_from=report.since if report is not None else {})
         if before is not None:
             self._leave(before)
-            self._note(fenced=before.facts.release, fenced_at=now())
+            self._voice.note(fenced=before.facts.release, fenced_at=now())
 
     def _went_live(self, report: Report) -> None:
         assert self.live is not None
@@ -285,7 +279,7 @@ class Keeper:
         self._watched_from = time.time()
         began = self.live.facts.started_at
         took = f"Spark after {report.session_at - began:.1f} s, its query after {report.query_at - began:.1f} s"
-        self._tell(self._happening("live", self.live, f"from {_places(report.since)}; {took}"))
+        self._voice.happened("live", self.live, f"from {_places(report.since)}; {took}")
 
     # a live job
 
@@ -303,15 +297,15 @@ class Keeper:
                 self.live.kill()
             return
         if report.refused and report.revision == desired.revision:
-            self._fall_back(desired, report.refused)
+            self._voice.fall_back(desired, report.refused)
             return
-        if self.observed.generation != report.generation:
+        if self._voice.observed.generation != report.generation:
             self._went_live(report)
-        elif self.observed.digest != report.digest:
-            self._tell(self._happening("settings", self.live, f"{report.digest} from {_places(report.since)}"))
-        if report.revision == desired.revision and self.observed.outcome is Outcome.WORKING:
-            self._note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
-        self._note(
+        elif self._voice.observed.digest != report.digest:
+            self._voice.happened("settings", self.live, f"{report.digest} from {_places(report.since)}")
+        if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
+            self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
+        self._voice.note(
             phase=Phase.RUNNING,
             reason="",
             release=self.live.facts.release,
@@ -332,12 +326,12 @@ class Keeper:
         trigger = desired.trigger or self._trigger(desired)
         if stuck(report, at, trigger, HUNG_SECONDS):
             self._end(self.live, "hung", f"no batch has ended for {at - report.turned_at:.0f} s")
-        if self.observed.outcome is not Outcome.WATCHED:
+        if self._voice.observed.outcome is not Outcome.WATCHED:
             return
         if ill := self._health.illness(report, at, trigger):
-            self._fall_back(desired, ill)
+            self._voice.fall_back(desired, ill)
         elif at - self._watched_from > desired.watch:
-            self._note(outcome=Outcome.DONE)
+            self._voice.note(outcome=Outcome.DONE)
 
     def _trigger(self, desired: Desired) -> timedelta:
         return self._launcher.declaration(desired).trigger if self._launcher.prepared(desired) else timedelta(minutes=1)
@@ -354,53 +348,8 @@ class Keeper:
                     self._end(instance, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
 
     def _end(self, instance: Instance, what: str, why: str) -> None:
-        self._tell(self._happening(what, instance, why))
+        self._voice.happened(what, instance, why)
         instance.kill()
-
-    # back
-
-    def _fall_back(self, desired: Desired, reason: str) -> None:
-        """Wishes what was before; without that, only says why it is not well. A change that once was good stays."""
-        before = desired.before
-        if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
-            return
-        self._note(outcome=Outcome.FAILED, reason=reason)
-        if before is None:
-            return
-        self._tell(self._happening("rolled back", None, reason))
-        self._wish(
-            before.model_copy(
-                update={
-                    "revision": uuid4().hex[:12],
-                    "what": "roll back",
-                    "by": "agent",
-                    "message": reason,
-                    "undoes": desired.revision,
-                    "at": now(),
-                    "before": None,
-                }
-            )
-        )
-
-    # what it tells
-
-    def _note(self, **changes: object) -> None:
-        observed = self.observed.model_copy(update=changes)
-        if observed != self.observed:
-            self.observed = observed.model_copy(update={"at": now()})
-            self._say(self.observed)
-
-    def _happening(self, what: str, instance: Instance | None, detail: str = "") -> Happening:
-        facts = instance.facts if instance is not None else None
-        report = instance.report() if instance is not None else None
-        return Happening(
-            detector=self.observed.detector,
-            what=what,
-            release=facts.release if facts else "",
-            generation=max(facts.generation if facts else 0, report.generation if report else 0),
-            by="agent",
-            detail=detail,
-        )
 
 
 def _places(offsets: dict[int, int]) -> str:

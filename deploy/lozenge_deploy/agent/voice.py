@@ -1,0 +1,58 @@
+"""What a keeper has to say of its detector: how it is, what happened, and what to wish where it goes back."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from lozenge_deploy.agent.instance import Instance
+from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, now
+
+
+class Voice:
+    """Through `say`, `tell` and `wish` it reaches the status, the history and the desired state of a detector.
+
+    `observed` is what it said last.
+    """
+
+    def __init__(
+        self,
+        observed: Observed,
+        say: Callable[[Observed], None],
+        tell: Callable[[Happening], None],
+        wish: Callable[[Desired], None],
+    ) -> None:
+        self.observed = observed
+        self._say, self._tell, self._wish = say, tell, wish
+
+    def note(self, **changes: object) -> None:
+        """Says how the detector is, if that differs from what was said last."""
+        observed = self.observed.model_copy(update=changes)
+        if observed != self.observed:
+            self.observed = observed.model_copy(update={"at": now()})
+            self._say(self.observed)
+
+    def happened(self, what: str, instance: Instance | None = None, detail: str = "") -> None:
+        """Tells the history of something that happened, to `instance` if to any."""
+        facts = instance.facts if instance is not None else None
+        report = instance.report() if instance is not None else None
+        self._tell(
+            Happening(
+                detector=self.observed.detector,
+                what=what,
+                release=facts.release if facts else "",
+                generation=max(facts.generation if facts else 0, report.generation if report else 0),
+                by="agent",
+                detail=detail,
+            )
+        )
+
+    def fall_back(self, desired: Desired, reason: str) -> None:
+        """Wishes what was before; without that, only says why it is not well. A change that once was good stays."""
+        before = desired.before
+        if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
+            return
+        self.note(outcome=Outcome.FAILED, reason=reason)
+        if before is None:
+            return
+        self.happened("rolled back", detail=reason)
+        changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
+        self._wish(before.model_copy(update={**changes, "undoes": desired.revision, "before": None}))
