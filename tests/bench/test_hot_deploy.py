@@ -249,8 +249,8 @@ def _one(world: World, operation: Callable[[str], None], detector: str, idle: fl
 def _line(done: Done) -> str:
     return (
         f"{done.what:15} {done.detector:8} {done.end - done.begin - AFTER_SECONDS:6.1f} s  "
-        f"silent {done.silence:5.2f} s (usual {done.usual:.2f})  others p95 {done.p95:.2f} s, control {done.p95_control:.2f} s "
-        f"({done.p95 / done.p95_control:.2f})  "
+        f"silent {done.silence:5.2f} s (usual {done.usual:.2f})  "
+        f"others p95 {done.p95:.2f} s, control {done.p95_control:.2f} s ({done.p95 / done.p95_control:.2f})  "
         f"{'; '.join(done.disturbances) or 'undisturbed'}"
     )
 
@@ -260,7 +260,9 @@ def _summary(done: list[Done]) -> None:
     for d in done:
         silent[f"{d.what} {DETECTORS[d.detector]}"].append(d.silence - d.usual)
     for what, times in sorted(silent.items()):
-        print(f"{what:25} longest silence of the touched one beyond the usual: {', '.join(f'{t:.2f}' for t in times)} s")
+        print(
+            f"{what:25} longest silence of the touched one beyond the usual: {', '.join(f'{t:.2f}' for t in times)} s"
+        )
     ratio = sum(d.p95 for d in done) / sum(d.p95_control for d in done)
     print(f"p95 of the others, operations to controls, mean of all: {ratio:.3f}", flush=True)
 

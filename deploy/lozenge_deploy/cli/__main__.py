@@ -16,9 +16,10 @@ from lozenge_deploy.cli.status import status
 
 app = typer.Typer(
     name="lozenge",
-    help="Detectors on a stream: write, try and watch one at a time.",
+    help="Detectors on a stream: write, try, deploy and watch one at a time.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its help needs 0.25 s to import what it is drawn with
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(author.new)
@@ -47,7 +48,7 @@ app.command()(look.doctor)
 
 @app.callback()
 def _common(debug: DEBUG = False) -> None:
-    """Detectors on a stream: write, try and watch one at a time."""
+    """Detectors on a stream: write, try, deploy and watch one at a time."""
     global _debug
     _debug = debug
 
