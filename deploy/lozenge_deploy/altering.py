@@ -72,12 +72,14 @@ def resettle(
     declared |= declared["resources"]
     now = present.model_dump(mode="json")
     rows = [{"what": name, "now": now[name] or declared[name], "then": value} for name, value in given.items()]
-    return {"settings": values, "state": "keep", **given}, [*settings_rows(present.settings, values), *rows]
+    return {"settings": values, **given}, [*settings_rows(present.settings, values), *rows]
 
 
 def _lived_before(present: Desired, history: Sequence[Happening]) -> str:
-    """The release that was live before the present one; raises UsageError if none ever was."""
+    """The release that was live and good before the present one; raises UsageError if none ever was."""
+    fates = {h.release: h.what for h in history if h.what in ("live", "rolled back")}
     lived = [h.release for h in history if h.what == "live" and h.release != present.release]
+    lived = [release for release in lived if fates[release] == "live"]
     if not lived:
         raise UsageError(
             f"rolling {present.detector} back: no other release has ever been live",

@@ -10,9 +10,10 @@ from lozenge.admin import ensure_topics, partitions
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy import own_code, state_policy
+from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired
 from lozenge_deploy.differences import Rows, differences, settings_rows
-from lozenge_deploy.environments import environment
+from lozenge_deploy.environments import environment, environment_of
 from lozenge_deploy.release import Built, Release, build
 from lozenge_deploy.releases import Releases
 
@@ -61,19 +62,23 @@ class Candidate:
             back = state_policy.way_back(release, self.release_now)
             before = self.now.model_copy(update={"before": None, "state": back})
             base = self.now.model_dump(exclude={"before"}) | {"before": before}
+            if release.name == self.now.release and self.state != "keep":
+                base["restart"] = self.now.restart + 1  # the same code with another memory is another process
         change = {"release": release.name, "goal": "running", "settings": dict(self.settings), "state": self.state}
         told = {"watch": watch, "what": "deploy", "message": message, "undoes": ""}
         return Desired.model_validate(base | change | told)
 
 
 def prepare(
-    folder: Path, kafka: KafkaSettings, now: Desired | None, *, state: str | None, settings: Mapping[str, Any]
+    folder: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: Mapping[str, Any]
 ) -> Candidate:
     """Builds and tests `folder`, which must be sound; raises what is wrong with it, before anything has changed.
 
-    A folder that has been released already is not tested again. `settings` come on top of those that hold now.
+    A folder that has been released already is not tested again. `settings` come on top of those that hold now. What
+    becomes of the state is told against the release that is live, which need not be the one that is wanted.
     """
-    with own_code.tests_of(folder) as passed:
+    now, live = control.desired(folder.name), control.live_release(folder.name)
+    with own_code.tests_of(folder, environment_of(folder)) as passed:
         built = build(folder)
         declaration = built.description.declaration
         source = topics.events_by(declaration.key)
@@ -87,7 +92,7 @@ def prepare(
         if release is None:
             passed()
             release = built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
-    present = next((release for release in earlier if now is not None and release.name == now.release), None)
+    present = next((release for release in earlier if now is not None and release.name == (live or now.release)), None)
     policy = state or declaration.state
     refusal = state_policy.refused(present, release, policy)
     overrides = {**(now.settings if now is not None else {}), **settings}

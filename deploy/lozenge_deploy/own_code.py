@@ -21,16 +21,32 @@ from lozenge_deploy.environments import in_environment
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
 
 
+def test_command(python: Path) -> list[str]:
+    """Runs the tests of the folder that one stands in, on what the detector's `python` holds.
+
+    Only pytest comes from the tools: what both have is the detector's.
+    """
+    tools = [path for path in sys.path if path.endswith("site-packages")]
+    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
+    code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
+    return [str(python), "-c", code]
+
+
 @contextmanager
-def tests_of(folder: Path) -> Iterator[Callable[[], None]]:
+def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     """Runs the tests in `folder` beside the block, at whose end they end.
 
     The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said.
     """
-    command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=said, stderr=said, process_group=0
+            test_command(python),
+            cwd=folder,
+            env=in_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            process_group=0,
         )
 
         def passed() -> None:

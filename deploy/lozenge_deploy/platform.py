@@ -19,7 +19,7 @@ from pathlib import Path
 from lozenge import logs, topics
 from lozenge.admin import ensure_topics
 from lozenge.environment import THIS_START
-from lozenge.errors import LozengeError
+from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.files import replace
 from lozenge.kafka import KafkaSettings
 from lozenge.toolchain.java import java_home
@@ -67,6 +67,8 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
                 child = supervisor.start(program)
                 shipper.follow(child.log, program.name, THIS_START, "")
             while not stop.wait(TICK_SECONDS):
+                if broker.pid is None:
+                    raise BrokerUnavailable("the broker has ended", hint=f"read {broker.log}; `lozenge up` starts it")
                 supervisor.watch()
                 shipper.ship()
                 states = {name: str(child.state) for name, child in supervisor.children.items()}

@@ -12,6 +12,9 @@ import structlog
 
 from lozenge.environment import THIS_START
 
+# standard output is for answers, also of a command that has nothing to configure
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
 
 def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **context: Any) -> None:
     """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""

@@ -95,8 +95,8 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
 
 def control_topics() -> list[Topic]:
     """The control plane's; what is desired, observed and released, the lead, the schemas and the history."""
-    compacted = (SCHEMAS, RELEASES, DEPLOYMENTS, STATUS, LEASES)
-    return [*(Topic(name, 1, _COMPACTED) for name in compacted), Topic(HISTORY, 1, _KEPT)]
+    compacted = [Topic(name, 1, _COMPACTED) for name in (SCHEMAS, RELEASES, DEPLOYMENTS)]
+    return [*compacted, Topic(STATUS, 1, _REWRITTEN), Topic(LEASES, 1, _REWRITTEN), Topic(HISTORY, 1, _KEPT)]
 
 
 def detector_topics(detector: str) -> list[Topic]:

@@ -121,7 +121,7 @@ class Alerts(threading.Thread):
 
     def silence(self, detector: str, begin: float, end: float) -> float:
         """The longest time between two alerts that were read within the times."""
-        times = [begin, *sorted(t.at for t in list(self.told[detector]) if begin <= t.at <= end)]
+        times = [begin, *sorted(t.at for t in list(self.told[detector]) if begin <= t.at <= end), end]
         return max((later - earlier for earlier, later in pairwise(times)), default=end - begin)
 
 

@@ -66,6 +66,7 @@ class World:
         self.detectors.mkdir()
         (folder / "pyproject.toml").touch()
         self._versions: Counter[str] = Counter()
+        self._chance = random.Random(SEED)
         self._agent: subprocess.Popen[bytes] | None = None
         self.traffic = Traffic(kafka, RATE)
         self.alerts = Alerts(kafka, self.traffic, list(DETECTORS))
@@ -129,7 +130,7 @@ class World:
         self.lozenge("rollback", detector)
 
     def set(self, detector: str) -> None:
-        value = random.Random(time.time()).randint(400, 800)
+        value = self._chance.randint(400, 800)
         name = "limit" if DETECTORS[detector] == "rule" else "within"
         self.lozenge("set", detector, f"{name}={value}{'' if name == 'limit' else 's'}")
 
@@ -160,7 +161,7 @@ class World:
     def kill_the_agent(self, detector: str) -> None:
         self.kill_agent()
         self.start_agent()
-        self.lozenge("set", detector, "--max-batch", str(random.Random(time.time()).randint(50_000, 200_000)))
+        self.lozenge("set", detector, "--max-batch", str(self._chance.randint(50_000, 200_000)))
 
 
 @pytest.fixture(scope="module")

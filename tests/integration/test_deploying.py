@@ -67,14 +67,14 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
     kafka: KafkaSettings, control: Control, tmp_path: Path
 ) -> None:
     place = folder(tmp_path, "deployed_rule", "rule")
-    first = prepare(place, kafka, None, state=None, settings={"limit": 400})
+    first = prepare(place, kafka, control, state=None, settings={"limit": 400})
     assert [r["what"] for r in first.changes()] == ["release", "setting limit", "offsets"]
     assert row(first, "offsets")[1] == "from the earliest retained event on"
     present = released(control, first)
     assert (present.release, present.settings, present.before) == ("r1", {"limit": 400}, None)
 
     (place / "test_deployed_rule.py").write_text("def test_fires() -> None:\n    assert False\n")
-    again = prepare(place, kafka, present, state=None, settings={})
+    again = prepare(place, kafka, control, state=None, settings={})
     wanted = released(control, again)
     assert (wanted.release, wanted.settings) == ("r1", {"limit": 400}), "what is set stays, and tests are no content"
     assert wanted.before.revision == present.revision
@@ -82,7 +82,7 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 
     edit(place, "Decimal(500)", "Decimal(600)")
     with pytest.raises(DetectorError, match="its tests fail"):
-        prepare(place, kafka, present, state=None, settings={})
+        prepare(place, kafka, control, state=None, settings={})
     with pytest.raises(ConfigError, match="limit: "):
         resettle(kafka, present, {"limit": "a lot"}, {})
     fields, rows = resettle(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
@@ -98,16 +98,16 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
     place = folder(tmp_path, "deployed_fold", "stateful")
-    present = released(control, prepare(place, kafka, None, state=None, settings={}))
+    present = released(control, prepare(place, kafka, control, state=None, settings={}))
 
     edit(place, 'by="card_id"', 'by=["card_id", "merchant_id"]')
-    kept = prepare(place, kafka, present, state="keep", settings={})
+    kept = prepare(place, kafka, control, state="keep", settings={})
     assert row(kept, "state")[1].startswith("keep: REFUSED")
     with pytest.raises(UsageError, match="keys were made of card_id and are now made of card_id, merchant_id"):
         kept.desired(watch=60, message="", by="me")
     assert len(Releases(kafka).of("deployed_fold")) == 1
 
-    rebuilt = prepare(place, kafka, present, state="rebuild", settings={})
+    rebuilt = prepare(place, kafka, control, state="rebuild", settings={})
     assert row(rebuilt, "release") == ("r1", "r2")
     assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events anew")
     wanted = released(control, rebuilt)
@@ -121,17 +121,17 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, co
         back(kafka, wanted, lived, to="r1", state="keep", message="")
 
     edit(place, "expires=settings.within", "expires=timedelta(days=30)")
-    refused = prepare(place, kafka, wanted, state="rebuild", settings={}).refusal
+    refused = prepare(place, kafka, control, state="rebuild", settings={}).refusal
     assert refused is not None
     assert "reaches back 30d, but events are kept for 7d" in refused.message
 
 
-def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
     place = folder(tmp_path, "deployed_merchant", "rule")
     project = place / "pyproject.toml"
     project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
     with pytest.raises(UsageError, match=r"it reads pay\.canonical\.auth\.by-merchant\.v1, which does not exist"):
-        prepare(place, kafka, None, state=None, settings={})
+        prepare(place, kafka, control, state=None, settings={})
 
 
 def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(

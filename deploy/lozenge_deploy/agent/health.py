@@ -26,17 +26,19 @@ class Health:
     """What is known of one live job since it went live with its present release."""
 
     exits: deque[float] = field(default_factory=deque)
+    _in_a_row: int = 0
     _lags: deque[tuple[float, int]] = field(default_factory=deque)
     _first: Report | None = None
 
     def exited(self, now: float) -> None:
         """Its process ended, though nobody asked for it."""
+        self._in_a_row = self._in_a_row + 1 if self.exits and now - self.exits[-1] < EXIT_SECONDS else 1
         self.exits.append(now)
         self._forget(now)
 
     def wait(self) -> float:
         """Seconds before it is started again: 0 after the first exit, then 1, 2, 4 ... a minute."""
-        return min(2.0 ** (len(self.exits) - 2), LONGEST_WAIT) if len(self.exits) > 1 else 0.0
+        return min(2.0 ** (self._in_a_row - 2), LONGEST_WAIT) if self._in_a_row > 1 else 0.0
 
     def illness(self, report: Report | None, now: float, trigger: timedelta) -> str:
         """Why it is ill, "" if it is not; `now` in Unix seconds."""

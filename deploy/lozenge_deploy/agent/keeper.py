@@ -180,7 +180,7 @@ class Keeper:
 
     def _needs_standby(self, desired: Desired) -> bool:
         """State that is not simply kept is made while it stands by, also where nobody is live."""
-        return desired.state != "keep" and desired.release != self._voice.observed.release
+        return desired.state != "keep" and list(desired.process) != self._voice.observed.process
 
     def _start(self, desired: Desired, *, standby: bool) -> Instance | None:
         """None while its environment is being made, or if it cannot be started at all."""
@@ -231,12 +231,14 @@ class Keeper:
             self._drop_next()
         if self.next is None:
             self.next = self._start(desired, standby=True)
+            if self.next is not None:
+                self._voice.note(phase=Phase.STANDING_BY)
             return
         report = self.next.report()
-        if not self.next.alive():
-            self._failed_before_live(desired)
-        elif _goes(self.next):
+        if _goes(self.next):
             self._took_over()
+        elif not self.next.alive():
+            self._failed_before_live(desired)
         elif self._ordered_at is not None:
             if time.time() - self._ordered_at > GO_SECONDS:
                 self.next.kill()
@@ -309,6 +311,7 @@ class Keeper:
             phase=Phase.RUNNING,
             reason="",
             release=self.live.facts.release,
+            process=self.live.facts.process,
             generation=report.generation,
             digest=report.digest,
             since=report.since,

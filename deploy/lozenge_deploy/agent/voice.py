@@ -53,6 +53,8 @@ class Voice:
         self.note(outcome=Outcome.FAILED, reason=reason)
         if before is None:
             return
-        self.happened("rolled back", detail=reason)
+        self._tell(
+            Happening(detector=desired.detector, what="rolled back", release=desired.release, by="agent", detail=reason)
+        )
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
         self._wish(before.model_copy(update={**changes, "undoes": desired.revision, "before": None}))

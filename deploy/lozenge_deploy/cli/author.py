@@ -1,14 +1,14 @@
 """The verbs of whoever writes detectors: new, check, test, try, dev."""
 
 import getpass
+import os
 import subprocess
-import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from lozenge.errors import UsageError
+from lozenge.errors import DetectorError, UsageError
 from lozenge_deploy.cli.options import (
     EXAMPLES,
     LAST,
@@ -62,13 +62,15 @@ def run_tests(
     name: NAME = ".", arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None
 ) -> None:
     """Run a detector's own tests on the code that runs it live."""
+    from lozenge_deploy.environments import environment_of, in_environment
+    from lozenge_deploy.own_code import test_command
+
     folder = folder_of(name)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
-    command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
-    if subprocess.run([*command, *(arguments or [])], cwd=folder).returncode:
-        typer.echo(f"lozenge: testing {folder.name}: its tests fail", err=True)
-        raise typer.Exit(1)
+    command = [*test_command(environment_of(folder)), *(arguments or [])]
+    if subprocess.run(command, cwd=folder, env=in_environment(os.environ)).returncode:
+        raise DetectorError(f"testing {folder.name}: its tests fail", hint="what they said stands above")
 
 
 def try_(

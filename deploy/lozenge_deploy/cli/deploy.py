@@ -49,7 +49,7 @@ def plan(
     require_sound(folder)
     os.nice(NICE)
     with Control(kafka) as control:
-        candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
+        candidate = prepare(folder, kafka, control, state=state, settings=settings)
     changes = candidate.changes()
     if output is not Format.JSON:
         show(changes, output)
@@ -87,13 +87,14 @@ def deploy(
     require_sound(folder)
     os.nice(NICE)
     with Control(kafka) as control:
-        candidate = prepare(folder, kafka, control.desired(folder.name), state=state, settings=settings)
+        candidate = prepare(folder, kafka, control, state=state, settings=settings)
         changes = candidate.changes()
         _show_changes(folder.name, changes, dry_run and candidate.refusal is None, output)
         if candidate.refusal is not None:
             raise candidate.refusal
         if not dry_run:
-            wanted = control.wish(candidate.desired(watch=watched, message=message, by=getpass.getuser()))
+            wanted = candidate.desired(watch=watched, message=message, by=getpass.getuser())
+            wanted = control.wish(wanted, after=candidate.now)
             await_change(control, wanted, limit, output, changes=changes)
 
 
@@ -118,7 +119,7 @@ def rollback(
         wanted, changes = back(kafka, present, control.history(present.detector), to=to, state=state, message=message)
         _show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
-            await_change(control, control.wish(wanted), limit, output, changes=changes)
+            await_change(control, control.wish(wanted, after=present), limit, output, changes=changes)
 
 
 def set_(
@@ -154,7 +155,7 @@ def set_(
         fields, changes = resettle(kafka, present, settings, given, rate)
         _show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
-            wanted = control.change(present, "set", message or said, **fields)
+            wanted = control.change(present, "set", message or said, state=control.pending(present), **fields)
             await_change(control, wanted, limit, output, changes=changes)
 
 

@@ -143,3 +143,5 @@ class _Job:
         self._process.wait()
         self._leash.kill()
         self._leash.wait()
+        if self._leash.stdin:
+            self._leash.stdin.close()

@@ -41,7 +41,15 @@ def restart(
         if dry_run:
             typer.echo(f"{present.detector} {present.release}: another process would take over at a batch boundary")
             return
-        wanted = control.change(present, "restart", message, goal="running", restart=present.restart + 1, state="keep")
+        wanted = control.change(
+            present,
+            "restart",
+            message,
+            goal="running",
+            restart=present.restart + 1,
+            state=control.pending(present),
+            before=None,
+        )
         await_change(control, wanted, limit)
 
 
@@ -72,5 +80,5 @@ def _goal(name: str, verb: str, goal: str, message: str, dry_run: bool, wait: bo
         if dry_run:
             typer.echo(f"{present.detector} {present.release}: {present.goal} would become {goal}; offsets stay")
             return
-        wanted = control.change(present, verb, message, goal=goal, state="keep")
+        wanted = control.change(present, verb, message, goal=goal, state=control.pending(present), before=None)
         await_change(control, wanted, limit)

@@ -74,12 +74,32 @@ class Control:
 
     def change(self, present: Desired, what: str, message: str = "", **changes: Any) -> Desired:
         """Wishes `present` with `changes`; returns the new desired state, which falls back to `present`."""
-        before = present.model_copy(update={"before": None})
+        before = present.model_copy(update={"before": None, "state": "keep"})
         new = {"what": what, "message": message, "undoes": "", "before": before, **changes}
-        return self.wish(Desired.model_validate(present.model_dump(exclude={"before"}) | new))
+        return self.wish(Desired.model_validate(present.model_dump(exclude={"before"}) | new), after=present)
 
-    def wish(self, desired: Desired) -> Desired:
-        """Publishes a desired state as a new revision of the caller's; raises BrokerUnavailable."""
+    def live_release(self, detector: str) -> str:
+        """The release that is live, or was last; "" if none ever was."""
+        observed = self._observed.rows.get(detector)
+        return observed.release if observed is not None else ""
+
+    def pending(self, present: Desired) -> str:
+        """What a change of `present` begins with: its own policy until it has been live, then `keep`."""
+        observed = self._observed.rows.get(present.detector)
+        return "keep" if observed is not None and observed.process == list(present.process) else present.state
+
+    def wish(self, desired: Desired, *, after: Desired | None = None) -> Desired:
+        """Publishes a desired state as a new revision of the caller's.
+
+        Raises NotDone if it was worked out from `after` and that is no longer what is wanted; BrokerUnavailable.
+        """
+        list(self._desired.poll(0.2))
+        present = self.desired(desired.detector)
+        if after is not None and present is not None and present.revision != after.revision:
+            raise NotDone(
+                f"asking for {desired.what} of {desired.detector}: {present.by} asked for {present.what} meanwhile",
+                hint=f"nothing has changed; see `lozenge status {desired.detector}`, then ask again",
+            )
         new = desired.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
         happening = Happening(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at

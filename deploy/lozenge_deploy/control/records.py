@@ -73,11 +73,12 @@ class Desired(_Record):
 
 
 class Phase(StrEnum):
-    """Where a detector stands, as its agent sees it."""
+    """Where a detector stands, as its agent sees it. STANDING_BY: the live job goes on until another one is ready."""
 
     PREPARING = "preparing"
     STARTING = "starting"
     RUNNING = "running"
+    STANDING_BY = "standing by"
     TAKING_OVER = "taking over"
     WAITING = "waiting"
     PAUSED = "paused"
@@ -94,7 +95,7 @@ class Outcome(StrEnum):
 
 
 class Observed(_Record):
-    """How a detector is. `reason` says why it is not as it should be, `release` and `generation` what is live.
+    """How a detector is. `reason` says why it is not as it should be, `release`, `process` and `generation` what is live.
 
     `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
     job relieved another one, of the release `fenced`. `place` is the host and folder of its processes.
@@ -106,6 +107,7 @@ class Observed(_Record):
     phase: Phase = Phase.PREPARING
     reason: str = ""
     release: str = ""
+    process: list[Any] = []
     generation: int = 0
     digest: str = ""
     since: dict[int, int] = {}

@@ -57,10 +57,14 @@ class Ledger:
         self.held.prune(decided)
         return sum(max(0, offset - self.read[p]) for p, offset in decided.items())
 
-    def settle(self, host: Host, alerts: AlertWriter, stamp: Stamp) -> int | None:
+    def moved(self) -> bool:
+        """Whether the live job has committed since this one stood by."""
+        return dict(self._group.read().offsets) != self.offsets
+
+    def settle(self, host: Host, alerts: AlertWriter, stamp: Stamp) -> Judgement | None:
         """After a claim: tells what was held back, once it has read as far as its predecessor has decided.
 
-        Returns the number of alerts told; None if that is still to come.
+        Returns what was told; None if that is still to come.
         """
         if self.held is None or any(self.read[p] < offset for p, offset in self.offsets.items()):
             return None
@@ -68,7 +72,7 @@ class Ledger:
         self.held = None
         told = held._replace(findings=host.take_over(self._kafka, held.findings))
         self.commit(host, told, alerts, self.read, stamp)
-        return len(told.findings)
+        return told
 
     def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> None:
         """Alerts, dead letters, state and offsets in one transaction; raises Fenced, BrokerUnavailable."""

@@ -58,6 +58,7 @@ COMPARE_SECONDS = 0.5
 """How often a job that stands by looks how far the live one has come."""
 CAUGHT_UP_OFFSETS = 1_000
 """It is ready while it is warm and no further than this behind the live one."""
+SNAPSHOT_TRIES = 5
 _OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
 
 
@@ -126,7 +127,8 @@ class Runner:
         told = self._ledger.settle(host, self._alerts, self._stamp())
         if told is not None:
             self._reporting.took_over(self._order.generation, since, self.offsets)
-            logger().info("took over", generation=self._order.generation, since=since, told=told)
+            self._count(told)
+            logger().info("took over", generation=self._order.generation, since=since, told=len(told.findings))
 
     # 2. plan, restore, start
 
@@ -134,14 +136,11 @@ class Runner:
         aggregate, ledger, terms = self._declaration.kind == "aggregate", self._ledger, self._terms
         inherited = self._host if self._settled and not self._order.standby else None
         self._failure, self._host, self._batch, self._settled = None, None, -1, True
-        if self._order.standby:
-            ledger.stand_by()
-        elif ledger.held is not None:
+        if not self._order.standby and ledger.held is not None:
             raise DetectorError(
                 f"taking over {self._identity.app}: a batch failed before the first transaction",
                 hint="see the log above; nothing was told, and the release before goes on at the same offsets",
             )
-        ledger.read = self._resumed() if aggregate else self._anew()
         self._tables = self._plan.tables_version()
         self._alerts = AlertWriter(
             self._identity,
@@ -150,8 +149,7 @@ class Runner:
             severity=self._declaration.severity,
             digest=terms.settings.digest,
         )
-        host = self._plan.host(ledger.read, self._limit.value, self._alerts, self._partitions)
-        keys = host.inherit(inherited) if inherited is not None else self._restore(host)
+        host, keys = self._remembering(inherited)
         logger().info("query starts", offsets=ledger.read, keys=keys, checkpoint=self._checkpoint.id)
         writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
         with self._lock:  # no batch before it is known
@@ -166,12 +164,24 @@ class Runner:
             self._reporting.began(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
         return query
 
-    def _restore(self, host: Host) -> int:
-        """Reads the stored state back; returns the number of keys.
+    def _remembering(self, before: Host | None) -> tuple[Host, int]:
+        """The host of the next query, with the memory of `before` or what is stored; and its number of keys.
 
-        Where it stands by, the live job may have written since the offsets were read. A fold then meets events that
-        its keys remember, and ignores them.
+        Where it stands by, the live job writes offsets and state meanwhile: they are read again until they belong
+        together. After some tries it takes what it has: a fold ignores the latest ids of each key.
         """
+        for _ in range(SNAPSHOT_TRIES):
+            if self._order.standby:
+                self._ledger.stand_by()
+            self._ledger.read = self._resumed() if self._declaration.kind == "aggregate" else self._anew()
+            host = self._plan.host(self._ledger.read, self._limit.value, self._alerts, self._partitions)
+            keys = host.inherit(before) if before is not None else self._restore(host)
+            if not self._order.standby or self._declaration.kind != "stateful" or not self._ledger.moved():
+                break
+        return host, keys
+
+    def _restore(self, host: Host) -> int:
+        """Reads the stored state back, unless it is to begin without; returns the number of keys."""
         if self._order.standby and self._declaration.kind == "stateful" and self._job.state != "keep":
             return 0
         return host.restore(self._kafka)
@@ -231,16 +241,21 @@ class Runner:
             ledger.commit(host, judged, self._alerts, ends, stamp)
             self._limit.succeeded()
             self._measure(judged, sum(self.offsets[p] - before[p] for p in before), started)
-        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
+        if ledger.held is None:  # one that stands by may begin again where it began
+            self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
         self._settled = True
 
     def _stamp(self) -> Stamp:
         return Stamp(self._order.generation, self._checkpoint.id, self._batch)
 
     def _measure(self, judged: Judgement, events: int, started: float) -> None:
-        stages = [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]
-        self._reporting.committed(self._batch, self.offsets, events, len(stages))
+        letters = len(judged.poisoned) + len(judged.unplaced)
+        self._reporting.committed(self._batch, self.offsets, events, letters)
         self._metrics.batch(time.monotonic() - started)
+        self._count(judged)
+
+    def _count(self, judged: Judgement) -> None:
+        stages = [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]
         self._metrics.emitted(len(judged.findings))
         for stage in stages:
             self._metrics.dead_letters(1, stage)
