@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lozenge.durations import Duration
+from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.records import Severity
 
@@ -62,10 +62,10 @@ class Declaration(_Strict):
     title: Annotated[str, Field(min_length=1)]
     severity: Severity = "medium"
     guarantee: Literal["exactly-once"] = "exactly-once"
-    trigger: Duration = timedelta(seconds=1)
+    trigger: TextDuration = timedelta(seconds=1)
     max_batch: Annotated[int, Field(ge=1)] = 200_000
-    lateness: Duration | None = None
-    window: Duration | None = None
+    lateness: TextDuration | None = None
+    window: TextDuration | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     resources: Resources = Resources()
     tables: dict[str, Table] = {}

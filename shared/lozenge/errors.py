@@ -3,7 +3,8 @@
     LozengeError
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
     │   ├── BrokerUnavailable     no Kafka broker answered in time
-    │   └── SparkGone             Spark's JVM ended under the running query
+    │   ├── SparkGone             Spark's JVM ended under the running query
+    │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
     │   │   └── UnknownSchema     (lozenge.avro) a schema id that nobody has announced
@@ -18,6 +19,8 @@
         ├── SchemaError           a schema is unknown or incompatible
         ├── DetectorError         a detector cannot be found, imported or planned, or fails on too much
         ├── StaleGeneration       a newer generation of this job has taken over
+        ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
+        ├── Deposed               (lozenge_deploy.control.leadership) another agent leads now
         └── Fenced                the broker refused this writer: another one called init_transactions
 
 Whoever catches decides by the first level: retry, dead-letter, or stop. `exit_code` is what a

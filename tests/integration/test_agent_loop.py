@@ -127,7 +127,7 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
         with pytest.raises(Exception, match="it cannot start"):
             control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)
         until(lambda: any(b"it cannot start" in line for line in shipped(kafka, name, "g2")))
-        control.change(one, "retire", goal=Goal.RETIRED)
+        control.change(control.deployed(name), "retire", goal=Goal.RETIRED)
         until(lambda: not any(i.alive() for i in jobs.started))
 
 

@@ -98,7 +98,7 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
     place = folder(tmp_path, "deployed_fold", "stateful")
-    present = released(control, prepare(place, kafka, control, state=None, settings={}))
+    released(control, prepare(place, kafka, control, state=None, settings={}))
 
     edit(place, 'by="card_id"', 'by=["card_id", "merchant_id"]')
     kept = prepare(place, kafka, control, state="keep", settings={})

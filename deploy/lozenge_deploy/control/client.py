@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
-from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
+from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import read
 from lozenge_deploy.control.leadership import LEASE_SECONDS
@@ -23,11 +23,11 @@ SEND_SECONDS = 10.0
 NO_AGENT_SECONDS = 2 * LEASE_SECONDS
 
 
-class NotDone(LozengeError):
+class NotDone(Fatal):
     """A change that was asked for did not come about."""
 
 
-class OutOfTime(LozengeError):
+class OutOfTime(Retryable):
     """A change is still being worked on."""
 
     exit_code = 124
@@ -123,6 +123,7 @@ class Control:
                 f"asking for {new.what} of {new.detector}: {', '.join(failed) or 'no answer'}",
                 hint=f"check the broker at {self._kafka.bootstrap}, then ask again",
             )
+        self._desired.rows[new.detector] = new
         return new
 
     def await_outcome(self, wanted: Desired, timeout: float, tell: Callable[[Observed], None]) -> Observed:

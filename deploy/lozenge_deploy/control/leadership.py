@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel
 
 from lozenge import topics
-from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge.errors import BrokerUnavailable, Fatal, LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.control.records import Lease
 from lozenge_deploy.control.table import Table
@@ -27,7 +27,7 @@ Row = tuple[str, str, BaseModel | None]
 """Topic, key and record (None deletes the key)."""
 
 
-class Deposed(LozengeError):
+class Deposed(Fatal):
     """Another agent leads now; nothing of this write was stored."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lozenge.durations import Duration
+from lozenge.durations import TextDuration
 from lozenge.job.orders import Order
 
 
@@ -42,7 +42,7 @@ class Desired(_Record):
     release: str
     settings: dict[str, Any] = {}
     max_batch: Annotated[int, Field(ge=1)] | None = None
-    trigger: Duration | None = None
+    trigger: TextDuration | None = None
     cores: Annotated[int, Field(ge=1, le=64)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
@@ -95,7 +95,7 @@ class Outcome(StrEnum):
 
 
 class Observed(_Record):
-    """How a detector is. `reason` says why it is not as it should be, `release`, `process` and `generation` what is live.
+    """How a detector is. `reason` says why it is not well; `release`, `process` and `generation` are the live job's.
 
     `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
     job relieved another one, of the release `fenced`. `place` is the host and folder of its processes.

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lozenge.durations import Duration
+from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.files import replace
 from lozenge.job.settings import JobSettings, overrides
@@ -33,7 +33,7 @@ class Order(BaseModel):
     standby: bool = False
     settings: dict[str, Any] = {}
     max_batch: Annotated[int, Field(ge=1)] | None = None
-    trigger: Annotated[Duration, Field(gt=timedelta())] | None = None
+    trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None
 
     def give(self, folder: Path) -> None:
         """Orders it of the job in `folder`."""
