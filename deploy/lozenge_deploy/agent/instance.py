@@ -107,9 +107,10 @@ class Instance:
 
     def alive(self) -> bool:
         """Whether any process of it is left. What its leader leaves behind is killed in the end."""
+        running = self._leader is not None and _runs(self._leader)
         if self._child is not None:
-            self._child.poll()  # reaps it
-        if self._leader is not None and _runs(self._leader):
+            self._child.poll()  # reaps it; after the look, so that one that was seen to have ended always is
+        if running:
             return True
         self._leader = None
         if not self._rest():
