@@ -95,10 +95,15 @@ class World:
         return live[0] if len(live) == 1 else None
 
     def pid(self, detector: str) -> int:
-        """The process of its live job."""
+        """The process of its live job, once the one that it relieved has ended."""
+        return self.settled(detector).pid
+
+    def settled(self, detector: str) -> Report:
+        """The report of its live job, once that is the only one."""
+        wait_for(lambda: self.live(detector) is not None, f"one live job of {detector}")
         report = self.live(detector)
         assert report is not None
-        return report.pid
+        return report
 
     def append(self, detector: str, code: str) -> None:
         """Changes the detector's module."""
@@ -157,8 +162,7 @@ def assert_each_once(world: World, detector: str, ids: set[str]) -> None:
 
 
 def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_notice(world: World) -> None:
-    before, other = world.pid("one"), world.live("two")
-    assert other is not None
+    before, other = world.pid("one"), world.settled("two")
     ids = large(world, 20)
     assert "live" in world.lozenge("set", "one", "limit=600")
     assert world.pid("one") == before
@@ -174,8 +178,7 @@ def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_no
     for detector in ("one", "two"):
         assert_each_once(world, detector, ids)
     assert {a["release"] for a in told(world, "one", ids)} == {"r1", "r2"}
-    same = world.live("two")
-    assert same is not None
+    same = world.settled("two")
     assert (same.pid, same.generation, same.since) == (other.pid, other.generation, other.since)
     lines = world.lozenge("history", "one")
     assert all(word in lines for word in ("deploy", "rollback", "set", "live", "trying"))
@@ -276,7 +279,7 @@ def test_of_two_agents_one_leads_and_no_detector_runs_twice(world: World) -> Non
     wait_for(lambda: "leads no longer" in before.read_text(), "the first agent to find out")
     time.sleep(3)
     assert {name: world.pid(name) for name in pids} == pids
-    assert all(len(world.running(name)) == 1 for name in pids)
+    wait_for(lambda: all(len(world.running(name)) == 1 for name in pids), "one process for each")
     assert first.poll() is None
     assert second.poll() is None
 
