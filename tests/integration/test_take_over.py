@@ -161,6 +161,8 @@ def relieved(
         new.wait(Phase.LIVE)
         old.run.join()
         assert isinstance(old.run.error, Fenced)
+        minute = traffic.rounds + 12  # even an aggregate has something to tell after it
+        wait_for(lambda: traffic.rounds > minute, "a minute of events under r2")
         yield traffic, new
     finally:
         traffic.end()
