@@ -39,10 +39,15 @@ def back(
         raise refusal
     settings = {key: value for key, value in present.settings.items() if key in then.settings}
     own_code.try_settings(name, environment_for(then, releases), settings)
-    wanted = Desired.model_validate(
-        present.model_dump(exclude={"before"})
-        | {"release": then.name, "goal": "running", "settings": settings, "state": policy, "what": "rollback"}
-        | {"message": message, "undoes": "", "before": None}
+    wanted = present.but(
+        release=then.name,
+        goal="running",
+        settings=settings,
+        state=policy,
+        what="rollback",
+        message=message,
+        undoes="",
+        before=None,
     )
     memory = state_policy.consequence(now, then, policy)
     rows = [*differences(now, then), *settings_rows(present.settings, settings)]

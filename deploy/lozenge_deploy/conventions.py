@@ -11,7 +11,8 @@ from lozenge.declaration import Declaration, parse
 from lozenge.errors import ConfigError
 
 SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
-KINDS_OF_TEST = ("test_fires", "test_stays_silent", "test_a_missing", "test_tells_the_same")
+TELLING = ("test_fires", "test_stays_silent")
+KINDS_OF_TEST = (*TELLING, "test_a_missing", "test_tells_the_same")
 
 
 def problems(folder: Path) -> list[str]:
@@ -120,10 +121,14 @@ def _settings(folder: Path) -> Iterator[str]:
 
 
 def _tests(tree: ast.Module) -> Iterator[str]:
-    names = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     for kind in KINDS_OF_TEST:
-        if not any(name.startswith(kind) for name in names):
+        if not any(test.name.startswith(kind) for test in tests):
             yield f"add a test {kind}..."
+    for test in tests:
+        told = any(isinstance(node, ast.Assert) for node in ast.walk(test))
+        if test.name.startswith(TELLING) and not told:
+            yield f"{test.name} asserts nothing; compare what run(detector, ...) raises"
 
 
 def _parsed(file: Path) -> ast.Module | str:

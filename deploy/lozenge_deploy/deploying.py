@@ -1,6 +1,7 @@
 """What a deployment is to change, worked out and refused before anything does."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy import own_code, state_policy
 from lozenge_deploy.control.client import Control
-from lozenge_deploy.control.records import Desired
+from lozenge_deploy.control.records import Desired, Goal
 from lozenge_deploy.differences import Rows, differences, settings_rows
-from lozenge_deploy.environments import environment, environment_of
-from lozenge_deploy.release import Built, Release, build
+from lozenge_deploy.environments import environment
+from lozenge_deploy.parts import parts_of
+from lozenge_deploy.release import Built, Release, described
 from lozenge_deploy.releases import Releases
 
 
@@ -22,7 +24,8 @@ from lozenge_deploy.releases import Releases
 class Candidate:
     """A folder that may be deployed as `release`, beside what is deployed now (None: nothing).
 
-    `release` has its number already, and is kept only by `desired`; `refusal` is why it cannot be deployed so.
+    `release` has its number already, and is kept only by `desired`; `before` is what it falls back to, and
+    `refusal` why it cannot be deployed so.
     """
 
     kafka: KafkaSettings
@@ -30,6 +33,7 @@ class Candidate:
     release: Release
     now: Desired | None
     release_now: Release | None
+    before: Desired | None
     state: str
     settings: Mapping[str, Any]
     refusal: UsageError | None
@@ -57,16 +61,13 @@ class Candidate:
             raise self.refusal
         ensure_topics(self.kafka, topics.detector_topics(self.release.detector))
         release = Releases(self.kafka).add(self.built, by=by)
-        base: dict[str, Any] = {"detector": release.detector, "revision": "", "before": None}
-        if self.now is not None and self.release_now is not None:
-            back = state_policy.way_back(release, self.release_now)
-            before = self.now.model_copy(update={"before": None, "state": back})
-            base = self.now.model_dump(exclude={"before"}) | {"before": before}
-            if release.name == self.now.release and self.state != "keep":
-                base["restart"] = self.now.restart + 1  # the same code with another memory is another process
-        change = {"release": release.name, "goal": "running", "settings": dict(self.settings), "state": self.state}
-        told = {"watch": watch, "what": "deploy", "message": message, "undoes": ""}
-        return Desired.model_validate(base | change | told)
+        change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
+        change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}
+        if self.now is None:
+            return Desired(detector=release.detector, revision="", **change)
+        # the same code with another memory is another process
+        again = release.name == self.now.release and self.state != "keep"
+        return self.now.but(**change, before=self.before, restart=self.now.restart + again)
 
 
 def prepare(
@@ -74,27 +75,36 @@ def prepare(
 ) -> Candidate:
     """Builds and tests `folder`, which must be sound; raises what is wrong with it, before anything has changed.
 
-    A folder that has been released already is not tested again. `settings` come on top of those that hold now. What
-    becomes of the state is told against the release that is live, which need not be the one that is wanted.
+    A folder that has been released already is not tested again. `settings` come on top of those that hold now, as
+    far as the new release knows them. What becomes of the state is told against the release that is live, which
+    need not be the one that is wanted.
     """
-    now, live = control.desired(folder.name), control.live_release(folder.name)
-    with own_code.tests_of(folder, environment_of(folder)) as passed:
-        built = build(folder)
+    name = folder.name
+    now, live = control.desired(name), control.live_release(name)
+    parts = parts_of(folder)
+    python = environment(parts)
+    earlier = Releases(kafka).of(name)
+    known = next((release for release in earlier if release.digest == parts.digest), None)
+    with ExitStack() as testing:
+        passed = testing.enter_context(own_code.tests_of(folder, python)) if known is None else None
+        built = described(parts, python)
         declaration = built.description.declaration
         source = topics.events_by(declaration.key)
         if source not in partitions(kafka):
             raise UsageError(
-                f"deploying {folder.name}: it reads {source}, which does not exist",
+                f"deploying {name}: it reads {source}, which does not exist",
                 hint=f"let upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
             )
-        earlier = Releases(kafka).of(folder.name)
-        release = next((release for release in earlier if release.digest == built.parts.digest), None)
-        if release is None:
+        if passed is not None:
             passed()
-            release = built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
+    release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
     present = next((release for release in earlier if now is not None and release.name == (live or now.release)), None)
     policy = state or declaration.state
     refusal = state_policy.refused(present, release, policy)
-    overrides = {**(now.settings if now is not None else {}), **settings}
-    own_code.try_settings(folder.name, environment(built.parts), overrides)
-    return Candidate(kafka, built, release, now, present, policy if present else "keep", overrides, refusal)
+    kept = {key: value for key, value in now.settings.items() if key in release.settings} if now is not None else {}
+    overrides = {**kept, **settings}
+    own_code.try_settings(name, python, overrides)
+    before = None
+    if now is not None and present is not None:
+        before = control.fallback(now).but(state=state_policy.way_back(release, present))
+    return Candidate(kafka, built, release, now, present, before, policy if present else "keep", overrides, refusal)

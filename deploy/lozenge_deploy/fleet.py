@@ -8,7 +8,7 @@ from typing import Self
 from lozenge import topics
 from lozenge.admin import partitions
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome
+from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, places
 from lozenge_deploy.control.table import Table
 
 
@@ -39,7 +39,7 @@ class Member:
         """Which release was relieved by the present one, when, and at which offsets; None if none was."""
         if self.observed is None or not self.observed.fenced or self.observed.fenced_at is None:
             return None
-        since = " ".join(f"{partition}:{offset}" for partition, offset in sorted(self.observed.fenced_from.items()))
+        since = places(self.observed.fenced_from)
         return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC at {since}"
 
     @property

@@ -64,6 +64,11 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
             process.wait()
 
 
+def description(name: str, python: Path) -> str:
+    """A `lozenge.job.describe.Description` as JSON; raises ConfigError or DetectorError with its words."""
+    return _told(python, ["lozenge.job.describe", name], {}, f"describing {name}: ")
+
+
 def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
     """Raises ConfigError with every problem of the overrides, in the words of the detector's own code."""
     if overrides:
@@ -80,11 +85,11 @@ def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: M
     return outcome
 
 
-def _told(python: Path, module: list[str], variables: Mapping[str, str]) -> str:
+def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
     # in a folder of its own, or Python would import what lies in the present one
     environment, place = in_environment(os.environ | variables), python.parents[1]
     run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
     if run.returncode:
         said, _, hint = run.stderr.strip().partition("\n  -> ")
-        raise _KINDS.get(run.returncode, DetectorError)(said, hint=hint)
+        raise _KINDS.get(run.returncode, DetectorError)(f"{doing}{said}", hint=hint)
     return run.stdout

@@ -6,7 +6,6 @@ It holds the detector's wheel, the lock of everything beside it, and what the de
 import base64
 import gzip
 import os
-import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,9 +13,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
 
-from lozenge.errors import ConfigError, DetectorError
 from lozenge.job.describe import Description
-from lozenge_deploy.environments import environment, in_environment
+from lozenge_deploy import own_code
+from lozenge_deploy.environments import environment
 from lozenge_deploy.parts import Parts, Wheel, parts_of
 
 
@@ -77,26 +76,19 @@ class Release(Description):
 
 
 def build(folder: Path) -> Built:
-    """Builds the detector in `folder` and lets it describe itself in its environment.
-
-    Raises as `environment_of` does, and ConfigError or DetectorError with its words if it cannot do that.
-    """
+    """Builds the detector in `folder`; raises as `parts_of`, `environment` and `described` do."""
     parts = parts_of(folder)
-    python = environment(parts)
+    return described(parts, environment(parts))
+
+
+def described(parts: Parts, python: Path) -> Built:
+    """The parts, as their `python` lets the detector describe itself.
+
+    Raises ConfigError or DetectorError with its words if it cannot do that.
+    """
     known = python.parents[1] / "description.json"  # the same parts tell the same of themselves
     if not known.is_file():
         new = known.with_suffix(f".{os.getpid()}")
-        new.write_text(_told(python, folder.name), "utf-8")
+        new.write_text(own_code.description(parts.detector, python), "utf-8")
         new.rename(known)
     return Built(parts, Description.model_validate_json(known.read_text("utf-8")))
-
-
-def _told(python: Path, name: str) -> str:
-    # in a folder of its own, or Python would import what lies in the present one
-    command, place = [str(python), "-m", "lozenge.job.describe"], python.parents[1]
-    run = subprocess.run(command, env=in_environment(os.environ), cwd=place, capture_output=True, text=True)
-    if run.returncode:
-        kind = ConfigError if run.returncode == ConfigError.exit_code else DetectorError
-        said, _, hint = run.stderr.strip().partition("\n  -> ")
-        raise kind(f"describing {name}: {said}", hint=hint)
-    return run.stdout

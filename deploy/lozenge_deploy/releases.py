@@ -66,11 +66,6 @@ class Releases:
             )
         return found[name]
 
-    def newest(self, detector: str) -> Release:
-        """The release with the highest number; raises UsageError if there is none."""
-        found = self.of(detector)
-        return found[-1] if found else self.get(detector, "r1")
-
     def platform(self, digest: str) -> Wheel:
         """The platform's wheel that a release was built against; raises UsageError if it is not kept."""
         key = _platform_key(digest)

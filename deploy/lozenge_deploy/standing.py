@@ -43,7 +43,7 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
         late = [p for p in committed if ends[_place(p)] > p.offset]
         written = _written(consumer, late)
     return Standing(
-        stamp=_newest(committed),
+        stamp=Stamp.newest(committed),
         behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
     )
@@ -52,16 +52,11 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
 def newest_stamp(kafka: KafkaSettings, group: str) -> Stamp | None:
     """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
     try:
-        return _newest(_committed(kafka, group))
+        return Stamp.newest(_committed(kafka, group))
     except KafkaException as error:
         raise BrokerUnavailable(
             f"looking who committed for {group}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
         ) from error
-
-
-def _newest(committed: Iterable[TopicPartition]) -> Stamp | None:
-    stamps = [stamp for p in committed if (stamp := Stamp.parse(p.metadata)) is not None]
-    return max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
 
 
 def _committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:

@@ -21,7 +21,9 @@ def refused(old: Description | None, new: Description, policy: str) -> UsageErro
     shape = new.state_shape
     if old is None or shape is None:
         return None
-    if policy == "keep" and old.state_shape is not None and (reason := refusal(old.state_shape, shape)):
+    none = f"the release before is of kind {old.kind} and stores none"
+    reason = refusal(old.state_shape, shape) if old.state_shape is not None else none
+    if policy == "keep" and reason:
         return UsageError(
             f"{doing}: its state cannot be kept: {reason}",
             hint="--state rebuild folds the retained events anew, --state fresh begins empty",

@@ -43,7 +43,10 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
             future.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise TopicError(f"creating topic {name}: {error.args[0].str()}") from error
+                raise TopicError(
+                    f"creating topic {name}: {error.args[0].str()}",
+                    hint="let somebody who may run `python -m lozenge_deploy.catalogue`, which creates all topics",
+                ) from error
     _wait_for_leaders(admin, missing, kafka)
     check_topics(kafka, wanted)
 

@@ -36,7 +36,7 @@ class Traffic(threading.Thread):
 
     def __init__(self, kafka: KafkaSettings, rate: int) -> None:
         super().__init__(name="traffic", daemon=True)
-        self._producer, self._codec = Producer(kafka.client(linger_ms=2)), Codec.of("event")
+        self._producer, self.codec = Producer(kafka.client(linger_ms=2)), Codec.of("event")
         self._rate, self._ended = rate, threading.Event()
         self.sent_at: dict[str, float] = {}
         self.large: set[str] = set()
@@ -73,7 +73,7 @@ class Traffic(threading.Thread):
         }  # fmt: skip
         self.sent_at[event_id] = time.time()
         partition = partition_of(key.encode(), topics.EVENT_PARTITIONS)
-        self._producer.produce(topics.EVENTS, self._codec.encode(event), key.encode(), partition)
+        self._producer.produce(topics.EVENTS, self.codec.encode(event), key.encode(), partition)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
 
 Five detectors, two of them stateful, judge 300 events a second. After each operation a control of the same length
 burns the same processor time, niced, without any operation; the latency of the others is compared with that.
-Every detector's alerts are held against what the traffic should have raised: each once.
+Every detector's alerts are held against what the traffic should have raised: each once. At the end one detector is
+stopped inside its transaction, and the events gain a field.
 """
 
 import json
@@ -19,16 +20,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.admin import ensure_topics, partitions
+from lozenge.avro import Codec
 from lozenge.job.report import read_report
 from lozenge.kafka import KafkaSettings
+from lozenge.reading import bounds
+from lozenge.registry import announce
 from lozenge_deploy.agent.instance import instances
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.cli.scaffold import write
 from tests.bench.soak import Alerts, Traffic, Watcher, burning, processor_seconds, quantile
+from tests.integration.harness import STOPS_IN_A_TRANSACTION, wider_events
 
 RATE = 300
 OPERATIONS = int(os.environ.get("LOZENGE_SOAK_OPERATIONS", "20"))
@@ -37,6 +43,7 @@ DETECTORS = {"rule_a": "rule", "rule_b": "rule", "rule_c": "rule", "fold_a": "st
 TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
 """Five jobs with a batch a second keep two cores so busy that nothing is left for a start."""
 CONTROL_SECONDS = 20.0
+STOPPED_SECONDS = 20.0
 AFTER_SECONDS, BEFORE_SECONDS = 6.0, 3.0
 DEADLINE_SECONDS = 300.0
 
@@ -60,7 +67,7 @@ class World:
     """A broker, an agent, a scratch checkout with the five detectors, traffic and whoever looks on."""
 
     def __init__(self, folder: Path, kafka: KafkaSettings) -> None:
-        self.folder, self.jobs, self._kafka = folder, folder / "jobs", kafka
+        self.folder, self.jobs, self.kafka, self.stop = folder, folder / "jobs", kafka, folder / "stop-now"
         self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
         self.detectors = folder / "detectors"
         self.detectors.mkdir()
@@ -117,11 +124,11 @@ class World:
 
     # operations
 
-    def update(self, detector: str) -> None:
+    def update(self, detector: str, code: str = "") -> None:
         self._versions[detector] += 1
         module = self.detectors / detector / f"{detector}.py"
         text = module.read_text("utf-8").split("\n# version")[0]
-        module.write_text(f"{text}\n# version {self._versions[detector]}\n", "utf-8")
+        module.write_text(f"{text}\n# version {self._versions[detector]}\n{code}", "utf-8")
         self.lozenge("deploy", detector)
 
     def rollback(self, detector: str) -> None:
@@ -162,6 +169,16 @@ class World:
         self.kill_agent()
         self.start_agent()
         self.lozenge("set", detector, "--max-batch", str(self._chance.randint(50_000, 200_000)))
+
+    def stop_inside_a_transaction(self, detector: str) -> None:
+        pid = self.pid(detector)
+        self.stop.touch()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(STOPPED_SECONDS)
+        os.kill(pid, signal.SIGCONT)
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +224,11 @@ def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: Wo
         detector = chance.choice(list(DETECTORS))
         done.append(_one(world, operation, detector, idle))
         print(_line(done[-1]), flush=True)
+    world.update("rule_b", STOPS_IN_A_TRANSACTION.format(file=world.stop))
+    time.sleep(10)
+    done.append(_one(world, world.stop_inside_a_transaction, "rule_b", idle))
+    print(_line(done[-1]), flush=True)
+    _gain_a_field(world)
     world.show_cost("under load")
     world.traffic.end()
     _summary(done)
@@ -216,6 +238,27 @@ def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: Wo
     print(json.dumps(wrong) if wrong else "every event's alert exactly once, in all five", flush=True)
     assert not wrong
     assert not [line for d in done for line in d.disturbances]
+    there = partitions(world.kafka)
+    letters = {
+        name: sum(end for _, end in bounds(world.kafka, topic, there[topic]).values())
+        for name in DETECTORS
+        for topic in [topics.dead_letters(name)]
+    }
+    print(f"dead letters: {sum(letters.values())}", flush=True)
+    assert not any(letters.values())
+
+
+def _gain_a_field(world: World) -> None:
+    """Five detectors of older releases run on, each in its process, while upstream writes a field more."""
+    before = {name: world.pid(name) for name in DETECTORS}
+    begin, wider = time.time(), wider_events()
+    announce(world.kafka, [wider])
+    world.traffic.codec = Codec(wider)
+    time.sleep(CONTROL_SECONDS)
+    end = time.time()
+    assert {name: world.pid(name) for name in DETECTORS} == before
+    silences = ", ".join(f"{name} {world.alerts.silence(name, begin, end):.2f}" for name in DETECTORS)
+    print(f"a field more from upstream: the same five processes; longest silence in s: {silences}", flush=True)
 
 
 def _one(world: World, operation: Callable[[str], None], detector: str, idle: float) -> Done:

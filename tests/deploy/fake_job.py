@@ -41,7 +41,7 @@ if order.standby:
     reporting.say(phase=Phase.STANDBY)
     if behaviour == "crash standing by":
         sys.exit("it cannot stand by")
-    if behaviour != "never ready":
+    if not behaviour.startswith("never ready"):
         reporting.say(phase=Phase.READY)
 else:
     go(order)
@@ -60,11 +60,13 @@ while not stopped:
         else:
             reporting.say(refused="", revision=new.revision, digest=str(new.settings))
         order = new
+    if behaviour == "crash when limited" and "limit" in order.settings:
+        sys.exit("it cannot live so")
     if reporting.now.phase is Phase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")
     if behaviour == "dead letters":
         reporting.committed(0, {0: 7}, 1, 1)
-    if behaviour == "hangs" and reporting.now.phase is Phase.LIVE:
+    if behaviour == ("hangs" if reporting.now.phase is Phase.LIVE else "never ready and hangs"):
         reporting.say(turned_at=1.0)
     elif behaviour != "dead letters":
         reporting.turned()

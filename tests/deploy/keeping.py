@@ -76,7 +76,7 @@ class House:
 
     def change(self, revision: str, **changes: object) -> None:
         """Wishes something else, with the present wish to fall back to."""
-        before = self.desired.model_copy(update={"before": None})
+        before = self.desired if self.observed.outcome is Outcome.WATCHED else self.desired.but(before=None)
         self.desired = self.desired.model_copy(update={"revision": revision, "before": before, **changes})
 
     @property

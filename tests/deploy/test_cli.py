@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 def lozenge(*arguments: str, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, env=surroundings(**variables), capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=surroundings(**variables), capture_output=True, text=True, timeout=400)
 
 
 def surroundings(**variables: str) -> dict[str, str]:
@@ -50,6 +50,15 @@ def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: P
     for arguments, cwd in ((["check", "spotter"], checkout), (["check", "."], checkout / "detectors" / "spotter")):
         run = lozenge(*arguments, cwd=cwd)
         assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_dry_run_tells_what_it_would_do_and_does_nothing(checkout: Path) -> None:
+    run = lozenge("new", "spotter", "--dry-run", "-o", "json", cwd=checkout)
+    assert [Path(row["file"]).name for row in json.loads(run.stdout)][:2] == ["spotter.py", "test_spotter.py"]
+    assert list((checkout / "detectors").iterdir()) == []
+    run = lozenge("up", "--dry-run", "--folder", "place", "--port", "19999", cwd=checkout)
+    assert (run.returncode, "127.0.0.1:19999" in run.stdout) == (0, True)
+    assert not (checkout / "place").exists()
 
 
 @pytest.mark.parametrize("name", ["Spotter", "1st", "a-b", "../up"])
@@ -150,7 +159,7 @@ def test_where_no_terminal_is_a_line_is_never_broken(checkout: Path) -> None:
     project.write_text(project.read_text().replace('title = "Spotter"', f'title = "{"long " * 60}end"'))
     environment = {name: value for name, value in surroundings().items() if name != "COLUMNS"}
     command = [sys.executable, "-m", "lozenge_deploy.cli", "describe", "spotter"]
-    run = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, timeout=400)
     assert "long long end" in run.stdout
 
 

@@ -55,6 +55,10 @@ TABLE = '[tool.lozenge.tables]\nlimits = { path = "limits.csv", columns = "mcc s
         (edit("README.md", "`window`", "window"), "README.md: explain the setting `window`"),
         (remove("test_spotter.py"), "test_spotter.py: missing"),
         (edit("test_spotter.py", "test_stays_silent", "test_is_silent"), "add a test test_stays_silent"),
+        (
+            edit("test_spotter.py", "    assert ", "    str() or "),
+            "test_fires_when_the_limit_is_reached asserts nothing",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, change: Callable[[Path], None], complaint: str) -> None:

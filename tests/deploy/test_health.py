@@ -23,23 +23,23 @@ def report(at: float = AT, pid: int = 7, records: int = 0, dead_letters: int = 0
 
 def test_one_that_does_its_work_is_well() -> None:
     assert Health().illness(report(records=1000), AT, TRIGGER) == ""
-    assert Health().illness(None, AT, TRIGGER) == ""
+    assert Health().crash_loop(AT) == ""
 
 
 def test_three_exits_in_five_minutes_are_a_crash_loop() -> None:
     health = Health()
     for second in range(2):
         health.exited(AT + second)
-    assert health.illness(None, AT + 2, TRIGGER) == ""
+    assert health.crash_loop(AT + 2) == ""
     health.exited(AT + 2)
-    assert health.illness(None, AT + 2, TRIGGER) == "it ended 3 times within 5 minutes"
+    assert health.crash_loop(AT + 2) == "it ended 3 times within 5 minutes"
 
 
 def test_exits_are_forgotten_in_time() -> None:
     health = Health()
     for second in range(3):
         health.exited(AT + second)
-    assert health.illness(None, AT + EXIT_SECONDS + 1, TRIGGER) == ""
+    assert health.crash_loop(AT + EXIT_SECONDS + 1) == ""
     health.exited(AT + 2 * EXIT_SECONDS)
     assert health.wait() == 0.0
 

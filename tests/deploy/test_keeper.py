@@ -197,6 +197,27 @@ def test_a_crash_loop_after_a_change_leads_back(house: House) -> None:
     assert "3 times" in house.desired.message
 
 
+def test_a_change_while_another_one_is_watched_leads_back_to_it_and_then_further(house: House) -> None:
+    house.until_runs()
+    house.change("two", release="r2 crash when limited")
+    house.until_runs()
+    house.change("three", settings={"bad": 1})
+    house.until(lambda: house.desired.undoes == "three")
+    house.until_runs()
+    assert (house.observed.release, house.observed.outcome) == ("r2 crash when limited", Outcome.WATCHED)
+    house.change("four", settings={"limit": 1})
+    house.until(lambda: house.desired.undoes == "four")
+    house.until_runs()
+    assert (house.observed.release, house.desired.settings) == ("r2 crash when limited", {})
+    house.until(lambda: house.observed.outcome is Outcome.WATCHED)
+    for _ in range(health.EXITS):
+        before = house.live
+        before.kill()
+        house.until(lambda: house.keeper.live not in (None, before))  # noqa: B023 - called at once
+    house.until(lambda: house.observed.release == "r1" and house.runs(house.desired.revision))
+    assert (house.desired.before, house.observed.outcome) == (None, Outcome.DONE)
+
+
 def test_a_crash_loop_long_after_a_change_does_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "EXITS", 1)
     house.until_runs()
@@ -321,6 +342,30 @@ def test_state_that_is_made_anew_is_made_standing_by_though_nobody_is_live(house
     house.until_runs()
     assert [h.what for h in house.history] == ["started standing by", "live"]
     assert house.observed.fenced == ""
+
+
+def test_what_is_to_be_relieved_goes_on_while_state_is_rebuilt_also_after_it_died(house: House) -> None:
+    house.until_runs()
+    house.change("two", release="r2 never ready", state="rebuild")
+    house.until(lambda: house.keeper.next)
+    standby = house.keeper.next
+    for generation in (3, 4, 5, 6):  # more often than a crash loop has exits: they are not the new release's
+        house.live.kill()
+        house.until(lambda: house.generation() == generation)  # noqa: B023 - called at once
+    assert (house.observed.release, house.desired.revision) == ("r1", "two")
+    assert house.keeper.next is standby
+    assert standby is not None
+    assert standby.alive()
+
+
+def test_a_rebuild_that_comes_no_further_is_dropped(house: House) -> None:
+    house.until_runs()
+    before = house.live
+    house.change("two", release="r2 never ready and hangs", state="rebuild")
+    house.until(lambda: house.desired.undoes == "two")
+    assert "no batch has ended" in house.desired.message
+    house.until_runs()
+    house.until(lambda: house.keeper.running() == [before])
 
 
 def test_generations_rise_above_what_has_ever_committed(house: House) -> None:

@@ -32,6 +32,14 @@ def test_another_key_cannot_be_kept_but_rebuilt_or_begun_afresh() -> None:
     assert refused(fold(), fold(by="merchant_id"), "fresh") is None
 
 
+def test_a_fold_cannot_keep_what_a_release_of_another_kind_never_stored() -> None:
+    error = refused(release(), fold(), "keep")
+    assert error is not None
+    assert "the release before is of kind rule and stores none" in error.message
+    assert refused(release(), fold(), "rebuild") is None
+    assert refused(fold(), release(), "keep") is None
+
+
 def test_nothing_is_rebuilt_that_reaches_back_further_than_events_are_kept() -> None:
     error = refused(fold(), fold(expires="30d"), "rebuild")
     assert error is not None

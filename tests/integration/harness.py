@@ -1,5 +1,6 @@
 """What the integration tests share: events in, a runner in a thread, an independent reader of what came out."""
 
+import json
 import threading
 import time
 import uuid
@@ -25,9 +26,32 @@ from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.metrics import Metrics
 from lozenge.partitions import partition_of
+from lozenge.schemas import Schema, newest
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEADLINE_SECONDS = 180.0
+STOPS_IN_A_TRANSACTION = """
+import os
+import signal
+from pathlib import Path
+
+from lozenge.job.transaction import TransactionalWriter
+
+_send = TransactionalWriter._retrying
+
+
+def _stopping(self, doing, call):
+    file = Path("{file}")
+    if doing == "committing" and file.exists():
+        self._producer.flush(5)
+        file.unlink()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return _send(self, doing, call)
+
+
+TransactionalWriter._retrying = _stopping
+"""
+"""Ends nothing: its process is stopped once, between the records of a transaction and its commit."""
 
 
 def event(
@@ -49,6 +73,13 @@ def event(
         "auth_result": "approved",
         "raw": {"source": "test", "topic": "AUTH-JSON", "partition": 0, "offset": number, "timestamp": NOW},
     } | more
+
+
+def wider_events() -> Schema:
+    """The schema of events with a field more, `wallet`, as a later upstream may write them."""
+    grown = newest("event").definition
+    grown["fields"].append({"name": "wallet", "type": ["null", "string"], "default": None})
+    return Schema(902, "event", 3, json.dumps(grown))
 
 
 def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:

@@ -22,36 +22,21 @@ from lozenge.avro import Codec
 from lozenge.job.report import Phase, Report, read_report
 from lozenge.kafka import KafkaSettings
 from lozenge.registry import announce
-from lozenge.schemas import Schema, newest
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.cli.scaffold import write
 from tests.integration.conftest import Broker
-from tests.integration.harness import alerts, committed, event, send, wait_for
+from tests.integration.harness import (
+    STOPS_IN_A_TRANSACTION,
+    alerts,
+    committed,
+    event,
+    send,
+    wait_for,
+    wider_events,
+)
 
 pytestmark = pytest.mark.integration
 
-STOPS_IN_A_TRANSACTION = """
-import os
-import signal
-from pathlib import Path
-
-from lozenge.job.transaction import TransactionalWriter
-
-_send = TransactionalWriter._retrying
-
-
-def _stopping(self, doing, call):
-    file = Path("{file}")
-    if doing == "committing" and file.exists():
-        self._producer.flush(5)
-        file.unlink()
-        os.kill(os.getpid(), signal.SIGSTOP)
-    return _send(self, doing, call)
-
-
-TransactionalWriter._retrying = _stopping
-"""
-"""Ends nothing: its process is stopped once, between the records of a transaction and its commit."""
 LIVE_ONLY = 'import os\n\nif os.environ.get("LOZENGE_JOB_FOLDER"):\n    {}\n'
 """Code that does its harm in a job that the agent runs, and none in a test."""
 
@@ -214,9 +199,7 @@ def test_a_release_that_cannot_run_is_refused_and_the_one_before_does_not_notice
 
 def test_upstream_gains_a_field_and_no_detector_starts_again(world: World) -> None:
     pids = {name: world.pid(name) for name in ("one", "two")}
-    grown = newest("event").definition
-    grown["fields"].append({"name": "wallet", "type": ["null", "string"], "default": None})
-    wider = Schema(902, "event", 3, json.dumps(grown))
+    wider = wider_events()
     announce(world.kafka, [wider])
     sent = [event(next(_sent), f"card_{n % 8}", "900.00", wallet="w") for n in range(20)]
     send(world.kafka, sent, Codec(wider))
@@ -285,7 +268,11 @@ def test_of_two_agents_one_leads_and_no_detector_runs_twice(world: World) -> Non
 
 
 def test_pause_resume_and_retire_keep_the_offsets(world: World) -> None:
+    [answer] = json.loads(world.lozenge("pause", "one", "--dry-run", "-o", "json"))
+    assert answer["changes"][0] == {"what": "goal", "now": "running", "then": "paused"}
+    assert len(world.running("one")) == 1
     world.lozenge("pause", "one")
+    assert "it is so already" in world.lozenge("pause", "one")
     assert world.running("one") == []
     ids = large(world, 15)
     assert "live" in world.lozenge("resume", "one")

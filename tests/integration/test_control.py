@@ -93,12 +93,21 @@ def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Co
     assert [(h.what, h.release, h.by) for h in control.history(first.detector)] == [("deploy", "r1", wanted.by)]
 
 
-def test_a_change_falls_back_to_what_there_was_and_not_further(control: Control, first: Desired) -> None:
+def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved_good(
+    kafka: KafkaSettings, control: Control, first: Desired
+) -> None:
     one = control.wish(first)
+    observe(kafka, one, Outcome.DONE)
+    assert control.await_outcome(one, LONG, lambda _: None).outcome is Outcome.DONE
     two = control.change(one, "settings", settings={"limit": 3})
-    three = control.change(two, "pause", goal=Goal.PAUSED)
-    assert (three.settings, three.goal) == ({"limit": 3}, Goal.PAUSED)
-    assert three.before == two.model_copy(update={"before": None})
+    observe(kafka, two, Outcome.WATCHED)
+    control.await_outcome(two, LONG, lambda _: None)
+    three = control.change(two, "settings", settings={"limit": 4})
+    assert (two.before, three.before) == (one, two)
+    observe(kafka, three, Outcome.DONE)
+    control.await_outcome(three, LONG, lambda _: None)
+    four = control.change(three, "settings", settings={"limit": 5})
+    assert four.before == three.but(before=None)
     assert len({one.revision, two.revision, three.revision}) == 3
 
 

@@ -44,7 +44,8 @@ def folder(parent: Path, name: str, kind: str) -> Path:
     list(write(parent / "detectors", name, kind, "tests"))
     made = parent / "detectors" / name
     kinds = ("fires", "stays_silent", "a_missing_field", "tells_the_same")
-    (made / f"test_{name}.py").write_text("".join(f"def test_{kind}() -> None:\n    pass\n" for kind in kinds))
+    tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)
+    (made / f"test_{name}.py").write_text(f"import {name}\n\n\n{tests}")
     return made
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.avro import Codec
 from lozenge.errors import Fenced, LozengeError
 from lozenge.job.orders import Order
 from lozenge.job.report import Phase, Report, read_report
@@ -295,9 +296,87 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
             wait_for(lambda: after.report.records > 0, "a batch after it")
     finally:
         sent = traffic.end()
+    told_once(kafka, loaded, kind, sent, after)
+
+
+class Mortal(Runner):
+    """Dies in its next batch, at the step that `dies` names."""
+
+    dies = ""
+
+    def _run_batch(self, host: Any, frame: DataFrame) -> None:
+        def crash(*_: object) -> None:
+            raise Crash("killed here")
+
+        if self.dies == "before its transaction":
+            crash()
+        if self.dies == "inside its transaction":
+            self._ledger._writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
+        super()._run_batch(host, frame)
+        if self.dies == "after its transaction":
+            crash()
+
+
+@pytest.mark.parametrize(
+    ("kind", "dies"),
+    [
+        *((kind, "inside its transaction") for kind in KINDS),
+        ("stateful", "before its transaction"),
+        ("stateful", "after its transaction"),
+    ],
+)
+def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
+    kind: str, dies: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    detect, declared = KINDS[kind]
+    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
+    traffic = Traffic(kafka, loaded.name)
+    try:
+        old = Job(loaded, kafka, spark, tmp_path / "r1", make=Mortal, generation=1)
+        old.wait(Phase.LIVE)
+        new = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, standby=True)
+        new.wait(Phase.READY)
+        setattr(old.run.runner, "dies", dies)  # noqa: B010 - Job makes any kind of runner
+        old.run.join()
+        assert isinstance(old.run.error, Crash)
+        new.order(generation=2)
+        new.wait(Phase.LIVE)
+        wait_for(lambda: new.report.records > 0, "a batch of r2")
+    finally:
+        sent = traffic.end()
+    told_once(kafka, loaded, kind, sent, new)
+
+
+class MeetsPoison(Runner):
+    """It has claimed, and the batch of its first transaction holds a record that nobody can read."""
+
+    met = False
+
+    def _settle(self, host: Any) -> None:
+        if self.met:
+            super()._settle(host)
+        else:
+            self.met = True
+            send(self._kafka, [Codec.of("event").encode(event(-1))[:-9]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_what_was_decided(
+    kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    detect, declared = KINDS[kind]
+    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
+    with relieved(loaded, loaded, kafka, spark, tmp_path, make=MeetsPoison) as (traffic, new):
+        wait_for(lambda: committed(kafka, topics.dead_letters(loaded.name)), "the dead letter")
+        told_once(kafka, loaded, kind, traffic.end(), new)
+    assert len(committed(kafka, topics.dead_letters(loaded.name))) == 1
+
+
+def told_once(kafka: KafkaSettings, loaded: Loaded, kind: str, sent: int, last: Job) -> None:
+    """Waits until `last` has told all that `sent` rounds of events raise, ends it, and looks that nothing is double."""
     expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
     wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
-    after.run.stop()
+    last.run.stop()
     told = mine(kafka, loaded)
     assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
     assert len({a["alert_id"] for a in told}) == len(told)

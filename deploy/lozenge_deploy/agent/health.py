@@ -40,13 +40,17 @@ class Health:
         """Seconds before it is started again: 0 after the first exit, then 1, 2, 4 ... a minute."""
         return min(2.0 ** (self._in_a_row - 2), LONGEST_WAIT) if self._in_a_row > 1 else 0.0
 
-    def illness(self, report: Report | None, now: float, trigger: timedelta) -> str:
-        """Why it is ill, "" if it is not; `now` in Unix seconds."""
+    def crash_loop(self, now: float) -> str:
+        """How often it ended lately, if that is too often; else ""."""
         self._forget(now)
-        if len(self.exits) >= EXITS:
-            return f"it ended {len(self.exits)} times within {EXIT_SECONDS / 60:.0f} minutes"
-        if report is None:
+        if len(self.exits) < EXITS:
             return ""
+        return f"it ended {len(self.exits)} times within {EXIT_SECONDS / 60:.0f} minutes"
+
+    def illness(self, report: Report, now: float, trigger: timedelta) -> str:
+        """Why it is ill, "" if it is not; `now` in Unix seconds."""
+        if loop := self.crash_loop(now):
+            return loop
         if stuck(report, now, trigger):
             return f"no batch has ended for {now - report.turned_at:.0f} s"
         first = self._first = self._first if self._first and self._first.pid == report.pid else report

@@ -13,7 +13,7 @@ from lozenge.job.report import Report
 from lozenge_deploy.agent.health import Health, stuck
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.agent.voice import Voice
-from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase, now
+from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase, now, places
 
 START_SECONDS = 300.0
 """A job that has not got ready by then never will; rebuilding state may take longer."""
@@ -165,7 +165,7 @@ class Keeper:
         reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
-        if self._count_exit(code) and (ill := self._health.illness(None, time.time(), timedelta())):
+        if self._count_exit(code) and _fits(dead, desired) and (ill := self._health.crash_loop(time.time())):
             self._voice.fall_back(desired, f"{ill}; it {reason}")
 
     def _count_exit(self, code: int | None) -> bool:
@@ -200,7 +200,8 @@ class Keeper:
             self._health.exited(time.time())
             self._again_at = time.time() + max(1.0, self._health.wait())
             self._voice.note(reason=str(error), phase=self._voice.observed.phase if self.live else Phase.WAITING)
-            if self._health.illness(None, time.time(), timedelta()) or self.live is not None:
+            wanted = desired.revision == self._voice.observed.revision
+            if wanted and (self.live is not None or self._health.crash_loop(time.time())):
                 self._voice.fall_back(desired, str(error))
             return None
         self._voice.happened("started standing by" if standby else "started", instance)
@@ -227,6 +228,8 @@ class Keeper:
     # a release, or another process of the same one, takes over
 
     def _relieve(self, desired: Desired) -> None:
+        if desired.state == "rebuild" and desired.before is not None and self._ordered_at is None:
+            self._keep_going(desired.before)
         if self.next is not None and not _fits(self.next, desired):
             self._drop_next()
         if self.next is None:
@@ -247,13 +250,28 @@ class Keeper:
             self._ordered_at = time.time()
             self.next.order(order)
             self._voice.note(phase=Phase.TAKING_OVER)
-        elif self._too_slow(desired, self.next):
+        elif self._calm and (slow := self._too_slow(desired, self.next)):
             self._drop_next()
-            self._voice.fall_back(desired, f"it was not ready after {START_SECONDS:.0f} s")
+            self._voice.fall_back(desired, slow)
 
-    def _too_slow(self, desired: Desired, instance: Instance) -> bool:
-        late = time.time() - instance.facts.started_at > START_SECONDS
-        return late and self._calm and desired.state != "rebuild"
+    def _keep_going(self, before: Desired) -> None:
+        """A rebuild takes long: what it is to relieve goes on meanwhile, also after it has died."""
+        if before.goal is not Goal.RUNNING:
+            return
+        if self.live is None:
+            self.live = self._start(before, standby=False)
+        elif (report := self.live.report()) is not None and report.phase is JobPhase.LIVE:
+            self._note_live(report)
+            self._voice.note(phase=Phase.STANDING_BY, reason="")
+
+    def _too_slow(self, desired: Desired, instance: Instance) -> str:
+        """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
+        report, at = instance.report(), time.time()
+        if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
+            still = f"no batch has ended for {at - report.turned_at:.0f} s while it stood by"
+            return still if stuck(report, at, self._trigger(desired), HUNG_SECONDS) else ""
+        late = at - instance.facts.started_at > START_SECONDS
+        return f"it was not ready after {START_SECONDS:.0f} s" if late else ""
 
     def _failed_before_live(self, desired: Desired) -> None:
         assert self.next is not None
@@ -281,7 +299,7 @@ class Keeper:
         self._watched_from = time.time()
         began = self.live.facts.started_at
         took = f"Spark after {report.session_at - began:.1f} s, its query after {report.query_at - began:.1f} s"
-        self._voice.happened("live", self.live, f"from {_places(report.since)}; {took}")
+        self._voice.happened("live", self.live, f"from {places(report.since)}; {took}")
 
     # a live job
 
@@ -301,15 +319,18 @@ class Keeper:
         if report.refused and report.revision == desired.revision:
             self._voice.fall_back(desired, report.refused)
             return
+        self._note_live(report)
+        if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
+            self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
+        self._voice.note(phase=Phase.RUNNING, reason="")
+
+    def _note_live(self, report: Report) -> None:
+        assert self.live is not None
         if self._voice.observed.generation != report.generation:
             self._went_live(report)
         elif self._voice.observed.digest != report.digest:
-            self._voice.happened("settings", self.live, f"{report.digest} from {_places(report.since)}")
-        if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
-            self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
+            self._voice.happened("settings", self.live, f"{report.digest} from {places(report.since)}")
         self._voice.note(
-            phase=Phase.RUNNING,
-            reason="",
             release=self.live.facts.release,
             process=self.live.facts.process,
             generation=report.generation,
@@ -353,10 +374,6 @@ class Keeper:
     def _end(self, instance: Instance, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
         instance.kill()
-
-
-def _places(offsets: dict[int, int]) -> str:
-    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))
 
 
 def _fits(instance: Instance, desired: Desired) -> bool:

@@ -46,7 +46,10 @@ class Voice:
         )
 
     def fall_back(self, desired: Desired, reason: str) -> None:
-        """Wishes what was before; without that, only says why it is not well. A change that once was good stays."""
+        """Wishes what was before; without that, only says why it is not well. A change that once was good stays.
+
+        It goes back by one step: what was before is watched in its turn, if it still was when this change came.
+        """
         before = desired.before
         if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
             return
@@ -57,4 +60,4 @@ class Voice:
             Happening(detector=desired.detector, what="rolled back", release=desired.release, by="agent", detail=reason)
         )
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
-        self._wish(before.model_copy(update={**changes, "undoes": desired.revision, "before": None}))
+        self._wish(before.model_copy(update={**changes, "undoes": desired.revision}))

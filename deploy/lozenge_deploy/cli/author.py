@@ -10,6 +10,7 @@ import typer
 
 from lozenge.errors import DetectorError, UsageError
 from lozenge_deploy.cli.options import (
+    DRY_RUN,
     EXAMPLES,
     LAST,
     NAME,
@@ -36,13 +37,19 @@ def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
     kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or memory per key.")] = Kind.RULE,
     owner: Annotated[str, typer.Option(help="Who answers for it; you, unless you say otherwise.")] = "",
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Write the folder of a new detector, with tests that pass."""
-    from lozenge_deploy.cli.scaffold import write
+    from lozenge_deploy.cli.scaffold import texts, write
 
     detectors = detectors_folder()
-    for file in write(detectors, name, kind, owner or getpass.getuser()):
-        typer.echo(f"wrote {file.relative_to(detectors.parent)}")
+    files = (texts if dry_run else write)(detectors, name, kind, owner or getpass.getuser())
+    if output is Format.JSON:
+        show([{"file": str(file), "bytes": len(text.encode())} for file, text in files.items()], output)
+        return
+    for file in files:
+        typer.echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")
     typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
 
 
@@ -98,6 +105,7 @@ def try_(
 def dev(
     name: NAME = ".",
     last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
     from datetime import timedelta
@@ -106,4 +114,4 @@ def dev(
     from lozenge_deploy.cli.dev import develop
 
     back = timedelta(seconds=seconds_of(last, "--last"))
-    develop(folder_of(name), KafkaSettings.load(), back)
+    develop(folder_of(name), KafkaSettings.load(), back, as_json=output is Format.JSON)

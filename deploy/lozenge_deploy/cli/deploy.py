@@ -8,6 +8,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import (
+    DRY_RUN,
     EXAMPLES,
     LAST,
     NAME,
@@ -20,7 +21,7 @@ from lozenge_deploy.cli.options import (
     settings_of,
     show,
 )
-from lozenge_deploy.cli.progress import DRY_RUN, MESSAGE, TIMEOUT, WAIT, await_change
+from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 10
 """Building and testing take processors, and must not slow down what runs."""
@@ -89,7 +90,7 @@ def deploy(
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)
         changes = candidate.changes()
-        _show_changes(folder.name, changes, dry_run and candidate.refusal is None, output)
+        show_changes(folder.name, changes, dry_run and candidate.refusal is None, output)
         if candidate.refusal is not None:
             raise candidate.refusal
         if not dry_run:
@@ -117,7 +118,7 @@ def rollback(
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
         wanted, changes = back(kafka, present, control.history(present.detector), to=to, state=state, message=message)
-        _show_changes(present.detector, changes, dry_run, output)
+        show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
             await_change(control, control.wish(wanted, after=present), limit, output, changes=changes)
 
@@ -153,15 +154,7 @@ def set_(
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
         fields, changes = resettle(kafka, present, settings, given, rate)
-        _show_changes(present.detector, changes, dry_run, output)
+        show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
-            wanted = control.change(present, "set", message or said, state=control.pending(present), **fields)
+            wanted = control.change(present, "set", message or said, **fields)
             await_change(control, wanted, limit, output, changes=changes)
-
-
-def _show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: Format) -> None:
-    """As a table at once; as JSON only if nothing else follows, so that there is one answer."""
-    if output is not Format.JSON:
-        show(changes, output)
-    elif final:
-        show([{"detector": detector, "changes": changes, "observed": None}], output)

@@ -1,14 +1,16 @@
 """`lozenge dev`: one detector on live traffic, beside the live release, started again whenever its folder changes."""
 
+import json
 import os
 import signal
 import subprocess
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import stamina
 import typer
@@ -32,8 +34,8 @@ STOP_SECONDS = 30.0
 _FILES = PythonFilter(extra_extensions=(".toml", ".csv", ".parquet"))
 
 
-def develop(folder: Path, kafka: KafkaSettings, last: timedelta) -> None:
-    """Prints alerts from `last` ago on until Ctrl-C; then takes away the topics and the group that it used.
+def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: bool = False) -> None:
+    """Prints alerts from `last` ago on, a line each, until Ctrl-C; then takes away the topics and group that it used.
 
     The job reads the source folder; only the dependencies come from an environment, which is made anew when
     `pyproject.toml` changes. A job that fails has said why, and the next change starts it again.
@@ -41,7 +43,7 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta) -> None:
     name, _, declaration = declared(folder / "pyproject.toml")
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
-    with _place(kafka, name, release, topics.events_by(declaration.key), last), _telling(kafka, name, release):
+    with _place(kafka, name, release, topics.events_by(declaration.key), last), _telling(kafka, name, release, as_json):
         job = _Job(python, folder, release, generation := 1)
         typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C ends it", err=True)
         try:
@@ -90,7 +92,7 @@ def _place(kafka: KafkaSettings, name: str, release: str, source: str, last: tim
 
 
 @contextmanager
-def _telling(kafka: KafkaSettings, name: str, release: str) -> Iterator[None]:
+def _telling(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> Iterator[None]:
     """Prints the release's alerts from a thread for the length of the block."""
     ended = threading.Event()
 
@@ -104,8 +106,7 @@ def _telling(kafka: KafkaSettings, name: str, release: str) -> Iterator[None]:
             for message in consumer.consume(100, 0.2):
                 if message.error() is None:
                     alert = codec.decode(message.value())
-                    when = f"{alert['event_time']:%Y-%m-%d %H:%M:%S}"
-                    typer.echo(f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}")
+                    typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
         consumer.close()
 
     thread = threading.Thread(target=tell, name="alerts", daemon=True)
@@ -115,6 +116,11 @@ def _telling(kafka: KafkaSettings, name: str, release: str) -> Iterator[None]:
     finally:
         ended.set()
         thread.join(5)
+
+
+def _line(alert: Mapping[str, Any]) -> str:
+    when = f"{alert['event_time']:%Y-%m-%d %H:%M:%S}"
+    return f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}"
 
 
 class _Job:

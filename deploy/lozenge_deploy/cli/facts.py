@@ -1,12 +1,15 @@
 """What `lozenge describe` tells: a declaration and the topics that follow from it, and what of it is live."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lozenge import topics
 from lozenge.declaration import Declaration, parse
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.cli.options import app_of, folder_of
+
+if TYPE_CHECKING:
+    from lozenge_deploy.fleet import Member
 
 BROKER_SECONDS = 1.0
 
@@ -38,7 +41,7 @@ def _released(name: str, nowhere: UsageError) -> dict[str, Any]:
     if member is None:
         raise nowhere
     release = Releases(kafka).get(name, member.desired.release)
-    return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_live(name)}
+    return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_told(member)}
 
 
 def _declared(name: str, version: str, declared: Declaration) -> dict[str, Any]:
@@ -66,6 +69,10 @@ def _live(name: str) -> dict[str, Any]:
             member = fleet.members().get(name)
     except LozengeError as error:
         return {"live": f"unknown: {error.message}"}
+    return _told(member)
+
+
+def _told(member: "Member | None") -> dict[str, Any]:
     if member is None:
         return {"live": None}
     live = member.observed.release if member.observed else ""

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lozenge.errors import LozengeError, UsageError
+from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, show
 
 FOLDER = Annotated[Path, typer.Option(help="Where everything lies: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
@@ -23,11 +25,18 @@ def up(
     port: Annotated[int, typer.Option(help="Of the broker, on loopback.")] = 9092,
     folder: FOLDER = DEFAULT,
     feed: Annotated[float, typer.Option(min=0, help="Made-up records a second; 0 for none.")] = 0.0,
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Start broker, upstream, downstream and agent on this machine, in the background."""
     folder = folder.absolute()
     if (running := _running(folder)) is not None:
-        typer.echo(f"it runs already, with a broker at {running['bootstrap']}")
+        _tell(f"it runs already, with a broker at {running['bootstrap']}", running, output)
+        return
+    if dry_run:
+        fed = f", and made-up records, {feed:g} a second" if feed else ""
+        said = f"would start a broker at 127.0.0.1:{port}, upstream, downstream and the agent in {folder}{fed}"
+        _tell(said, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _STATE).unlink(missing_ok=True)
@@ -46,24 +55,35 @@ def up(
                 raise LozengeError(
                     f"starting {name}: {words}", hint=f"see {folder / 'logs'}; `lozenge down` ends the rest"
                 )
-            typer.echo(f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`")
+            up = f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`"
+            _tell(up, state, output)
             return
         time.sleep(0.2)
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
-def down(folder: FOLDER = DEFAULT) -> None:
+def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
     """End all that `up` started, the jobs too. What is deployed comes back with the next `up`."""
     folder = folder.absolute()
     if (state := _running(folder)) is None:
         raise UsageError(f"ending the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
+    if dry_run:
+        _tell(f"would end process {state['pid']} and all that it started; topics and store stay", state, output)
+        return
     os.kill(state["pid"], signal.SIGTERM)
     deadline = time.monotonic() + DOWN_SECONDS
     while _alive(state["pid"]) and time.monotonic() < deadline:
         time.sleep(0.2)
     if _alive(state["pid"]):
         raise LozengeError(f"ending the platform: process {state['pid']} has not ended", hint=f"see {folder / _LOG}")
-    typer.echo("down; topics and store stay")
+    _tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
+
+
+def _tell(said: str, state: Mapping[str, Any], output: Format) -> None:
+    if output is Format.JSON:
+        show([state], output)
+    else:
+        typer.echo(said)
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

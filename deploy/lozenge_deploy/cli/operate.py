@@ -1,56 +1,64 @@
 """The verbs for what is deployed: pause, resume, restart, retire; and history."""
 
-import typer
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, seconds_of, show
-from lozenge_deploy.cli.progress import DRY_RUN, MESSAGE, TIMEOUT, WAIT, await_change
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show
+from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
+
+if TYPE_CHECKING:
+    from lozenge_deploy.control.records import Desired
+
+Fields = dict[str, Any]
 
 
 def pause(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".",
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "2m",
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """End the detector's process at a batch boundary; `resume` goes on there."""
-    _goal(name, "pause", "paused", message, dry_run, wait, timeout)
+    _change(name, "pause", _goal("paused"), message, dry_run, timeout if wait else None, output)
 
 
 def resume(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".",
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "5m",
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Start a paused or retired detector where it ended."""
-    _goal(name, "resume", "running", message, dry_run, wait, timeout)
+    _change(name, "resume", _goal("running"), message, dry_run, timeout if wait else None, output)
 
 
 def retire(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "2m"
+    name: NAME = ".",
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "2m",
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back."""
-    _goal(name, "retire", "retired", message, dry_run, wait, timeout)
+    _change(name, "retire", _goal("retired"), message, dry_run, timeout if wait else None, output)
 
 
 def restart(
-    name: NAME = ".", message: MESSAGE = "", dry_run: DRY_RUN = False, wait: WAIT = True, timeout: TIMEOUT = "5m"
+    name: NAME = ".",
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "5m",
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Put a new process of the same release in the place of the running one, without a gap."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.control.client import Control
-
-    limit = seconds_of(timeout, "--timeout") if wait else None
-    with Control(KafkaSettings.load()) as control:
-        present = control.deployed(app_of(name))
-        if dry_run:
-            typer.echo(f"{present.detector} {present.release}: another process would take over at a batch boundary")
-            return
-        wanted = control.change(
-            present,
-            "restart",
-            message,
-            goal="running",
-            restart=present.restart + 1,
-            state=control.pending(present),
-            before=None,
-        )
-        await_change(control, wanted, limit)
+    _change(name, "restart", _again, message, dry_run, timeout if wait else None, output)
 
 
 def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
@@ -67,18 +75,37 @@ def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     show(rows, output, brief=("at", "what", "release", "generation", "by", "detail"))
 
 
-def _goal(name: str, verb: str, goal: str, message: str, dry_run: bool, wait: bool, timeout: str) -> None:
+def _goal(goal: str) -> Callable[["Desired"], Fields]:
+    return lambda present: {"goal": goal} if present.goal != goal else {}
+
+
+def _again(present: "Desired") -> Fields:
+    return {"goal": "running", "restart": present.restart + 1}
+
+
+def _change(
+    name: str,
+    verb: str,
+    fields_of: Callable[["Desired"], Fields],
+    message: str,
+    dry_run: bool,
+    timeout: str | None,
+    output: Format,
+) -> None:
+    """Wishes the present with the fields that `fields_of` gives for it; nothing where it gives none."""
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.control.client import Control
 
-    limit = seconds_of(timeout, "--timeout") if wait else None
+    limit = seconds_of(timeout, "--timeout") if timeout is not None else None
     with Control(KafkaSettings.load()) as control:
         present = control.deployed(app_of(name))
-        if present.goal == goal:
-            typer.echo(f"{present.detector} is to be {goal} already")
-            return
-        if dry_run:
-            typer.echo(f"{present.detector} {present.release}: {present.goal} would become {goal}; offsets stay")
-            return
-        wanted = control.change(present, verb, message, goal=goal, state=control.pending(present), before=None)
-        await_change(control, wanted, limit)
+        fields, now = fields_of(present), present.model_dump(mode="json")
+        rows = [{"what": field, "now": now[field], "then": then} for field, then in fields.items()]
+        if rows:
+            rows.append({"what": "offsets", "now": None, "then": "stay; nothing is judged twice or left out"})
+        else:
+            rows = [{"what": "goal", "now": now["goal"], "then": f"{now['goal']}: it is so already"}]
+        show_changes(present.detector, rows, dry_run or not fields, output)
+        if fields and not dry_run:
+            wanted = control.change(present, verb, message, before=control.unproved(present), **fields)
+            await_change(control, wanted, limit, output, changes=rows)

@@ -27,6 +27,7 @@ NAME = Annotated[str, typer.Argument(metavar="NAME", help="A detector; `.` is th
 LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
 EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")]
 SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]
+DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
 OUTPUT = Annotated[Format, typer.Option("-o", "--output", help="How to print.")]
 
 
@@ -81,9 +82,9 @@ def seconds_of(text: str, option: str) -> float:
     try:
         seconds = duration(text).total_seconds()
     except ValueError as error:
-        raise UsageError(f"reading {option}: {error}") from error
+        raise UsageError(f"reading {option}: {error}", hint=f'write it as {option} "10m"') from error
     if seconds < 0:
-        raise UsageError(f"reading {option}: {text} is less than no time")
+        raise UsageError(f"reading {option}: {text} is less than no time", hint=f'write it as {option} "10m"')
     return seconds
 
 

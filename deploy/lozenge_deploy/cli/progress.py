@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from lozenge_deploy.control.records import Desired, Observed
 
 MESSAGE = Annotated[str, typer.Option("-m", "--message", help="Why; kept in the history.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Return once it is done, or at once.")]
 TIMEOUT = Annotated[str, typer.Option(help='How long to wait, such as "10m"; then the exit code is 124.')]
 
@@ -39,6 +38,14 @@ def await_change(
         typer.echo(said)
 
 
+def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: Format) -> None:
+    """As a table at once; as JSON only if nothing else follows, so that there is one answer."""
+    if output is not Format.JSON:
+        show(changes, output)
+    elif final:
+        show([{"detector": detector, "changes": changes, "observed": None}], output)
+
+
 class _Progress:
     """One line on standard error for every step, with the seconds since the beginning."""
 
@@ -56,9 +63,10 @@ class _Progress:
         took = f"{time.monotonic() - self._began:.1f} s"
         if wanted.goal != "running":
             return f"{wanted.detector} is {wanted.goal} ({took})"
-        since = " ".join(f"{p}:{o}" for p, o in sorted(observed.since.items()))
+        from lozenge_deploy.control.records import places
+
         watched = f"; watched for {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
         return (
             f"{wanted.detector} {observed.release} is live, generation {observed.generation}, "
-            f"settings {observed.digest} from {since} on ({took}){watched}"
+            f"settings {observed.digest} from {places(observed.since)} on ({took}){watched}"
         )

@@ -1,7 +1,7 @@
-"""Writing the folder of a new detector from the templates beside this module."""
+"""What the folder of a new detector holds, from the templates beside this module."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
@@ -34,26 +34,40 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def write(detectors: Path, name: str, kind: str, owner: str) -> Iterator[Path]:
-    """Writes a detector of `kind` into a new folder of `detectors`, yielding each file; raises UsageError."""
+def write(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
+    """Writes what `texts` gives, and returns it; raises as that does."""
+    files = texts(detectors, name, kind, owner)
+    (detectors / name).mkdir()
+    for file, text in files.items():
+        file.write_text(text, encoding="utf-8")
+    return files
+
+
+def texts(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
+    """Each file of a new detector of `kind` in a new folder of `detectors`, and its text; raises UsageError."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UsageError(f"making detector {name}: a name has lower-case letters, digits and underscores only")
+        raise UsageError(
+            f"making detector {name}: a name has lower-case letters, digits and underscores only",
+            hint="begin with a letter, such as `lozenge new many_refunds`",
+        )
     folder = detectors / name
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} is there already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
     words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name)}
     words |= _ABOUT[kind]
-    folder.mkdir()
-    for target, template in {
+    templates = {
         f"{name}.py": f"{kind}/module.py",
         f"test_{name}.py": f"{kind}/test.py",
         "README.md": "common/README.md",
         "pyproject.toml": "common/pyproject.toml",
-    }.items():
-        text = Template((TEMPLATES / f"{template}.tmpl").read_text("utf-8")).substitute(words)
-        (folder / target).write_text(text.rstrip() + "\n", encoding="utf-8")
-        yield folder / target
+    }
+    return {folder / file: _filled(template, words) for file, template in templates.items()}
+
+
+def _filled(template: str, words: Mapping[str, str]) -> str:
+    text = Template((TEMPLATES / f"{template}.tmpl").read_text("utf-8")).substitute(words)
+    return text.rstrip() + "\n"
 
 
 def _class_name(name: str) -> str:

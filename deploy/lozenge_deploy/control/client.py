@@ -16,7 +16,7 @@ from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import read
 from lozenge_deploy.control.leadership import LEASE_SECONDS
-from lozenge_deploy.control.records import Desired, Happening, Lease, Observed, Outcome, now
+from lozenge_deploy.control.records import Desired, Goal, Happening, Lease, Observed, Outcome, now
 from lozenge_deploy.control.table import Table
 
 SEND_SECONDS = 10.0
@@ -64,19 +64,26 @@ class Control:
             )
         return found
 
-    def observed(self, detector: str) -> Observed | None:
-        """How a detector is, as its agent told last."""
-        return self._observed.rows.get(detector)
-
-    def all(self) -> dict[str, tuple[Desired, Observed | None]]:
-        """What is wanted of every detector, and how it is."""
-        return {name: (desired, self.observed(name)) for name, desired in sorted(self._desired.rows.items())}
-
     def change(self, present: Desired, what: str, message: str = "", **changes: Any) -> Desired:
         """Wishes `present` with `changes`; returns the new desired state, which falls back to `present`."""
-        before = present.model_copy(update={"before": None, "state": "keep"})
-        new = {"what": what, "message": message, "undoes": "", "before": before, **changes}
-        return self.wish(Desired.model_validate(present.model_dump(exclude={"before"}) | new), after=present)
+        fields = {
+            "what": what,
+            "message": message,
+            "undoes": "",
+            "state": self.pending(present),
+            "before": self.fallback(present),
+        }
+        return self.wish(present.but(**fields | changes), after=present)
+
+    def fallback(self, present: Desired) -> Desired:
+        """What a change of `present` goes back to: `present`, which goes back further until it has proved good."""
+        return present.but(state=self.pending(present), before=self.unproved(present))
+
+    def unproved(self, present: Desired) -> Desired | None:
+        """What `present` goes back to if it turns out ill; None once it has proved good."""
+        seen = self._observed.rows.get(present.detector)
+        proved = seen is not None and seen.revision == present.revision and seen.outcome is Outcome.DONE
+        return None if proved and present.goal is Goal.RUNNING else present.before
 
     def live_release(self, detector: str) -> str:
         """The release that is live, or was last; "" if none ever was."""

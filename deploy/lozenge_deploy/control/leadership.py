@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from lozenge import topics
 from lozenge.errors import BrokerUnavailable, Fatal, LozengeError
+from lozenge.job.transaction import FENCED
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.control.records import Lease
 from lozenge_deploy.control.table import Table
@@ -21,7 +22,6 @@ LEASE_SECONDS = 10.0
 RENEW_SECONDS = 3.0
 CALL_SECONDS = 5.0
 _LEADER = "leader"
-_FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 
 Row = tuple[str, str, BaseModel | None]
 """Topic, key and record (None deletes the key)."""
@@ -127,7 +127,7 @@ class Leadership:
 
     def _failed(self, error: KafkaException) -> LozengeError:
         cause: KafkaError = error.args[0]
-        if cause.code() in _FENCED or cause.fatal():
+        if cause.code() in FENCED or cause.fatal():
             self._producer, self._seen_at = None, time.monotonic()
             return Deposed("writing to the control topics: another agent leads now")
         if self._producer is not None:

@@ -1,5 +1,6 @@
 """The records of the control topics, as JSON; keys are detector names."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -12,6 +13,11 @@ from lozenge.job.orders import Order
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)  # unknown fields of a newer version are left aside
+
+
+def places(offsets: Mapping[int, int]) -> str:
+    """Offsets as people read them: "0:9120 1:8873"."""
+    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))
 
 
 def now() -> datetime:
@@ -65,6 +71,11 @@ class Desired(_Record):
             max_batch=self.max_batch,
             trigger=self.trigger,
         )
+
+    def but(self, **changes: Any) -> "Desired":
+        """The same with `changes`; raises pydantic's ValidationError for what no detector can be."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return Desired.model_validate(fields | changes)
 
     @property
     def process(self) -> tuple[Any, ...]:

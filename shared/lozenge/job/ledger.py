@@ -21,28 +21,28 @@ class Ledger:
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
     """
 
-    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, generation: int) -> None:
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int) -> None:
         self._kafka, self._identity = kafka, identity
         self._group = Group(kafka, identity.app, identity.input, partitions)
         self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
-        self.generation = generation
-        self.stamp = Stamp(generation)
+        self.stamp = Stamp(0)
         self.offsets = dict[int, int]()
         self.read = dict[int, int]()
         self.held: Held | None = None
 
-    def claim(self) -> None:
-        """Makes this job the only one that can commit, at the offsets that the group has.
+    def claim(self, generation: int) -> None:
+        """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
 
         Refuses if a newer generation committed, fences earlier writers, reads the offsets, looks again, and
-        writes the claim down. Raises StaleGeneration, BrokerUnavailable.
+        writes the claim down. The first look does not wait for a transaction that a dead writer left open: the
+        fence ends it. Raises StaleGeneration, BrokerUnavailable.
         """
-        refuse_if_stale(self._group.read(), self.generation, self._identity.app)
+        refuse_if_stale(self._group.glance(), generation, self._identity.app)
         self._writer.fence()
         positions = self._group.read()
-        refuse_if_stale(positions, self.generation, self._identity.app)
+        refuse_if_stale(positions, generation, self._identity.app)
         self._stand(positions)
-        self.stamp = Stamp(self.generation, self.stamp.checkpoint, self.stamp.batch)
+        self.stamp = Stamp(generation, self.stamp.checkpoint, self.stamp.batch)
         self.touch()
 
     def stand_by(self) -> None:
@@ -52,7 +52,7 @@ class Ledger:
 
     def behind(self) -> int:
         """How many offsets the live job has decided that this one has not read; forgets what was held of them."""
-        decided = self._group.read().offsets
+        decided = self._group.glance().offsets
         assert self.held is not None
         self.held.prune(decided)
         return sum(max(0, offset - self.read[p]) for p, offset in decided.items())
@@ -74,15 +74,20 @@ class Ledger:
         self.commit(host, told, alerts, self.read, stamp)
         return told
 
-    def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> None:
-        """Alerts, dead letters, state and offsets in one transaction; raises Fenced, BrokerUnavailable."""
+    def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> int:
+        """Alerts, dead letters, state and offsets in one transaction; returns how many events that decides.
+
+        Raises Fenced, BrokerUnavailable.
+        """
         now = datetime.now(UTC)
         records = [alerts.record(finding, now) for finding in judged.findings]
         records += self._dead_letters(judged.poisoned)
         records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
         decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         self._writer.commit([*records, *host.changes()], self._group, decided, stamp)
+        events = sum(end - self.offsets[p] for p, end in decided.items())
         self.stamp, self.offsets = stamp, self.offsets | decided
+        return events
 
     def touch(self) -> None:
         """Commits the same offsets again, so that they never expire."""
@@ -99,7 +104,7 @@ class Ledger:
 
     def _stand(self, positions: Positions) -> None:
         self.offsets = dict(positions.offsets)
-        self.stamp = positions.stamp or Stamp(self.generation)
+        self.stamp = positions.stamp or Stamp(0)
 
     def _dead_letters(self, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
         if not poisoned:

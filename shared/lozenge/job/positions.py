@@ -6,7 +6,7 @@ has the same end offsets as the one before it.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -39,6 +39,12 @@ class Stamp:
         except ValueError:
             return None
 
+    @classmethod
+    def newest(cls, committed: Iterable[TopicPartition]) -> "Stamp | None":
+        """Who committed last, of what a group has committed; None if no job did."""
+        stamps = [stamp for t in committed if (stamp := cls.parse(t.metadata)) is not None]
+        return max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Positions:
@@ -52,8 +58,9 @@ class Group:
     """Reads a group's positions on one topic. It never joins the group, so it never rebalances."""
 
     def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
-        self._consumer = Consumer(
-            kafka.client(group_id=group, enable_auto_commit=False, isolation_level="read_committed")
+        self._consumer, self._glancing = (
+            Consumer(kafka.client(group_id=group, enable_auto_commit=False, isolation_level=level))
+            for level in ("read_committed", "read_uncommitted")
         )
         self.topic, self._partitions, self._bootstrap = topic, partitions, kafka.bootstrap
 
@@ -67,18 +74,20 @@ class Group:
 
         Waits for an open transaction of the group to end. Raises BrokerUnavailable.
         """
-        committed, offsets = self._ask()
-        stamps = [stamp for t in committed if (stamp := Stamp.parse(t.metadata)) is not None]
-        newest = max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
-        return Positions(offsets, newest)
+        return self._ask(self._consumer)
 
-    def _ask(self) -> tuple[list[TopicPartition], dict[int, int]]:
+    def glance(self) -> Positions:
+        """The same without waiting: what an open transaction would move stands where it stood."""
+        return self._ask(self._glancing)
+
+    def _ask(self, consumer: Consumer) -> Positions:
         asked = [TopicPartition(self.topic, p) for p in range(self._partitions)]
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             try:
-                committed = self._consumer.committed(asked, timeout=CALL_SECONDS)
-                return committed, {t.partition: t.offset if t.offset >= 0 else self._earliest(t) for t in committed}
+                committed = consumer.committed(asked, timeout=CALL_SECONDS)
+                offsets = {t.partition: t.offset if t.offset >= 0 else self._earliest(t) for t in committed}
+                return Positions(offsets, Stamp.newest(committed))
             except KafkaException as error:  # the group's coordinator may just be moving or loading
                 if time.monotonic() > deadline:
                     raise BrokerUnavailable(
@@ -92,8 +101,9 @@ class Group:
         return low
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Gives the connections back."""
         self._consumer.close()
+        self._glancing.close()
 
 
 def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:

@@ -79,7 +79,7 @@ class Runner:
         self._limit = BatchLimit(self._terms.max_batch)
         self._reporting = Reporting(job.folder)
         self._checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
-        self._ledger = Ledger(kafka, identity, self._partitions, self._order.generation)
+        self._ledger = Ledger(kafka, identity, self._partitions)
         self._host: Host | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
         self._batch = -1
@@ -106,7 +106,7 @@ class Runner:
         announce(self._kafka, [newest("alert")])
         self._reporting.say(session_at=time.time(), generation=self._order.generation, revision=self._order.revision)
         if not self._order.standby:
-            self._ledger.claim()
+            self._ledger.claim(self._order.generation)
         while not self._stop.is_set():
             error = self._watch(self._start())
             if error is not None and not self._stop.is_set():
@@ -117,8 +117,7 @@ class Runner:
 
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
-        self._ledger.generation = self._order.generation
-        self._ledger.claim()
+        self._ledger.claim(self._order.generation)
         assert self._host is not None
         self._settle(self._host)
 
@@ -130,6 +129,17 @@ class Runner:
             self._count(told)
             logger().info("took over", generation=self._order.generation, since=since, told=len(told.findings))
 
+    def _begin_live(self) -> None:
+        """Its query ended between the claim and the first transaction: it begins where its predecessor ended."""
+        if self._declaration.kind != "rule" and self._job.state != "keep":
+            raise DetectorError(
+                f"taking over {self._identity.app}: its query ended before it had told what it made while it stood by",
+                hint="see the log above; nothing was told, and the release before goes on at the same offsets",
+            )
+        self._ledger.held = None
+        self._reporting.took_over(self._order.generation, self.offsets, self.offsets)
+        logger().info("took over", generation=self._order.generation, since=self.offsets)
+
     # 2. plan, restore, start
 
     def _start(self) -> StreamingQuery:
@@ -137,10 +147,8 @@ class Runner:
         inherited = self._host if self._settled and not self._order.standby else None
         self._failure, self._host, self._batch, self._settled = None, None, -1, True
         if not self._order.standby and ledger.held is not None:
-            raise DetectorError(
-                f"taking over {self._identity.app}: a batch failed before the first transaction",
-                hint="see the log above; nothing was told, and the release before goes on at the same offsets",
-            )
+            self._begin_live()
+            inherited = None
         self._tables = self._plan.tables_version()
         self._alerts = AlertWriter(
             self._identity,
@@ -220,7 +228,10 @@ class Runner:
         ends = self._checkpoint.planned(self._batch)
         if ends is None:
             folder = self._checkpoint.folder
-            raise DetectorError(f"running batch {self._batch}: Spark has not written its offsets in {folder}")
+            raise DetectorError(
+                f"running batch {self._batch}: Spark has not written its offsets in {folder}",
+                hint="see whether that disk is full or read-only; the job is restarted at its committed offsets",
+            )
         if ledger.stamp.checkpoint == stamp.checkpoint and ledger.stamp.batch >= stamp.batch:
             # Its transaction committed before the crash. Spark's own state did not: it has to count again.
             frame.write.format("noop").mode("overwrite").save()
@@ -237,10 +248,9 @@ class Runner:
             if not self._order.standby:
                 self._settle(host)
         else:
-            before = dict(self.offsets)
-            ledger.commit(host, judged, self._alerts, ends, stamp)
+            events = ledger.commit(host, judged, self._alerts, ends, stamp)
             self._limit.succeeded()
-            self._measure(judged, sum(self.offsets[p] - before[p] for p in before), started)
+            self._measure(judged, events, started)
         if ledger.held is None:  # one that stands by may begin again where it began
             self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
         self._settled = True
@@ -294,12 +304,13 @@ class Runner:
                 return None
 
     def _follow(self, turns: Turns) -> None:
-        for events, lag in turns.new():
+        ended = list(turns.new())
+        for events, lag in ended:
             if self._ledger.held is None:
                 self._metrics.records(events)
                 self._metrics.lag(lag)
                 self._reporting.say(lag=lag)
-        if turns.waiting():
+        if ended or turns.waiting():
             self._reporting.turned()
 
     def _compare(self, turns: Turns) -> None:

@@ -12,11 +12,12 @@ from lozenge.kafka import KafkaSettings
 
 RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
-_FENCED = {
+FENCED = {
     KafkaError._FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
+"""The errors by which a writer learns that another one has taken its place."""
 
 
 class Record(NamedTuple):
@@ -110,7 +111,7 @@ class TransactionalWriter:
 
     def _raise_if_final(self, error: KafkaException, doing: str, deadline: float) -> None:
         cause: KafkaError = error.args[0]
-        if cause.code() in _FENCED:
+        if cause.code() in FENCED:
             raise Fenced(
                 f"{doing} a transaction of {self._id}: a newer writer has taken over",
                 hint="nothing was written; the newer start order of this job goes on",
