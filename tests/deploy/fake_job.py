@@ -1,18 +1,21 @@
 """A job without Spark and Kafka: it reads its order, reports and obeys as `lozenge.job` does, and fails as it is told.
 
+It imports little, since the tests start a hundred of them.
+
 Usage: `fake_job.py BEHAVIOUR`, run in the folder of its instance. It counts up the generation that is live in
 `../live`, and one that is live while a higher generation is ends as a fenced job does.
 """
 
+import json
 import signal
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from lozenge.job.orders import Order, Orders
 from lozenge.job.report import Phase, Reporting
-from lozenge.job.settings import JobSettings
 
+Order = dict[str, Any]
 behaviour, folder = sys.argv[1], Path.cwd()
 reporting = Reporting(folder)
 stopped = False
@@ -24,8 +27,13 @@ def stop(*_: object) -> None:
 
 
 def go(order: Order) -> None:
-    reporting.took_over(order.generation, {0: 7}, {0: 7})
-    reporting.say(revision=order.revision)
+    reporting.took_over(order["generation"], {0: 7}, {0: 7})
+    reporting.say(revision=order["revision"])
+
+
+def ordered() -> Order:
+    order: Order = json.loads((folder / "order.json").read_text("utf-8"))
+    return order
 
 
 signal.signal(signal.SIGTERM, stop)
@@ -33,11 +41,10 @@ if behaviour == "crash at start":
     sys.exit('{"level": "error", "event": "it cannot start"}')
 if behaviour == "no broker":
     sys.exit(3)
-orders = Orders(JobSettings(folder=folder))
-order = orders.current
-reporting.began(Phase.STARTING, order.revision, "digest", {0: 0})
-reporting.say(generation=order.generation)
-if order.standby:
+order = ordered()
+reporting.began(Phase.STARTING, order["revision"], "digest", {0: 0})
+reporting.say(generation=order["generation"])
+if order["standby"]:
     reporting.say(phase=Phase.STANDBY)
     if behaviour == "crash standing by":
         sys.exit("it cannot stand by")
@@ -48,19 +55,19 @@ else:
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
-    if (new := orders.newer()) is not None:
-        if behaviour == "never goes" and not new.standby:
+    if (new := ordered()) != order:
+        if behaviour == "never goes" and not new["standby"]:
             continue
-        if behaviour == "crash when told to go" and not new.standby:
+        if behaviour == "crash when told to go" and not new["standby"]:
             sys.exit("it cannot go")
-        if "bad" in new.settings:
-            reporting.say(refused="bad: no such setting", revision=new.revision)
-        elif order.standby and not new.standby:
+        if "bad" in new["settings"]:
+            reporting.say(refused="bad: no such setting", revision=new["revision"])
+        elif order["standby"] and not new["standby"]:
             go(new)
         else:
-            reporting.say(refused="", revision=new.revision, digest=str(new.settings))
+            reporting.say(refused="", revision=new["revision"], digest=str(new["settings"]))
         order = new
-    if behaviour == "crash when limited" and "limit" in order.settings:
+    if behaviour == "crash when limited" and "limit" in order["settings"]:
         sys.exit("it cannot live so")
     if reporting.now.phase is Phase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")

@@ -13,7 +13,7 @@ import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.files import replace
-from lozenge_deploy.agent import health, keeper
+from lozenge_deploy.agent import health, keeper, starting
 from lozenge_deploy.agent.instance import FACTS, instances
 from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase
 from tests.deploy.keeping import House
@@ -245,11 +245,11 @@ def test_nobody_is_judged_while_the_broker_is_away(house: House) -> None:
     assert before.alive()
     before.kill()
     house.until(lambda: len(house.jobs.started) == 2)
-    assert not house.keeper._health.exits
+    assert not house.keeper._starter.health.exits
 
 
 def test_one_that_finds_no_broker_tries_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "NO_BROKER_WAIT", 0.0)
+    monkeypatch.setattr(starting, "NO_BROKER_WAIT", 0.0)
     house.until_runs()
     house.change("two", release="r2 no broker")
     house.until(lambda: len(house.jobs.started) == 6)

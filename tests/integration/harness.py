@@ -96,14 +96,19 @@ def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: 
 
 def committed(kafka: KafkaSettings, topic: str) -> list[Any]:
     """Every committed record of `topic`, read by kafka-python with nothing of ours."""
-    consumer = KafkaConsumer(
-        **kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, consumer_timeout_ms=2000
-    )
+    consumer = KafkaConsumer(**kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False)
     try:
         parts = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
         consumer.assign(parts)
         consumer.seek_to_beginning(*parts)
-        return list(consumer)
+        ends = consumer.end_offsets(parts)  # the first open transaction ends a partition
+        found: list[Any] = []
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(consumer.position(part) < end for part, end in ends.items()):
+            assert time.monotonic() < deadline, f"{topic} was not read to its end"
+            for records in consumer.poll(100).values():
+                found += records
+        return found
     finally:
         consumer.close()
 

@@ -105,6 +105,10 @@ class Instance:
             gate.write(b"\n")
         return started
 
+    def fits(self, process: Sequence[object]) -> bool:
+        """Whether it is such a process, which need not be started anew to be as desired."""
+        return self.facts.process == list(process)
+
     def alive(self) -> bool:
         """Whether any process of it is left. What its leader leaves behind is killed in the end."""
         running = self._leader is not None and _runs(self._leader)

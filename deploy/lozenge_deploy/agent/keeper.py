@@ -4,14 +4,12 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
 
-from lozenge.declaration import Declaration
-from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.job.report import Phase as JobPhase
 from lozenge.job.report import Report
-from lozenge_deploy.agent.health import Health, stuck
+from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.agent.starting import Launches, Starter
 from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase, now, places
 
@@ -23,16 +21,6 @@ HUNG_SECONDS = 120.0
 """An unwatched job whose batch has not ended for so long is killed and started again."""
 CALM_SECONDS = 45.0
 """Nobody is judged before the broker has answered for so long, nor a job so soon after it was found running."""
-NO_BROKER, NO_BROKER_WAIT = 3, 1.0
-"""The exit code of a job that found no broker, which is not its fault, and seconds before it tries again."""
-
-
-class Starts(Protocol):
-    """What starts jobs; see `Launcher`."""
-
-    def prepared(self, desired: Desired) -> bool: ...
-    def declaration(self, desired: Desired) -> Declaration: ...
-    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance: ...
 
 
 class Keeper:
@@ -44,16 +32,15 @@ class Keeper:
     def __init__(
         self,
         folder: Path,
-        launcher: Starts,
+        launcher: Launches,
         newest: Callable[[], int],
         voice: Voice,
     ) -> None:
-        self._folder, self._launcher, self._newest, self._voice = folder, launcher, newest, voice
+        self._folder, self._launcher, self._voice = folder, launcher, voice
+        self._starter = Starter(folder, launcher, newest, voice)
         self.live: Instance | None = None
         self.next: Instance | None = None
         self._leaving: list[Instance] = []
-        self._health = Health()
-        self._again_at = 0.0
         self._ordered_at: float | None = None
         self._watched_from = time.time()
         self._measured_at = 0.0
@@ -76,9 +63,9 @@ class Keeper:
             return
         self._bury(desired)
         self._hold_memory()
-        if self.live is not None and _fits(self.live, desired):
+        if self.live is not None and self.live.fits(desired.process):
             self._drop_next()
-        if self.live is not None and _fits(self.live, desired):
+        if self.live is not None and self.live.fits(desired.process):
             self._tune(desired)
             self._judge(desired)
         elif self.live is not None or self.next is not None or self._needs_standby(desired):
@@ -114,7 +101,7 @@ class Keeper:
         if self.next is not None and _goes(self.next):
             self._took_over()
         self._drop_next()
-        self._health, self._again_at = Health(), 0.0
+        self._starter.begin()
         self._watched_from = time.time()
         self._voice.note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
 
@@ -165,16 +152,12 @@ class Keeper:
         reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
-        if self._count_exit(code) and _fits(dead, desired) and (ill := self._health.crash_loop(time.time())):
+        if (
+            self._starter.ended(code, calm=self._calm)
+            and dead.fits(desired.process)
+            and (ill := self._starter.health.crash_loop(time.time()))
+        ):
             self._voice.fall_back(desired, f"{ill}; it {reason}")
-
-    def _count_exit(self, code: int | None) -> bool:
-        """Sets when the next start may be; whether the exit counts, which one for lack of a broker does not."""
-        counts = self._calm and code != NO_BROKER
-        if counts:
-            self._health.exited(time.time())
-        self._again_at = time.time() + max(self._health.wait(), 0.0 if counts else NO_BROKER_WAIT)
-        return counts
 
     # starts
 
@@ -182,46 +165,8 @@ class Keeper:
         """State that is not simply kept is made while it stands by, also where nobody is live."""
         return desired.state != "keep" and list(desired.process) != self._voice.observed.process
 
-    def _start(self, desired: Desired, *, standby: bool) -> Instance | None:
-        """None while its environment is being made, or if it cannot be started at all."""
-        if time.time() < self._again_at:
-            return None
-        if not self._launcher.prepared(desired):
-            self._voice.note(phase=self._voice.observed.phase if self.live else Phase.PREPARING)
-            return None
-        try:
-            generation = self._generation()
-            place = self._place(desired, generation, standby)
-            instance = self._launcher.start(desired, place, generation, standby=standby)
-        except BrokerUnavailable:
-            self._again_at = time.time() + NO_BROKER_WAIT
-            raise
-        except (LozengeError, OSError) as error:
-            self._health.exited(time.time())
-            self._again_at = time.time() + max(1.0, self._health.wait())
-            self._voice.note(reason=str(error), phase=self._voice.observed.phase if self.live else Phase.WAITING)
-            wanted = desired.revision == self._voice.observed.revision
-            if wanted and (self.live is not None or self._health.crash_loop(time.time())):
-                self._voice.fall_back(desired, str(error))
-            return None
-        self._voice.happened("started standing by" if standby else "started", instance)
-        return instance
-
-    def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
-        """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""
-        if not standby:
-            for instance in instances(self._folder):
-                if _fits(instance, desired) and not instance.alive():
-                    return instance.folder
-        return self._folder / f"g{generation}"
-
-    def _generation(self) -> int:
-        """Above all that ever committed, was observed or was started here."""
-        started = max((i.facts.generation for i in instances(self._folder)), default=0)
-        return max(started, self._voice.observed.generation, self._newest()) + 1
-
     def _revive(self, desired: Desired) -> None:
-        self.live = self._start(desired, standby=False)
+        self.live = self._starter.start(desired, standby=False)
         if self.live is not None:
             self._voice.note(phase=Phase.STARTING, pid=self.live.facts.pid)
 
@@ -230,10 +175,10 @@ class Keeper:
     def _relieve(self, desired: Desired) -> None:
         if desired.state == "rebuild" and desired.before is not None and self._ordered_at is None:
             self._keep_going(desired.before)
-        if self.next is not None and not _fits(self.next, desired):
+        if self.next is not None and not self.next.fits(desired.process):
             self._drop_next()
         if self.next is None:
-            self.next = self._start(desired, standby=True)
+            self.next = self._starter.start(desired, standby=True, relieves=self.live is not None)
             if self.next is not None:
                 self._voice.note(phase=Phase.STANDING_BY)
             return
@@ -246,7 +191,7 @@ class Keeper:
             if time.time() - self._ordered_at > GO_SECONDS:
                 self.next.kill()
         elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
-            order = desired.order(self._generation(), standby=False)
+            order = desired.order(self._starter.generation(), standby=False)
             self._ordered_at = time.time()
             self.next.order(order)
             self._voice.note(phase=Phase.TAKING_OVER)
@@ -259,7 +204,7 @@ class Keeper:
         if before.goal is not Goal.RUNNING:
             return
         if self.live is None:
-            self.live = self._start(before, standby=False)
+            self.live = self._starter.start(before, standby=False)
         elif (report := self.live.report()) is not None and report.phase is JobPhase.LIVE:
             self._note_live(report)
             self._voice.note(phase=Phase.STANDING_BY, reason="")
@@ -279,7 +224,7 @@ class Keeper:
         self._forget_next()
         words = dead.last_words()
         self._voice.happened("ended", dead, words)
-        if self._count_exit(dead.exit_code()):
+        if self._starter.ended(dead.exit_code(), calm=self._calm):
             self._voice.note(reason=words, phase=self._voice.observed.phase if self.live else Phase.WAITING)
             self._voice.fall_back(desired, f"it ended before it was live: {words}")
 
@@ -352,7 +297,7 @@ class Keeper:
             self._end(self.live, "hung", f"no batch has ended for {at - report.turned_at:.0f} s")
         if self._voice.observed.outcome is not Outcome.WATCHED:
             return
-        if ill := self._health.illness(report, at, trigger):
+        if ill := self._starter.health.illness(report, at, trigger):
             self._voice.fall_back(desired, ill)
         elif at - self._watched_from > desired.watch:
             self._voice.note(outcome=Outcome.DONE)
@@ -374,11 +319,6 @@ class Keeper:
     def _end(self, instance: Instance, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
         instance.kill()
-
-
-def _fits(instance: Instance, desired: Desired) -> bool:
-    """Whether it can be as desired without being started anew."""
-    return instance.facts.process == list(desired.process)
 
 
 def _goes(instance: Instance) -> bool:
