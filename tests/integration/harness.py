@@ -33,6 +33,7 @@ DEADLINE_SECONDS = 180.0
 STOPS_IN_A_TRANSACTION = """
 import os
 import signal
+import time
 from pathlib import Path
 
 from lozenge.job.transaction import TransactionalWriter
@@ -46,6 +47,7 @@ def _stopping(self, doing, call):
         self._producer.flush(5)
         file.unlink()
         os.kill(os.getpid(), signal.SIGSTOP)
+        time.sleep(1)  # other threads are stopped first, and this one could still commit
     return _send(self, doing, call)
 
 
