@@ -1,5 +1,6 @@
 """One release after the other at an exact offset, and settings that change under a running query."""
 
+import itertools
 import json
 import threading
 import time
@@ -87,10 +88,17 @@ def kafka(broker: Any) -> KafkaSettings:
 
 
 class Traffic:
-    """Twenty times a second one event of every card, five seconds apart in its own time."""
+    """Twenty times a second one event of every card, five seconds apart in its own time.
 
-    def __init__(self, kafka: KafkaSettings, cards: str) -> None:
-        self._kafka, self._cards, self._stop = kafka, cards, threading.Event()
+    An aggregate's begins two hours after the one before: it reads back what other tests sent, and must not find
+    these events late.
+    """
+
+    _hours = itertools.count(2, 2)
+
+    def __init__(self, kafka: KafkaSettings, loaded: Loaded) -> None:
+        self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
+        self._begin = timedelta(hours=next(self._hours) if loaded.declaration.kind == "aggregate" else 0)
         self.rounds = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -103,7 +111,7 @@ class Traffic:
 
     def _run(self) -> None:
         while not self._stop.wait(0.05):
-            later = timedelta(seconds=5 * self.rounds)
+            later = self._begin + timedelta(seconds=5 * self.rounds)
             ids = range(self.rounds * CARDS, (self.rounds + 1) * CARDS)
             send(self._kafka, [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids])
             self.rounds += 1
@@ -150,7 +158,7 @@ def relieved(
     loaded: Loaded, by: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
 ) -> Iterator[tuple[Traffic, Job]]:
     """Under traffic r1 runs, r2 stands by and takes over; r1 must have been fenced. Cards begin with the name."""
-    traffic = Traffic(kafka, loaded.name)
+    traffic = Traffic(kafka, loaded)
     try:
         old = Job(loaded, kafka, spark, folder / "r1", generation=1)
         old.wait(Phase.LIVE)
@@ -273,7 +281,7 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
 ) -> None:
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    traffic = Traffic(kafka, loaded.name)
+    traffic = Traffic(kafka, loaded)
     try:
         old = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
         old.wait(Phase.LIVE)
@@ -330,7 +338,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
 ) -> None:
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    traffic = Traffic(kafka, loaded.name)
+    traffic = Traffic(kafka, loaded)
     try:
         old = Job(loaded, kafka, spark, tmp_path / "r1", make=Mortal, generation=1)
         old.wait(Phase.LIVE)
