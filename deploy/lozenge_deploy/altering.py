@@ -73,6 +73,7 @@ def resettle(
     if rate is not None:
         trigger = duration(given["trigger"]) if "trigger" in given else present.trigger or release.declaration.trigger
         given["max_batch"] = max(1, int(rate * trigger.total_seconds()))
+    present.but(**given)  # is refused here, if at all
     declared = release.declaration.model_dump(mode="json")
     declared |= declared["resources"]
     now = present.model_dump(mode="json")

@@ -40,7 +40,11 @@ def problems(folder: Path) -> list[str]:
 def require_sound(folder: Path) -> None:
     """Raises ConfigError with all problems of the detector in `folder`, if there are any."""
     if found := problems(folder):
-        raise ConfigError(f"checking {folder.name}: {len(found)} problem(s)", problems=found)
+        raise ConfigError(
+            f"checking {folder.name}: {len(found)} problem(s)",
+            problems=found,
+            hint=f"mend them, then `lozenge check {folder.name}` again",
+        )
 
 
 def _packaging(name: str, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:

@@ -15,7 +15,7 @@ from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired, Goal
 from lozenge_deploy.differences import Rows, differences, settings_rows
 from lozenge_deploy.environments import environment
-from lozenge_deploy.parts import parts_of
+from lozenge_deploy.parts import digest_with_tests, parts_of
 from lozenge_deploy.release import Built, Release, described
 from lozenge_deploy.releases import Releases
 
@@ -75,9 +75,9 @@ def prepare(
 ) -> Candidate:
     """Builds and tests `folder`, which must be sound; raises what is wrong with it, before anything has changed.
 
-    A folder that has been released already is not tested again. `settings` come on top of those that hold now, as
-    far as the new release knows them. What becomes of the state is told against the release that is live, which
-    need not be the one that is wanted.
+    A folder whose tests have passed on this machine as it is, is not tested again. `settings` come on top of those
+    that hold now, as far as the new release knows them. What becomes of the state is told against the release that is
+    live, which need not be the one that is wanted.
     """
     name = folder.name
     now, live = control.desired(name), control.live_release(name)
@@ -85,8 +85,9 @@ def prepare(
     python = environment(parts)
     earlier = Releases(kafka).of(name)
     known = next((release for release in earlier if release.digest == parts.digest), None)
+    tested = python.parents[1] / f"tested-{digest_with_tests(folder)}"
     with ExitStack() as testing:
-        passed = testing.enter_context(own_code.tests_of(folder, python)) if known is None else None
+        passed = testing.enter_context(own_code.tests_of(folder, python)) if not tested.exists() else None
         built = described(parts, python)
         declaration = built.description.declaration
         source = topics.events_by(declaration.key)
@@ -97,6 +98,7 @@ def prepare(
             )
         if passed is not None:
             passed()
+            tested.touch()
     release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
     present = next((release for release in earlier if now is not None and release.name == (live or now.release)), None)
     policy = state or declaration.state
@@ -106,5 +108,7 @@ def prepare(
     own_code.try_settings(name, python, overrides)
     before = None
     if now is not None and present is not None:
-        before = control.fallback(now).but(state=state_policy.way_back(release, present))
+        before = control.fallback(now)
+        if before.release == present.name:
+            before = before.but(state=state_policy.way_back(release, present))
     return Candidate(kafka, built, release, now, present, before, policy if present else "keep", overrides, refusal)

@@ -48,13 +48,15 @@ if order["standby"]:
     reporting.say(phase=Phase.STANDBY)
     if behaviour == "crash standing by":
         sys.exit("it cannot stand by")
-    if not behaviour.startswith("never ready"):
+    if not behaviour.startswith(("never ready", "ready when told")):
         reporting.say(phase=Phase.READY)
 else:
     go(order)
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
+    if behaviour == "ready when told" and (folder.parent / "ready").exists() and reporting.now.phase is Phase.STANDBY:
+        reporting.say(phase=Phase.READY)
     if (new := ordered()) != order:
         if behaviour == "never goes" and not new["standby"]:
             continue

@@ -135,6 +135,7 @@ def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_bro
         (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),
         (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is less than no time"),
         (["pause", "spotter", "--timeout", "x"], "reading --timeout: 'x' is not a duration"),
+        (["set", "spotter", "--trigger", "0s"], "reading --trigger: 0s is no time"),
         (["set", "spotter", "--trigger", "often"], "reading --trigger: 'often' is not a duration"),
     ],
 )

@@ -346,7 +346,7 @@ def test_state_that_is_made_anew_is_made_standing_by_though_nobody_is_live(house
 
 def test_what_is_to_be_relieved_goes_on_while_state_is_rebuilt_also_after_it_died(house: House) -> None:
     house.until_runs()
-    house.change("two", release="r2 never ready", state="rebuild")
+    house.change("two", release="r2 ready when told", state="rebuild")
     house.until(lambda: house.keeper.next)
     standby = house.keeper.next
     for generation in (3, 4, 5, 6):  # more often than a crash loop has exits: they are not the new release's
@@ -354,8 +354,14 @@ def test_what_is_to_be_relieved_goes_on_while_state_is_rebuilt_also_after_it_die
         house.until(lambda: house.generation() == generation)  # noqa: B023 - called at once
     assert (house.observed.release, house.desired.revision) == ("r1", "two")
     assert house.keeper.next is standby
+    house.keeper = house.new_keeper(house.observed)  # another agent adopts both
+    assert house.live.facts.release == "r1"
+    assert house.keeper.next is not None
     assert standby is not None
-    assert standby.alive()
+    assert house.keeper.next.facts == standby.facts
+    (house.folder / "ready").touch()
+    house.until_runs()
+    assert (house.observed.release, house.desired.revision) == ("r2 ready when told", "two")
 
 
 def test_a_rebuild_that_comes_no_further_is_dropped(house: House) -> None:

@@ -47,7 +47,9 @@ def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | 
 
 
 def observe(kafka: KafkaSettings, wanted: Desired, outcome: Outcome, **more: object) -> None:
+    live = outcome in (Outcome.WATCHED, Outcome.DONE)
     told = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
+    told |= {"process": list(wanted.process)} if live else {}
     put(kafka, topics.STATUS, wanted.detector, Observed.model_validate(told))
 
 

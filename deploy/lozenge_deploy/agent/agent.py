@@ -24,6 +24,8 @@ from lozenge_deploy.standing import newest_stamp
 
 TICK_SECONDS = 0.1
 TIDY_SECONDS = 30.0
+SLEPT_SECONDS = 10.0
+"""Between two looks of an agent that leads lies far less."""
 
 
 class Agent:
@@ -46,6 +48,7 @@ class Agent:
         self._tidied_at = 0.0
         self._outbox: list[Row] = []
         self._stop = threading.Event()
+        self._seen_at = time.time(), time.monotonic()
         self._calm_since = float("-inf")  # a keeper leaves those time that it finds running
 
     def stop(self) -> None:
@@ -76,6 +79,7 @@ class Agent:
             self._take_office()
         assert self._desired is not None
         list(self._desired.poll(0.0))
+        self._notice_sleep()
         calm = time.monotonic() - self._calm_since
         for detector, desired in list(self._desired.rows.items()):
             if detector not in self._keepers:
@@ -84,12 +88,26 @@ class Agent:
                 self._keepers[detector].tick(desired, calm)
             except BrokerUnavailable as error:
                 self._broker_is_away(error)
-            except (LozengeError, OSError) as error:  # one detector's trouble is no other's
-                logger().error(f"keeping {detector}: {error}")
+            except Exception as error:  # one detector's trouble is no other's, whatever it is
+                logger().error(f"keeping {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError))
         self._send()
 
+    def _notice_sleep(self) -> None:
+        """After the machine or this process slept, or the clock was set, everything looks late: nobody is judged."""
+        seen, self._seen_at = self._seen_at, (time.time(), time.monotonic())
+        if any(abs(now - before) > SLEPT_SECONDS for now, before in zip(self._seen_at, seen, strict=True)):
+            self._calm_since = time.monotonic()
+
     def _send(self) -> None:
-        """Publishes what there is to tell; what cannot be told now waits."""
+        """Publishes what there is to tell; what cannot be told now waits. A newer wish of somebody's comes first."""
+        assert self._desired is not None
+        list(self._desired.poll(0.0))
+        wanted = self._desired.rows
+        self._outbox = [
+            (topic, key, record)
+            for topic, key, record in self._outbox
+            if not isinstance(record, Desired) or wanted[key].revision == record.revision
+        ]
         if self._outbox:
             self._leadership.write(self._outbox)
             self._outbox = []

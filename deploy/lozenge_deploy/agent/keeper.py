@@ -38,6 +38,9 @@ class Keeper:
     ) -> None:
         self._folder, self._launcher, self._voice = folder, launcher, voice
         self._starter = Starter(folder, launcher, newest, voice)
+        self._before = Starter(
+            folder, launcher, newest, voice
+        )  # what ends of a release on its way out is its own fault
         self.live: Instance | None = None
         self.next: Instance | None = None
         self._leaving: list[Instance] = []
@@ -78,18 +81,16 @@ class Keeper:
     def _adopt(self) -> None:
         """Takes over the processes that an earlier agent left running; one that ended meanwhile is buried next."""
         found = instances(self._folder)
-        for instance in (i for i in found if i.alive()):
-            if self.live is None and _goes(instance):
-                self.live = instance
-            elif self.live is None and self.next is None:
-                self.next = instance
-            else:
-                self._leave(instance)
-        if self.next is not None and _told_to_go(self.next):
-            if self.live is None:
-                self.live, self.next = self.next, None
-            else:
-                self._ordered_at = time.time()
+        running = [i for i in found if i.alive()]
+        going = [i for i in running if _goes(i)] + [i for i in running if not _goes(i) and _told_to_go(i)]
+        waiting = [i for i in running if i not in going]
+        self.live = going.pop(0) if going else None
+        if going:  # it was told to relieve the live one
+            self.next, self._ordered_at = going.pop(0), time.time()
+        elif waiting:
+            self.next = waiting.pop(0)
+        for instance in (*going, *waiting):
+            self._leave(instance)
         if (adopted := self.live or self.next) is not None:
             self._adopted_at = time.time()
             self._voice.happened("adopted", adopted)
@@ -102,6 +103,7 @@ class Keeper:
             self._took_over()
         self._drop_next()
         self._starter.begin()
+        self._before.begin()
         self._watched_from = time.time()
         self._voice.note(revision=desired.revision, outcome=Outcome.WORKING, reason="")
 
@@ -152,11 +154,9 @@ class Keeper:
         reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
-        if (
-            self._starter.ended(code, calm=self._calm)
-            and dead.fits(desired.process)
-            and (ill := self._starter.health.crash_loop(time.time()))
-        ):
+        if not dead.fits(desired.process):
+            self._before.ended(code, calm=self._calm)
+        elif self._starter.ended(code, calm=self._calm) and (ill := self._starter.health.crash_loop(time.time())):
             self._voice.fall_back(desired, f"{ill}; it {reason}")
 
     # starts
@@ -188,7 +188,7 @@ class Keeper:
         elif not self.next.alive():
             self._failed_before_live(desired)
         elif self._ordered_at is not None:
-            if time.time() - self._ordered_at > GO_SECONDS:
+            if self._calm and time.time() - self._ordered_at > GO_SECONDS:
                 self.next.kill()
         elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
             order = desired.order(self._starter.generation(), standby=False)
@@ -200,14 +200,16 @@ class Keeper:
             self._voice.fall_back(desired, slow)
 
     def _keep_going(self, before: Desired) -> None:
-        """A rebuild takes long: what it is to relieve goes on meanwhile, also after it has died."""
-        if before.goal is not Goal.RUNNING:
+        """A rebuild takes long: the release that it is to relieve goes on meanwhile, also after it has died."""
+        if before.goal is not Goal.RUNNING or list(before.process) != self._voice.observed.process:
             return
         if self.live is None:
-            self.live = self._starter.start(before, standby=False)
-        elif (report := self.live.report()) is not None and report.phase is JobPhase.LIVE:
+            self.live = self._before.start(before, standby=False)
+        elif (report := self._at_work(self.live)) is not None:
             self._note_live(report)
             self._voice.note(phase=Phase.STANDING_BY, reason="")
+            if self._calm:
+                self._end_if_hung(self.live, report, self._trigger(before))
 
     def _too_slow(self, desired: Desired, instance: Instance) -> str:
         """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
@@ -257,9 +259,7 @@ class Keeper:
         if self.live.ordered() != order:
             self.live.order(order)
             return
-        if report is None or report.phase is not JobPhase.LIVE:
-            if time.time() - self.live.facts.started_at > START_SECONDS:
-                self.live.kill()
+        if (report := self._at_work(self.live)) is None:
             return
         if report.refused and report.revision == desired.revision:
             self._voice.fall_back(desired, report.refused)
@@ -268,6 +268,19 @@ class Keeper:
         if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
         self._voice.note(phase=Phase.RUNNING, reason="")
+
+    def _at_work(self, live: Instance) -> Report | None:
+        """Its report once it is live; one that does not get so far is killed."""
+        report = live.report()
+        if report is not None and report.phase is JobPhase.LIVE:
+            return report
+        if time.time() - live.facts.started_at > START_SECONDS:
+            live.kill()
+        return None
+
+    def _end_if_hung(self, live: Instance, report: Report, trigger: timedelta) -> None:
+        if not live.stopping_for() and stuck(report, time.time(), trigger, HUNG_SECONDS):
+            self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
 
     def _note_live(self, report: Report) -> None:
         assert self.live is not None
@@ -292,9 +305,8 @@ class Keeper:
             return
         if report is None or report.phase is not JobPhase.LIVE or self.live.stopping_for():
             return
-        trigger = desired.trigger or self._trigger(desired)
-        if stuck(report, at, trigger, HUNG_SECONDS):
-            self._end(self.live, "hung", f"no batch has ended for {at - report.turned_at:.0f} s")
+        trigger = self._trigger(desired)
+        self._end_if_hung(self.live, report, trigger)
         if self._voice.observed.outcome is not Outcome.WATCHED:
             return
         if ill := self._starter.health.illness(report, at, trigger):
@@ -303,6 +315,8 @@ class Keeper:
             self._voice.note(outcome=Outcome.DONE)
 
     def _trigger(self, desired: Desired) -> timedelta:
+        if desired.trigger is not None:
+            return desired.trigger
         return self._launcher.declaration(desired).trigger if self._launcher.prepared(desired) else timedelta(minutes=1)
 
     def _hold_memory(self) -> None:

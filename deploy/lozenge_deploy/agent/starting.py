@@ -77,9 +77,11 @@ class Starter:
         return instance
 
     def generation(self) -> int:
-        """Above all that ever committed, was observed or was started here."""
-        started = max((i.facts.generation for i in instances(self._folder)), default=0)
-        return max(started, self._voice.observed.generation, self._newest()) + 1
+        """Above all that ever committed, was observed, or was started or ordered here."""
+        here = instances(self._folder)
+        started = [i.facts.generation for i in here]
+        ordered = [order.generation for i in here if (order := i.ordered()) is not None]
+        return max(*started, *ordered, self._voice.observed.generation, self._newest()) + 1
 
     def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
         """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""

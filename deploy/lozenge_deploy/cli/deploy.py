@@ -143,8 +143,8 @@ def set_(
     from lozenge_deploy.control.client import Control
 
     settings = settings_of(values, unset=True)
-    if trigger is not None:
-        seconds_of(trigger, "--trigger")
+    if trigger is not None and seconds_of(trigger, "--trigger") == 0:
+        raise UsageError(f"reading --trigger: {trigger} is no time", hint='write it as --trigger "500ms"')
     all_given = {"max_batch": max_batch, "trigger": trigger, "cores": cores, "memory_mb": memory_mb}
     given: dict[str, Any] = {option: value for option, value in all_given.items() if value is not None}
     if not settings and not given and rate is None:

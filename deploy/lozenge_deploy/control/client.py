@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
@@ -76,7 +76,12 @@ class Control:
         return self.wish(present.but(**fields | changes), after=present)
 
     def fallback(self, present: Desired) -> Desired:
-        """What a change of `present` goes back to: `present`, which goes back further until it has proved good."""
+        """What a change of `present` goes back to: `present`, which goes back further until it has proved good.
+
+        One that has never been live is nothing to go back to, if there was another one before.
+        """
+        if present.before is not None and not self._lived(present):
+            return present.before
         return present.but(state=self.pending(present), before=self.unproved(present))
 
     def unproved(self, present: Desired) -> Desired | None:
@@ -92,8 +97,11 @@ class Control:
 
     def pending(self, present: Desired) -> str:
         """What a change of `present` begins with: its own policy until it has been live, then `keep`."""
+        return "keep" if self._lived(present) else present.state
+
+    def _lived(self, present: Desired) -> bool:
         observed = self._observed.rows.get(present.detector)
-        return "keep" if observed is not None and observed.process == list(present.process) else present.state
+        return observed is not None and observed.process == list(present.process)
 
     def wish(self, desired: Desired, *, after: Desired | None = None) -> Desired:
         """Publishes a desired state as a new revision of the caller's.
@@ -113,6 +121,14 @@ class Control:
         )
         producer = Producer(self._kafka.client(enable_idempotence=True, message_timeout_ms=int(SEND_SECONDS * 1000)))
         failed: list[str] = []
+        offsets: list[int] = []
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            if error:
+                failed.append(str(error))
+            elif message.topic() == topics.DEPLOYMENTS:
+                offsets.append(message.offset() or 0)
+
         try:
             for topic, record in ((topics.HISTORY, happening), (topics.DEPLOYMENTS, new)):
                 producer.produce(
@@ -120,7 +136,7 @@ class Control:
                     record.model_dump_json().encode(),
                     new.detector.encode(),
                     0,
-                    on_delivery=lambda error, _: failed.append(str(error)) if error else None,
+                    on_delivery=told,
                 )
             left = producer.flush(SEND_SECONDS + 1)
         except KafkaException as error:
@@ -130,7 +146,9 @@ class Control:
                 f"asking for {new.what} of {new.detector}: {', '.join(failed) or 'no answer'}",
                 hint=f"check the broker at {self._kafka.bootstrap}, then ask again",
             )
-        self._desired.rows[new.detector] = new
+        deadline = time.monotonic() + SEND_SECONDS
+        while self._desired.position <= offsets[0] and time.monotonic() < deadline:
+            list(self._desired.poll(0.05))  # whatever else is wanted from now on came later
         return new
 
     def await_outcome(self, wanted: Desired, timeout: float, tell: Callable[[Observed], None]) -> Observed:
@@ -151,7 +169,7 @@ class Control:
                     f"{wanted.what} of {name}: {present.message}",
                     hint=f"{present.release} runs on; `lozenge logs {name}` and `lozenge history {name}` tell more",
                 )
-            if present is not None and present.at > wanted.at and present.revision != wanted.revision:
+            if present is not None and present.revision != wanted.revision:
                 raise NotDone(
                     f"{wanted.what} of {name}: {present.by} asked for {present.what} meanwhile",
                     hint=f"`lozenge status {name}` tells what is wanted now",

@@ -1,13 +1,14 @@
 """The records of the control topics, as JSON; keys are detector names."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lozenge.durations import TextDuration
+from lozenge.errors import ConfigError
 from lozenge.job.orders import Order
 
 
@@ -48,7 +49,7 @@ class Desired(_Record):
     release: str
     settings: dict[str, Any] = {}
     max_batch: Annotated[int, Field(ge=1)] | None = None
-    trigger: TextDuration | None = None
+    trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None
     cores: Annotated[int, Field(ge=1, le=64)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
@@ -73,9 +74,14 @@ class Desired(_Record):
         )
 
     def but(self, **changes: Any) -> "Desired":
-        """The same with `changes`; raises pydantic's ValidationError for what no detector can be."""
+        """The same with `changes`; raises ConfigError for what no detector can be."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
-        return Desired.model_validate(fields | changes)
+        try:
+            return Desired.model_validate(fields | changes)
+        except ValidationError as error:
+            problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
+            hint = "ask for something else; nothing has changed"
+            raise ConfigError(f"changing {self.detector}", problems=problems, hint=hint) from error
 
     @property
     def process(self) -> tuple[Any, ...]:

@@ -19,13 +19,14 @@ R = TypeVar("R", bound=BaseModel)
 class Table(Generic[R]):
     """Follows `topic`, whose values are `kind` as JSON; used by one thread. Committed records only.
 
-    Raises BrokerUnavailable if its present end cannot be reached at the beginning; after that a broker that is
-    away only means that nothing new comes.
+    `position` is the offset behind the last record that was taken in. Raises BrokerUnavailable if the topic's present
+    end cannot be reached at the beginning; after that a broker that is away only means that nothing new comes.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str, kind: type[R]) -> None:
         self._kind = kind
         self.rows: dict[str, R] = {}
+        self.position = 0
         self._at_end = False
         self._consumer = Consumer(
             kafka.client(
@@ -61,6 +62,7 @@ class Table(Generic[R]):
             if error is not None:
                 self._at_end = self._at_end or error.code() == KafkaError._PARTITION_EOF
                 continue
+            self.position = (message.offset() or 0) + 1
             key, value = (message.key() or b"").decode(), message.value()
             try:
                 if value is None:

@@ -119,7 +119,8 @@ class Runner:
         """Claims between two batches. From then on its predecessor decides nothing more."""
         self._ledger.claim(self._order.generation)
         assert self._host is not None
-        self._settle(self._host)
+        if self._settled:  # else its query is about to end, and the next one begins where the predecessor ended
+            self._settle(self._host)
 
     def _settle(self, host: Host) -> None:
         since = dict(self.offsets)
