@@ -74,13 +74,21 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
     present = released(control, first)
     assert (present.release, present.settings, present.before) == ("r1", {"limit": 400}, None)
 
-    (place / "test_deployed_rule.py").write_text("def test_fires() -> None:\n    assert False\n")
+    tests = place / "test_deployed_rule.py"
+    tests.write_text(
+        f"{tests.read_text()}\n\ndef test_runs() -> None:\n    open({str(tmp_path / 'ran')!r}, 'a').write('x')\n"
+    )
     again = prepare(place, kafka, control, state=None, settings={})
+    again = prepare(place, kafka, control, state=None, settings={})
+    assert (tmp_path / "ran").read_text() == "x", "tests that have passed for this code are not run again"
     wanted = released(control, again)
     assert (wanted.release, wanted.settings) == ("r1", {"limit": 400}), "what is set stays, and tests are no content"
     assert wanted.before.revision == present.revision
     assert [release.name for release in Releases(kafka).of("deployed_rule")] == ["r1"]
 
+    tests.write_text("def test_fires() -> None:\n    assert False\n")
+    with pytest.raises(DetectorError, match="its tests fail"):
+        prepare(place, kafka, control, state=None, settings={})
     edit(place, "Decimal(500)", "Decimal(600)")
     with pytest.raises(DetectorError, match="its tests fail"):
         prepare(place, kafka, control, state=None, settings={})
