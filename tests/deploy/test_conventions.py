@@ -11,7 +11,7 @@ from lozenge_deploy.conventions import problems
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    list(write(tmp_path, "spotter", "aggregate", "somebody"))
+    write(tmp_path, "spotter", "aggregate", "somebody")
     return tmp_path / "spotter"
 
 

@@ -111,6 +111,22 @@ def test_another_keeper_goes_on_with_a_relief(house: House) -> None:
     assert len(house.happened("started standing by")) == 1
 
 
+def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "STOP_SECONDS", 0.3)
+    house.wish(house.desired.but(release="r1 deaf"))
+    house.until_runs()
+    relieved = house.live
+    house.change("two", release="r2")
+    house.until_runs()
+    assert relieved.alive()
+    new = house.live.facts
+    house.keeper = house.new_keeper(house.observed)
+    assert house.live.facts == new
+    house.until(lambda: not relieved.alive())
+    house.until_runs()
+    assert house.live.facts == new
+
+
 @pytest.mark.parametrize("behaviour", ["crash at start", "crash standing by"])
 def test_one_that_crashes_standing_by_leaves_the_live_one_untouched(house: House, behaviour: str) -> None:
     house.until_runs()

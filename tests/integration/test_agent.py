@@ -51,7 +51,7 @@ class World:
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for name in ("one", "two"):
-            list(write(folder / "detectors", name, "rule", "tests"))
+            write(folder / "detectors", name, "rule", "tests")
 
     def lozenge(self, *arguments: str, code: int = 0) -> str:
         """What the command says; it must end with `code`."""

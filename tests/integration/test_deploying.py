@@ -41,7 +41,7 @@ def folder(parent: Path, name: str, kind: str) -> Path:
     """A new detector of `kind` whose own tests take no time."""
     (parent / "detectors").mkdir()
     (parent / "pyproject.toml").touch()
-    list(write(parent / "detectors", name, kind, "tests"))
+    write(parent / "detectors", name, kind, "tests")
     made = parent / "detectors" / name
     kinds = ("fires", "stays_silent", "a_missing_field", "tells_the_same")
     tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)

@@ -153,6 +153,24 @@ class Job:
         wait_for(there, f"{self.folder.name} to be {phase}")
 
 
+def stood_by(
+    loaded: Loaded,
+    by: Loaded,
+    kafka: KafkaSettings,
+    spark: SparkSession,
+    folder: Path,
+    old: type[Runner] = Runner,
+    **standby: Any,
+) -> tuple[Job, Job]:
+    """Under traffic: r1, which is live and has had a batch, and r2, which is ready to relieve it."""
+    before = Job(loaded, kafka, spark, folder / "r1", make=old, generation=1)
+    before.wait(Phase.LIVE)
+    wait_for(lambda: before.report.records > 0, "the first batch of r1")
+    after = Job(by, kafka, spark, folder / "r2", generation=2, standby=True, **standby)
+    after.wait(Phase.READY)
+    return before, after
+
+
 @contextmanager
 def relieved(
     loaded: Loaded, by: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
@@ -160,11 +178,7 @@ def relieved(
     """Under traffic r1 runs, r2 stands by and takes over; r1 must have been fenced. Cards begin with the name."""
     traffic = Traffic(kafka, loaded)
     try:
-        old = Job(loaded, kafka, spark, folder / "r1", generation=1)
-        old.wait(Phase.LIVE)
-        wait_for(lambda: old.report.records > 0, "the first batch of r1")
-        new = Job(by, kafka, spark, folder / "r2", generation=2, standby=True, **standby)
-        new.wait(Phase.READY)
+        old, new = stood_by(loaded, by, kafka, spark, folder, **standby)
         assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
         new.order(generation=2)
         new.wait(Phase.LIVE)
@@ -283,10 +297,7 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     traffic = Traffic(kafka, loaded)
     try:
-        old = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
-        old.wait(Phase.LIVE)
-        new = Job(loaded, kafka, spark, tmp_path / "r2", make=dies, generation=2, standby=True)
-        new.wait(Phase.READY)
+        old, new = stood_by(loaded, loaded, kafka, spark, tmp_path, make=dies)
         new.order(generation=2)
         new.run.join()
         assert isinstance(new.run.error, Crash)
@@ -340,10 +351,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     traffic = Traffic(kafka, loaded)
     try:
-        old = Job(loaded, kafka, spark, tmp_path / "r1", make=Mortal, generation=1)
-        old.wait(Phase.LIVE)
-        new = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, standby=True)
-        new.wait(Phase.READY)
+        old, new = stood_by(loaded, loaded, kafka, spark, tmp_path, old=Mortal)
         setattr(old.run.runner, "dies", dies)  # noqa: B010 - Job makes any kind of runner
         old.run.join()
         assert isinstance(old.run.error, Crash)

@@ -100,17 +100,18 @@ class Agent:
 
     def _send(self) -> None:
         """Publishes what there is to tell; what cannot be told now waits. A newer wish of somebody's comes first."""
+        if not self._outbox:
+            return
         assert self._desired is not None
         list(self._desired.poll(0.0))
         wanted = self._desired.rows
-        self._outbox = [
+        rows = [
             (topic, key, record)
             for topic, key, record in self._outbox
             if not isinstance(record, Desired) or wanted[key].revision == record.revision
         ]
-        if self._outbox:
-            self._leadership.write(self._outbox)
-            self._outbox = []
+        self._leadership.write(rows)
+        self._outbox = []
 
     def _broker_is_away(self, error: BrokerUnavailable) -> None:
         self._calm_since = time.monotonic()

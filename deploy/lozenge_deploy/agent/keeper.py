@@ -38,9 +38,7 @@ class Keeper:
     ) -> None:
         self._folder, self._launcher, self._voice = folder, launcher, voice
         self._starter = Starter(folder, launcher, newest, voice)
-        self._before = Starter(
-            folder, launcher, newest, voice
-        )  # what ends of a release on its way out is its own fault
+        self._before = Starter(folder, launcher, newest, voice)  # exits of what is to be relieved are its own
         self.live: Instance | None = None
         self.next: Instance | None = None
         self._leaving: list[Instance] = []
@@ -69,8 +67,9 @@ class Keeper:
         if self.live is not None and self.live.fits(desired.process):
             self._drop_next()
         if self.live is not None and self.live.fits(desired.process):
-            self._tune(desired)
-            self._judge(desired)
+            report = self.live.report()
+            self._tune(desired, report)
+            self._judge(desired, report)
         elif self.live is not None or self.next is not None or self._needs_standby(desired):
             self._relieve(desired)
         else:
@@ -82,14 +81,19 @@ class Keeper:
         """Takes over the processes that an earlier agent left running; one that ended meanwhile is buried next."""
         found = instances(self._folder)
         running = [i for i in found if i.alive()]
-        going = [i for i in running if _goes(i)] + [i for i in running if not _goes(i) and _told_to_go(i)]
-        waiting = [i for i in running if i not in going]
-        self.live = going.pop(0) if going else None
-        if going:  # it was told to relieve the live one
-            self.next, self._ordered_at = going.pop(0), time.time()
+        live = [i for i in running if _goes(i)]
+        told = [i for i in running if i not in live and _told_to_go(i)]
+        waiting = [i for i in running if i not in live and i not in told]
+        live.sort(key=_speaks_as)  # one that has been relieved may say for a moment that it is live
+        if live and told:
+            self.next, self._ordered_at = told.pop(0), time.time()
         elif waiting:
             self.next = waiting.pop(0)
-        for instance in (*going, *waiting):
+        if live:
+            self.live = live.pop()
+        elif told:
+            self.live = told.pop(0)
+        for instance in (*live, *told, *waiting):
             self._leave(instance)
         if (adopted := self.live or self.next) is not None:
             self._adopted_at = time.time()
@@ -163,7 +167,7 @@ class Keeper:
 
     def _needs_standby(self, desired: Desired) -> bool:
         """State that is not simply kept is made while it stands by, also where nobody is live."""
-        return desired.state != "keep" and list(desired.process) != self._voice.observed.process
+        return desired.state != "keep" and not self._voice.observed.has(desired)
 
     def _revive(self, desired: Desired) -> None:
         self.live = self._starter.start(desired, standby=False)
@@ -201,11 +205,11 @@ class Keeper:
 
     def _keep_going(self, before: Desired) -> None:
         """A rebuild takes long: the release that it is to relieve goes on meanwhile, also after it has died."""
-        if before.goal is not Goal.RUNNING or list(before.process) != self._voice.observed.process:
+        if before.goal is not Goal.RUNNING or not self._voice.observed.has(before):
             return
         if self.live is None:
             self.live = self._before.start(before, standby=False)
-        elif (report := self._at_work(self.live)) is not None:
+        elif (report := self._at_work(self.live, self.live.report())) is not None:
             self._note_live(report)
             self._voice.note(phase=Phase.STANDING_BY, reason="")
             if self._calm:
@@ -250,16 +254,15 @@ class Keeper:
 
     # a live job
 
-    def _tune(self, desired: Desired) -> None:
+    def _tune(self, desired: Desired, report: Report | None) -> None:
         """Sees to it that the live job has the newest order, and notes what it made of it."""
         assert self.live is not None
-        report = self.live.report()
         generation = report.generation if report is not None else self.live.facts.generation
         order = desired.order(generation, standby=False)
         if self.live.ordered() != order:
             self.live.order(order)
             return
-        if (report := self._at_work(self.live)) is None:
+        if (report := self._at_work(self.live, report)) is None:
             return
         if report.refused and report.revision == desired.revision:
             self._voice.fall_back(desired, report.refused)
@@ -269,9 +272,8 @@ class Keeper:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
         self._voice.note(phase=Phase.RUNNING, reason="")
 
-    def _at_work(self, live: Instance) -> Report | None:
-        """Its report once it is live; one that does not get so far is killed."""
-        report = live.report()
+    def _at_work(self, live: Instance, report: Report | None) -> Report | None:
+        """The report once it is live by it; one that does not get so far is killed."""
         if report is not None and report.phase is JobPhase.LIVE:
             return report
         if time.time() - live.facts.started_at > START_SECONDS:
@@ -297,9 +299,9 @@ class Keeper:
             pid=report.pid,
         )
 
-    def _judge(self, desired: Desired) -> None:
+    def _judge(self, desired: Desired, report: Report | None) -> None:
         assert self.live is not None
-        report, at = self.live.report(), time.time()
+        at = time.time()
         if not self._calm:
             self._watched_from = at
             return
@@ -339,6 +341,12 @@ def _goes(instance: Instance) -> bool:
     """Whether it is live."""
     report = instance.report()
     return report is not None and report.phase is JobPhase.LIVE
+
+
+def _speaks_as(instance: Instance) -> int:
+    """The generation as which it is live; 0 if it has not reported."""
+    report = instance.report()
+    return report.generation if report is not None else 0
 
 
 def _told_to_go(instance: Instance) -> bool:

@@ -13,54 +13,6 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 
 
-def pause(
-    name: NAME = ".",
-    message: MESSAGE = "",
-    dry_run: DRY_RUN = False,
-    wait: WAIT = True,
-    timeout: TIMEOUT = "2m",
-    output: OUTPUT = Format.TABLE,
-) -> None:
-    """End the detector's process at a batch boundary; `resume` goes on there."""
-    _change(name, "pause", _goal("paused"), message, dry_run, timeout if wait else None, output)
-
-
-def resume(
-    name: NAME = ".",
-    message: MESSAGE = "",
-    dry_run: DRY_RUN = False,
-    wait: WAIT = True,
-    timeout: TIMEOUT = "5m",
-    output: OUTPUT = Format.TABLE,
-) -> None:
-    """Start a paused or retired detector where it ended."""
-    _change(name, "resume", _goal("running"), message, dry_run, timeout if wait else None, output)
-
-
-def retire(
-    name: NAME = ".",
-    message: MESSAGE = "",
-    dry_run: DRY_RUN = False,
-    wait: WAIT = True,
-    timeout: TIMEOUT = "2m",
-    output: OUTPUT = Format.TABLE,
-) -> None:
-    """End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back."""
-    _change(name, "retire", _goal("retired"), message, dry_run, timeout if wait else None, output)
-
-
-def restart(
-    name: NAME = ".",
-    message: MESSAGE = "",
-    dry_run: DRY_RUN = False,
-    wait: WAIT = True,
-    timeout: TIMEOUT = "5m",
-    output: OUTPUT = Format.TABLE,
-) -> None:
-    """Put a new process of the same release in the place of the running one, without a gap."""
-    _change(name, "restart", _again, message, dry_run, timeout if wait else None, output)
-
-
 def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     """Show all that ever happened to a detector: who did what, when, and what came of it."""
     from lozenge.kafka import KafkaSettings
@@ -109,3 +61,33 @@ def _change(
         if fields and not dry_run:
             wanted = control.change(present, verb, message, before=control.unproved(present), **fields)
             await_change(control, wanted, limit, output, changes=rows)
+
+
+def _verb(what: str, help_: str, fields_of: Callable[["Desired"], Fields], patience: str) -> Callable[..., None]:
+    """The command `what`: it wishes what is deployed with the fields that `fields_of` gives, for it."""
+
+    def run(
+        name: NAME = ".",
+        message: MESSAGE = "",
+        dry_run: DRY_RUN = False,
+        wait: WAIT = True,
+        timeout: TIMEOUT = patience,
+        output: OUTPUT = Format.TABLE,
+    ) -> None:
+        _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
+
+    run.__name__, run.__doc__ = what, help_
+    return run
+
+
+pause = _verb("pause", "End the detector's process at a batch boundary; `resume` goes on there.", _goal("paused"), "2m")
+resume = _verb("resume", "Start a paused or retired detector where it ended.", _goal("running"), "5m")
+restart = _verb(
+    "restart", "Put a new process of the same release in the place of the running one, without a gap.", _again, "5m"
+)
+retire = _verb(
+    "retire",
+    "End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back.",
+    _goal("retired"),
+    "2m",
+)

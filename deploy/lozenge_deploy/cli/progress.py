@@ -60,11 +60,11 @@ class _Progress:
             print(f"{time.monotonic() - self._began:5.1f} s  {step}", file=sys.stderr, flush=True)
 
     def summary(self, wanted: "Desired", observed: "Observed") -> str:
+        from lozenge_deploy.control.records import places
+
         took = f"{time.monotonic() - self._began:.1f} s"
         if wanted.goal != "running":
             return f"{wanted.detector} is {wanted.goal} ({took})"
-        from lozenge_deploy.control.records import places
-
         watched = f"; watched for {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
         return (
             f"{wanted.detector} {observed.release} is live, generation {observed.generation}, "

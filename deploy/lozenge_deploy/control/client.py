@@ -101,7 +101,7 @@ class Control:
 
     def _lived(self, present: Desired) -> bool:
         observed = self._observed.rows.get(present.detector)
-        return observed is not None and observed.process == list(present.process)
+        return observed is not None and observed.has(present)
 
     def wish(self, desired: Desired, *, after: Desired | None = None) -> Desired:
         """Publishes a desired state as a new revision of the caller's.

@@ -136,6 +136,10 @@ class Observed(_Record):
     place: str = ""
     at: datetime = Field(default_factory=now)
 
+    def has(self, desired: Desired) -> bool:
+        """Whether the live job is the process that `desired` wants."""
+        return self.process == list(desired.process)
+
 
 class Happening(_Record):
     """One line of a detector's history, which is kept for ever."""
