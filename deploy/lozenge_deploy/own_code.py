@@ -16,18 +16,19 @@ from typing import Any
 
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
 from lozenge.kafka import KafkaSettings
+from lozenge_deploy import verdicts
 from lozenge_deploy.environments import in_environment
 
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
 
 
-def test_command(python: Path) -> list[str]:
-    """Runs the tests of the folder that one stands in, on what the detector's `python` holds.
+def test_command(python: Path, report: Path) -> list[str]:
+    """Runs the tests of the folder that one stands in, on what the detector's `python` holds; for `verdicts.read`.
 
     Only pytest comes from the tools: what both have is the detector's.
     """
     tools = [path for path in sys.path if path.endswith("site-packages")]
-    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "."]
+    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", f"--junit-xml={report}", "."]
     code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
     return [str(python), "-c", code]
 
@@ -36,11 +37,13 @@ def test_command(python: Path) -> list[str]:
 def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     """Runs the tests in `folder` beside the block, at whose end they end.
 
-    The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said.
+    The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said, or if
+    none has passed that fires or none that stays silent.
     """
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place:
+        report = Path(place) / "report.xml"
         process = subprocess.Popen(
-            test_command(python),
+            test_command(python, report),
             cwd=folder,
             env=in_environment(os.environ),
             stdin=subprocess.DEVNULL,
@@ -55,6 +58,12 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
                 sys.stderr.write(said.read())
                 hint = f"mend them: `lozenge test {folder.name}`"
                 raise DetectorError(f"testing {folder.name}: its tests fail", hint=hint)
+            if owed := verdicts.unproved(verdicts.read(report)):
+                what = " and ".join(f"{kind}..." for kind in owed)
+                raise DetectorError(
+                    f"testing {folder.name}: no test {what} has passed",
+                    hint=f"a skipped test shows nothing; see `lozenge test {folder.name} -- -rs`",
+                )
 
         try:
             yield passed

@@ -62,6 +62,18 @@ def test_a_dry_run_tells_what_it_would_do_and_does_nothing(checkout: Path) -> No
     run = lozenge("up", "--dry-run", "--folder", "place", "--port", "19999", cwd=checkout)
     assert (run.returncode, "127.0.0.1:19999" in run.stdout) == (0, True)
     assert not (checkout / "place").exists()
+    assert lozenge("new", "spotter", cwd=checkout).returncode == 0
+    run = lozenge("dev", "spotter", "--dry-run", cwd=checkout)
+    assert (run.returncode, "would run" in run.stdout) == (0, True)
+
+
+def test_the_shell_completes_the_names_of_the_folders(checkout: Path) -> None:
+    for name in ("spotter", "spender", "other"):
+        assert lozenge("new", name, cwd=checkout).returncode == 0
+    asked = {"_LOZENGE_COMPLETE": "complete_bash", "COMP_WORDS": "lozenge deploy sp", "COMP_CWORD": "2"}
+    command = Path(sys.executable).with_name("lozenge")
+    run = subprocess.run([command], cwd=checkout, env=surroundings(**asked), capture_output=True, text=True)
+    assert run.stdout.split() == ["spender", "spotter"]
 
 
 @pytest.mark.parametrize("name", ["Spotter", "1st", "a-b", "../up"])

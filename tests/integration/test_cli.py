@@ -26,8 +26,9 @@ def test_the_tests_of_a_new_detector_pass_at_once(kind: str, tmp_path: Path) -> 
     (tmp_path / "pyproject.toml").touch()
     assert lozenge("new", "spotter", "--kind", kind, cwd=tmp_path).returncode == 0
     assert lozenge("check", "spotter", cwd=tmp_path).returncode == 0
-    run = lozenge("test", "spotter", cwd=tmp_path)
+    run = lozenge("test", "spotter", "-o", "json", cwd=tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
+    assert {verdict["outcome"] for verdict in json.loads(run.stdout)} == {"passed"}
     folder = tmp_path / "detectors" / "spotter"
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B", "--line-length", "120", "."]
     assert subprocess.run(command, cwd=folder).returncode == 0

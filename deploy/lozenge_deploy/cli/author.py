@@ -3,7 +3,11 @@
 import getpass
 import os
 import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -66,17 +70,26 @@ def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
 
 
 def run_tests(
-    name: NAME = ".", arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None
+    name: NAME = ".",
+    arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None,
+    output: OUTPUT = Format.TABLE,
 ) -> None:
     """Run a detector's own tests on the code that runs it live."""
+    from lozenge_deploy import verdicts
     from lozenge_deploy.environments import environment_of, in_environment
     from lozenge_deploy.own_code import test_command
 
     folder = folder_of(name)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
-    command = [*test_command(environment_of(folder)), *(arguments or [])]
-    if subprocess.run(command, cwd=folder, env=in_environment(os.environ)).returncode:
+    with tempfile.TemporaryDirectory() as place:
+        report = Path(place) / "report.xml"
+        command = [*test_command(environment_of(folder), report), *(arguments or [])]
+        said = sys.stderr if output is Format.JSON else sys.stdout
+        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ), stdout=said)
+        if output is Format.JSON:
+            show([asdict(verdict) for verdict in verdicts.read(report)], output)
+    if run.returncode:
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="what they said stands above")
 
 
@@ -105,6 +118,7 @@ def try_(
 def dev(
     name: NAME = ".",
     last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
+    dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
@@ -113,5 +127,10 @@ def dev(
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.cli.dev import develop
 
-    back = timedelta(seconds=seconds_of(last, "--last"))
-    develop(folder_of(name), KafkaSettings.load(), back, as_json=output is Format.JSON)
+    folder, back = folder_of(name), timedelta(seconds=seconds_of(last, "--last"))
+    if dry_run and output is Format.JSON:
+        show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
+    elif dry_run:
+        typer.echo(f"would run {folder} from {last} ago on, with topics and a group of its own; Ctrl-C removes them")
+    else:
+        develop(folder, KafkaSettings.load(), back, as_json=output is Format.JSON)

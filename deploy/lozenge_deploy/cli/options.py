@@ -22,8 +22,22 @@ class Format(StrEnum):
 
 
 UNBOUNDED = 10_000
+
+
+def _names(incomplete: str) -> list[str]:
+    """The detectors of this checkout, for the shell to complete."""
+    try:
+        folders = {file.parent.name for file in detectors_folder().glob("*/pyproject.toml")}
+    except UsageError:
+        return []
+    return sorted(name for name in folders if name.startswith(incomplete))
+
+
+NAME = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A detector; `.` is the folder you stand in.", autocompletion=_names),
+]
 DEBUG = Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")]
-NAME = Annotated[str, typer.Argument(metavar="NAME", help="A detector; `.` is the folder you stand in.")]
 LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
 EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")]
 SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]

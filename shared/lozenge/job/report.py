@@ -28,10 +28,10 @@ class Phase(StrEnum):
 class Report(msgspec.Struct):
     """How a job is; times in Unix seconds, 0 for never.
 
-    `session_at` is when Spark was there, `query_at` when its first query had started, `turned_at` when it last was
-    between two batches, `committed_at` when its last transaction ended. `since`
-    are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried out or, for
-    the reason `refused`, is not.
+    `session_at` is when Spark was there, `query_at` when its first query had started, `first_batch_at` when that had
+    done its first batch, `turned_at` when it last was between two batches, `committed_at` when its last transaction
+    ended. `since` are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried
+    out or, for the reason `refused`, is not.
     """
 
     pid: int
@@ -47,6 +47,7 @@ class Report(msgspec.Struct):
     lag: int = 0
     session_at: float = 0.0
     query_at: float = 0.0
+    first_batch_at: float = 0.0
     turned_at: float = 0.0
     committed_at: float = 0.0
     records: int = 0
@@ -95,6 +96,11 @@ class Reporting:
         """The query is between two batches; written at most once a second."""
         if (now := time.time()) - self.now.turned_at > 1:
             self.say(turned_at=now)
+
+    def first_batch(self) -> None:
+        """A batch is done; only the first one is told of."""
+        if not self.now.first_batch_at:
+            self.say(first_batch_at=time.time())
 
     def committed(self, batch: int, offsets: Mapping[int, int], records: int, dead_letters: int) -> None:
         """A transaction has ended, and with it a batch: a busy query may never be seen to wait."""

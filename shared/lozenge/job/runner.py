@@ -255,6 +255,7 @@ class Runner:
         if ledger.held is None:  # one that stands by may begin again where it began
             self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
         self._settled = True
+        self._reporting.first_batch()
 
     def _stamp(self) -> Stamp:
         return Stamp(self._order.generation, self._checkpoint.id, self._batch)

@@ -80,3 +80,12 @@ def test_that_a_query_waits_is_written_once_a_second_at_most(tmp_path: Path) -> 
     later = reporting.now.turned_at
     reporting.turned()
     assert reporting.now.turned_at == later
+
+
+def test_only_the_first_batch_is_told_of(tmp_path: Path) -> None:
+    reporting = Reporting(tmp_path)
+    reporting.first_batch()
+    first = reporting.now.first_batch_at
+    assert first > 0
+    reporting.first_batch()
+    assert reporting.now.first_batch_at == first

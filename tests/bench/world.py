@@ -1,0 +1,202 @@
+"""A broker's worth of detectors under traffic, with an agent, an operator's command line and whoever looks on."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.job.report import Report, read_report
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.agent.instance import instances
+from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.cli.scaffold import write
+from tests.bench.soak import Alerts, Traffic, Watcher
+
+SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
+TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
+"""Five jobs with a batch a second keep two cores so busy that nothing is left for a start."""
+DEADLINE_SECONDS = 300.0
+
+
+class World:
+    """An agent, a scratch checkout with `detectors` (kind by name), traffic of `rate` events a second."""
+
+    def __init__(self, folder: Path, broker: EmbeddedBroker, detectors: Mapping[str, str], rate: int) -> None:
+        self.folder, self.jobs, self.broker, self.kinds = folder, folder / "jobs", broker, dict(detectors)
+        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+        self.detectors = folder / "detectors"
+        self.detectors.mkdir()
+        (folder / "pyproject.toml").touch()
+        self._versions: Counter[str] = Counter()
+        self._chance = random.Random(SEED)
+        self._agent: subprocess.Popen[bytes] | None = None
+        self.traffic = Traffic(self.kafka, rate)
+        self.alerts = Alerts(self.kafka, self.traffic, list(detectors))
+        self.watcher = Watcher(self.jobs)
+
+    def lozenge(self, *arguments: str) -> str:
+        """Runs the command as an operator would; what it says on standard error."""
+        command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
+        run = subprocess.run(command, env=self._environment, cwd=self.folder, capture_output=True, text=True)
+        assert run.returncode == 0, f"{' '.join(arguments)}: {run.stdout}{run.stderr}"
+        return run.stderr
+
+    def show_cost(self, when: str) -> None:
+        """What each detector takes, as an operator sees it."""
+        print(f"{when}:", flush=True)
+        command = [sys.executable, "-m", "lozenge_deploy.cli", "status"]
+        subprocess.run(command, env=self._environment, cwd=self.folder, check=True)
+
+    def start_agent(self) -> None:
+        """Starts an agent; a job outlives it."""
+        with (self.folder / "agent.log").open("ab") as log:
+            command = [sys.executable, "-m", "lozenge_deploy.agent", str(self.jobs)]
+            self._agent = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
+
+    def kill_agent(self) -> None:
+        """As a crash does."""
+        assert self._agent
+        self._agent.kill()
+        self._agent.wait()
+
+    def end(self) -> None:
+        """Leaves nothing running."""
+        self.watcher.end()
+        self.alerts.end()
+        assert self._agent
+        self._agent.terminate()
+        self._agent.wait()
+        for detector in self.kinds:
+            for instance in instances(self.jobs / detector):
+                instance.kill()
+
+    def live(self, detector: str) -> Report | None:
+        """The report of the live job."""
+        for instance in instances(self.jobs / detector):
+            report = read_report(instance.folder)
+            if report is not None and report.phase == "live" and instance.alive():
+                return report
+        return None
+
+    def pid(self, detector: str) -> int:
+        """The process of the live job, which must run."""
+        report = self.live(detector)
+        assert report is not None, f"{detector} does not run"
+        return report.pid
+
+    def change(self, detector: str, code: str = "") -> None:
+        """Makes another version of the detector's module, with `code` at its end."""
+        self._versions[detector] += 1
+        module = self.detectors / detector / f"{detector}.py"
+        text = module.read_text("utf-8").split("\n# version")[0]
+        module.write_text(f"{text}\n# version {self._versions[detector]}\n{code}", "utf-8")
+
+    def missing(self) -> dict[str, str]:
+        """What is missing or told twice of all that the traffic so far should have raised, by detector."""
+        wrong = {}
+        for name, kind in self.kinds.items():
+            expected = self.traffic.large if kind == "rule" else self.traffic.moved
+            counts = Counter(told.event_id for told in list(self.alerts.told[name]))
+            missing, twice = len(expected - counts.keys()), sum(n > 1 for n in counts.values())
+            unexpected = len(counts.keys() - expected)
+            if missing or twice or unexpected:
+                wrong[name] = f"{missing} missing, {twice} twice, {unexpected} unexpected of {len(expected)}"
+        return wrong
+
+    def await_all(self) -> dict[str, str]:
+        """Waits, after the traffic has ended, until everything sent has been judged; what is `missing` then."""
+        wait_until(lambda: not self.missing())
+        return self.missing()
+
+    # operations on one detector
+
+    def update(self, detector: str) -> None:
+        """Another release."""
+        self.change(detector)
+        self.lozenge("deploy", detector)
+
+    def rollback(self, detector: str) -> None:
+        """The release before."""
+        if self._versions[detector] == 0:
+            self.update(detector)
+        self.lozenge("rollback", detector)
+
+    def set(self, detector: str) -> None:
+        """Another value that makes no difference to what is raised."""
+        value = self._chance.randint(400, 800)
+        self.lozenge("set", detector, f"limit={value}" if self.kinds[detector] == "rule" else f"within={value}s")
+
+    def pause(self, detector: str) -> None:
+        """And resume."""
+        self.lozenge("pause", detector)
+        self.lozenge("resume", detector)
+
+    def retire(self, detector: str) -> None:
+        """And deploy again."""
+        self.lozenge("retire", detector)
+        self.lozenge("deploy", detector)
+
+    def restart(self, detector: str) -> None:
+        """Another process of the same release."""
+        self.lozenge("restart", detector)
+
+    def kill_job(self, detector: str) -> None:
+        """And wait until the agent has started it again."""
+        before = self.pid(detector)
+        os.kill(before, signal.SIGKILL)
+        again = wait_until(lambda: (live := self.live(detector)) is not None and live.pid != before)
+        assert again, f"{detector} was not started again"
+
+    def kill_the_agent(self, detector: str) -> None:
+        """And start another one, which has something to do."""
+        self.kill_agent()
+        self.start_agent()
+        self.lozenge("set", detector, "--max-batch", str(self._chance.randint(50_000, 200_000)))
+
+
+def wait_until(condition: Callable[[], bool]) -> bool:
+    """Whether `condition` came to hold before the deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (holds := condition()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return holds
+
+
+def stopped(pid: int) -> bool:
+    """Whether the process stands still."""
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+@contextmanager
+def world_of(folder: Path, detectors: Mapping[str, str], rate: int) -> Iterator[World]:
+    """A broker and a world with its agent, traffic and all `detectors` deployed; it ends with the block."""
+    with EmbeddedBroker(folder / "broker", heap_mb=512) as broker:
+        world = World(folder, broker, detectors, rate)
+        ensure_topics(world.kafka, topics.platform_topics())
+        ensure_topics(world.kafka, [topic for name in detectors for topic in topics.detector_topics(name)])
+        for name, kind in detectors.items():
+            write(world.detectors, name, kind, "soak")
+            project = world.detectors / name / "pyproject.toml"
+            project.write_text(f'{project.read_text("utf-8").rstrip()}\ntrigger = "{TRIGGER}"\n', "utf-8")
+        world.start_agent()
+        for thread in (world.traffic, world.alerts, world.watcher):
+            thread.start()
+        try:
+            for name in detectors:
+                began = time.monotonic()
+                world.lozenge("deploy", name)
+                print(f"deploy {name}, the first time: {time.monotonic() - began:.1f} s", flush=True)
+            yield world
+        finally:
+            world.end()

@@ -1,0 +1,57 @@
+"""What the report of a detector's tests tells."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import DetectorError
+from lozenge_deploy import own_code
+from lozenge_deploy.verdicts import read, unproved
+
+TESTS = """
+import pytest
+
+
+def test_fires_at_night():
+    assert True
+
+
+@pytest.mark.skip(reason="another day")
+def test_stays_silent_by_day():
+    assert True
+
+
+def test_knows_its_limits():
+    raise ValueError("too much")
+"""
+
+
+def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "test_spotter.py").write_text(TESTS)
+    report = tmp_path / "report.xml"
+    subprocess.run(own_code.test_command(Path(sys.executable), report), cwd=tmp_path, capture_output=True)
+    verdicts = read(report)
+    assert [(v.test, v.outcome, v.words) for v in verdicts] == [
+        ("test_fires_at_night", "passed", ""),
+        ("test_stays_silent_by_day", "skipped", "another day"),
+        ("test_knows_its_limits", "failed", "ValueError: too much"),
+    ]
+    assert unproved(verdicts) == ["test_stays_silent"]
+
+
+def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:
+    assert read(tmp_path / "report.xml") == []
+    assert unproved([]) == ["test_fires", "test_stays_silent"]
+
+
+def test_a_release_needs_both_cases_to_have_passed(tmp_path: Path) -> None:
+    good, _, _ = TESTS.partition("def test_knows")
+    (tmp_path / "test_spotter.py").write_text(good)
+    with own_code.tests_of(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
+        passed()
+    assert "no test test_stays_silent... has passed" in str(refused.value)
+    (tmp_path / "test_spotter.py").write_text(good.replace('@pytest.mark.skip(reason="another day")', ""))
+    with own_code.tests_of(tmp_path, Path(sys.executable)) as passed:
+        passed()
