@@ -2,8 +2,12 @@
 
 import ast
 import csv
+import keyword
+import re
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,8 @@ from lozenge.errors import ConfigError
 SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
 TELLING = ("test_fires", "test_stays_silent")
 KINDS_OF_TEST = (*TELLING, "test_a_missing", "test_tells_the_same")
+APPS = ("upstream", "downstream", "agent", "feed")
+"""Names that metrics and logs have for the platform's own parts."""
 
 
 def problems(folder: Path) -> list[str]:
@@ -28,6 +34,7 @@ def problems(folder: Path) -> list[str]:
         return [f"pyproject.toml: {problem}" for problem in error.problems or [error.message]]
     project = tomllib.loads(text)
     return [
+        *([f"{name}: {problem}"] if (problem := name_problem(name)) else []),
         *([] if declared == name else [f"pyproject.toml: project.name is {declared}, but the folder is {name}"]),
         *_packaging(name, project, declaration),
         *_tables(folder, declaration),
@@ -35,6 +42,19 @@ def problems(folder: Path) -> list[str]:
         *_readme(folder, project, declaration),
         *_python(folder / f"test_{name}.py", _tests),
     ]
+
+
+def name_problem(name: str) -> str:
+    """Why no detector can have this name, which is also that of its module and topics; "" if one can."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        return "a name has lower-case letters, digits and underscores only"
+    if keyword.iskeyword(name) or name in sys.stdlib_module_names:
+        return "Python has that name for something else"
+    if name in APPS or name.startswith("lozenge"):
+        return "the platform has that name for something else"
+    spec = find_spec(name)
+    installed = spec is not None and "site-packages" in (spec.origin or "")
+    return "a package that detectors use has that name" if installed else ""
 
 
 def require_sound(folder: Path) -> None:

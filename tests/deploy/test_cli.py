@@ -84,6 +84,21 @@ def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str)
     assert list((checkout / "detectors").iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["json", "class", "pytest", "lozenge", "upstream"])
+def test_new_refuses_a_name_that_something_else_has(checkout: Path, name: str) -> None:
+    run = lozenge("new", name, cwd=checkout)
+    assert run.returncode == 2
+    assert "has that name" in run.stderr
+    assert list((checkout / "detectors").iterdir()) == []
+
+
+def test_the_settings_of_a_new_detector_have_a_name_of_their_own(checkout: Path) -> None:
+    assert lozenge("new", "fold", "--kind", "stateful", cwd=checkout).returncode == 0
+    module = (checkout / "detectors" / "fold" / "fold.py").read_text()
+    assert "class FoldSettings(Settings):" in module
+    assert "settings=FoldSettings)" in module
+
+
 def test_new_never_writes_over_a_folder(checkout: Path) -> None:
     assert lozenge("new", "spotter", cwd=checkout).returncode == 0
     run = lozenge("new", "spotter", cwd=checkout)

@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 from lozenge.errors import UsageError
+from lozenge_deploy.conventions import name_problem
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -45,16 +46,15 @@ def write(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
 
 def texts(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
     """Each file of a new detector of `kind` in a new folder of `detectors`, and its text; raises UsageError."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if problem := name_problem(name):
         raise UsageError(
-            f"making detector {name}: a name has lower-case letters, digits and underscores only",
-            hint="begin with a letter, such as `lozenge new many_refunds`",
+            f"making detector {name}: {problem}", hint="choose another, such as `lozenge new many_refunds`"
         )
     folder = detectors / name
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} is there already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
-    words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name)}
+    words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, kind)}
     words |= _ABOUT[kind]
     templates = {
         f"{name}.py": f"{kind}/module.py",
@@ -70,5 +70,8 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
     return text.rstrip() + "\n"
 
 
-def _class_name(name: str) -> str:
-    return "".join(part.capitalize() for part in name.split("_"))
+def _class_name(name: str, kind: str) -> str:
+    """That of the settings; a name that the module uses for something else gets a longer one."""
+    words = "".join(part.capitalize() for part in name.split("_"))
+    used = re.findall(r"\w+", (TEMPLATES / kind / "module.py.tmpl").read_text("utf-8"))
+    return f"{words}Settings" if words in used else words
