@@ -77,8 +77,8 @@ class World:
         assert self._agent
         self._agent.terminate()
         self._agent.wait()
-        for detector in self.kinds:
-            for instance in instances(self.jobs / detector):
+        for folder in self.jobs.iterdir():
+            for instance in instances(folder):
                 instance.kill()
 
     def live(self, detector: str) -> Report | None:
