@@ -44,6 +44,9 @@ class KafkaSettings(FromEnvironment):
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security,
             "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it
+            # librdkafka 2.16 forgets its coordinators when it bootstraps anew, and a transaction then waits for ever
+            "metadata.recovery.strategy": "none",
+            "reconnect.backoff.max.ms": 2000,
         }
         if self.sasl:
             config["sasl.mechanism"] = self.mechanism

@@ -57,7 +57,7 @@ class House:
     folder: Path
     desired: Desired
     jobs: FakeJobs = field(default_factory=FakeJobs)
-    calm: float = 2 * CALM_SECONDS
+    calm: float = 10 * CALM_SECONDS
     newest: int = 0
     history: list[Happening] = field(default_factory=list)
     said: list[Observed] = field(default_factory=list)

@@ -11,6 +11,7 @@ from lozenge_deploy.agent.health import EXIT_SECONDS, GROWING_SECONDS, LONGEST_W
 
 AT = 1_000_000.0
 TRIGGER = timedelta(seconds=1)
+CALM = 3600.0
 
 
 def write_report(folder: Path, report: Report) -> None:
@@ -22,7 +23,7 @@ def report(at: float = AT, pid: int = 7, records: int = 0, dead_letters: int = 0
 
 
 def test_one_that_does_its_work_is_well() -> None:
-    assert Health().illness(report(records=1000), AT, TRIGGER) == ""
+    assert Health().illness(report(records=1000), AT, TRIGGER, CALM) == ""
     assert Health().crash_loop(AT) == ""
 
 
@@ -55,22 +56,27 @@ def test_waits_double_from_the_second_exit_to_a_minute() -> None:
 
 @pytest.mark.parametrize(("seconds", "trigger", "ill"), [(33, 1, False), (34, 1, True), (34, 60, False)])
 def test_one_whose_batch_does_not_end_is_stuck(seconds: float, trigger: float, ill: bool) -> None:
-    assert stuck(report(AT), AT + seconds, timedelta(seconds=trigger)) is ill
-    assert bool(Health().illness(report(AT), AT + seconds, timedelta(seconds=trigger))) is ill
+    assert stuck(report(AT), AT + seconds, timedelta(seconds=trigger), CALM) is ill
+    assert bool(Health().illness(report(AT), AT + seconds, timedelta(seconds=trigger), CALM)) is ill
+
+
+def test_the_time_without_a_broker_makes_nobody_stuck() -> None:
+    assert not stuck(report(AT), AT + 3600, TRIGGER, calm=33)
+    assert stuck(report(AT), AT + 3600, TRIGGER, calm=34)
 
 
 @pytest.mark.parametrize(("records", "letters", "ill"), [(100, 9, False), (100, 10, True), (1000, 10, False)])
 def test_more_than_one_dead_letter_in_a_hundred_is_too_much(records: int, letters: int, ill: bool) -> None:
     health = Health()
-    health.illness(report(records=50, dead_letters=50), AT, TRIGGER)  # what was before does not count
+    health.illness(report(records=50, dead_letters=50), AT, TRIGGER, CALM)  # what was before does not count
     now = report(records=50 + records, dead_letters=50 + letters)
-    assert bool(health.illness(now, AT, TRIGGER)) is ill
+    assert bool(health.illness(now, AT, TRIGGER, CALM)) is ill
 
 
 def test_another_process_counts_from_its_own_beginning() -> None:
     health = Health()
-    health.illness(report(records=50, dead_letters=50), AT, TRIGGER)
-    assert health.illness(report(pid=8, records=100, dead_letters=20), AT, TRIGGER) == ""
+    health.illness(report(records=50, dead_letters=50), AT, TRIGGER, CALM)
+    assert health.illness(report(pid=8, records=100, dead_letters=20), AT, TRIGGER, CALM) == ""
 
 
 def lags(health: Health, values: list[int], at: float = AT) -> str:
@@ -78,7 +84,7 @@ def lags(health: Health, values: list[int], at: float = AT) -> str:
     ill = ""
     for index, lag in enumerate(values):
         now = at + index * SAMPLE_SECONDS
-        ill = ill or health.illness(report(now, lag=lag), now, TRIGGER)
+        ill = ill or health.illness(report(now, lag=lag), now, TRIGGER, CALM)
     return ill
 
 

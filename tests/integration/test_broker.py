@@ -24,6 +24,8 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lozenge.errors import BrokerUnavailable, UsageError
+from lozenge.job.positions import Group, Stamp
+from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.broker import EmbeddedBroker, SecureListener, _answers
 
@@ -47,6 +49,28 @@ def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:
         own.start()
     assert own.bootstrap == before, "clients must find it again"
     assert _count(own.bootstrap, "kept") == 2
+
+
+def test_a_writer_of_transactions_goes_on_after_the_broker_was_killed(own: EmbeddedBroker) -> None:
+    _create(own.bootstrap, "written")
+    kafka = KafkaSettings(bootstrap=own.bootstrap)
+    writer, group = TransactionalWriter(kafka, "writer"), Group(kafka, "writer", "written", 1)
+    writer.fence()
+    for number in range(3):
+        if number:
+            own.kill()
+            own.start()
+        writer.commit([Record("written", 0, b"key", b"%d" % number)], group, {0: number}, Stamp(1, "-", number))
+    assert group.read().offsets == {0: 2}
+    reader = KafkaConsumer(
+        "written",
+        **kafka.kafka_python(),
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=30_000,
+    )
+    assert [record.value for record in islice(reader, 3)] == [b"0", b"1", b"2"]
+    reader.close()
 
 
 def test_a_topic_nobody_made_is_an_error(own: EmbeddedBroker) -> None:

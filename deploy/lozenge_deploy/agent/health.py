@@ -47,11 +47,11 @@ class Health:
             return ""
         return f"it ended {len(self.exits)} times within {EXIT_SECONDS / 60:.0f} minutes"
 
-    def illness(self, report: Report, now: float, trigger: timedelta) -> str:
-        """Why it is ill, "" if it is not; `now` in Unix seconds."""
+    def illness(self, report: Report, now: float, trigger: timedelta, calm: float) -> str:
+        """Why it is ill, "" if it is not; `now` in Unix seconds, the broker has answered for `calm` seconds."""
         if loop := self.crash_loop(now):
             return loop
-        if stuck(report, now, trigger):
+        if stuck(report, now, trigger, calm):
             return f"no batch has ended for {now - report.turned_at:.0f} s"
         first = self._first = self._first if self._first and self._first.pid == report.pid else report
         records, letters = report.records - first.records, report.dead_letters - first.dead_letters
@@ -75,6 +75,6 @@ class Health:
         return self._lags[-1][0] - self._lags[0][0] >= GROWING_SECONDS
 
 
-def stuck(report: Report, now: float, trigger: timedelta, patience: float = TURN_SECONDS) -> bool:
-    """Whether a live query should have come to the end of a batch long ago."""
-    return now - report.turned_at > TURNS * trigger.total_seconds() + patience
+def stuck(report: Report, now: float, trigger: timedelta, calm: float, patience: float = TURN_SECONDS) -> bool:
+    """Whether a live query should have come to the end of a batch long ago; only calm time counts."""
+    return min(now - report.turned_at, calm) > TURNS * trigger.total_seconds() + patience

@@ -46,7 +46,7 @@ class Keeper:
         self._watched_from = time.time()
         self._measured_at = 0.0
         self._adopted_at = 0.0
-        self._calm = False
+        self._calm_seconds = 0.0
         self._adopt()
 
     def running(self) -> list[Instance]:
@@ -55,7 +55,7 @@ class Keeper:
 
     def tick(self, desired: Desired, calm: float) -> None:
         """Does what is due; `calm` is for how many seconds the broker has been answering."""
-        self._calm = min(calm, time.time() - self._adopted_at) >= CALM_SECONDS
+        self._calm_seconds = min(calm, time.time() - self._adopted_at)
         if desired.revision != self._voice.observed.revision:
             self._begin(desired)
         self._let_go()
@@ -74,6 +74,10 @@ class Keeper:
             self._relieve(desired)
         else:
             self._revive(desired)
+
+    @property
+    def _calm(self) -> bool:
+        return self._calm_seconds >= CALM_SECONDS
 
     # what was found
 
@@ -220,7 +224,7 @@ class Keeper:
         report, at = instance.report(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
             still = f"no batch has ended for {at - report.turned_at:.0f} s while it stood by"
-            return still if stuck(report, at, self._trigger(desired), HUNG_SECONDS) else ""
+            return still if stuck(report, at, self._trigger(desired), self._calm_seconds, HUNG_SECONDS) else ""
         late = at - instance.facts.started_at > START_SECONDS
         return f"it was not ready after {START_SECONDS:.0f} s" if late else ""
 
@@ -281,7 +285,7 @@ class Keeper:
         return None
 
     def _end_if_hung(self, live: Instance, report: Report, trigger: timedelta) -> None:
-        if not live.stopping_for() and stuck(report, time.time(), trigger, HUNG_SECONDS):
+        if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, HUNG_SECONDS):
             self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
 
     def _note_live(self, report: Report) -> None:
@@ -311,7 +315,7 @@ class Keeper:
         self._end_if_hung(self.live, report, trigger)
         if self._voice.observed.outcome is not Outcome.WATCHED:
             return
-        if ill := self._starter.health.illness(report, at, trigger):
+        if ill := self._starter.health.illness(report, at, trigger, self._calm_seconds):
             self._voice.fall_back(desired, ill)
         elif at - self._watched_from > desired.watch:
             self._voice.note(outcome=Outcome.DONE)
