@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from lozenge import topics
 from lozenge.avro import Codec
+from lozenge.job.report import Report
 from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
 from lozenge_deploy.agent.instance import instances
@@ -125,6 +126,15 @@ class Alerts(threading.Thread):
         return max((later - earlier for earlier, later in pairwise(times)), default=end - begin)
 
 
+def live_report(folder: Path) -> Report | None:
+    """The report of the live job among those in the folder of a detector."""
+    for instance in instances(folder):
+        report = instance.report()
+        if report is not None and report.phase == "live" and instance.alive():
+            return report
+    return None
+
+
 class Watcher(threading.Thread):
     """Samples the report of every live job: (time, pid, generation, batch)."""
 
@@ -136,11 +146,8 @@ class Watcher(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             for folder in self._jobs.iterdir() if self._jobs.is_dir() else ():
-                for instance in instances(folder):
-                    report = instance.report()
-                    if report is not None and report.phase == "live" and instance.alive():
-                        self.seen[folder.name].append((time.time(), report.pid, report.generation, report.batch))
-                        break
+                if (report := live_report(folder)) is not None:
+                    self.seen[folder.name].append((time.time(), report.pid, report.generation, report.batch))
 
     def end(self) -> None:
         """Stops it."""

@@ -15,12 +15,12 @@ import psutil
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
-from lozenge.job.report import Report, read_report
+from lozenge.job.report import Report
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.agent.instance import instances
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.cli.scaffold import write
-from tests.bench.soak import Alerts, Traffic, Watcher
+from tests.bench.soak import Alerts, Traffic, Watcher, live_report
 
 SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
 TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
@@ -45,12 +45,11 @@ class World:
         self.alerts = Alerts(self.kafka, self.traffic, list(detectors))
         self.watcher = Watcher(self.jobs)
 
-    def lozenge(self, *arguments: str) -> str:
-        """Runs the command as an operator would; what it says on standard error."""
+    def lozenge(self, *arguments: str) -> None:
+        """Runs the command as an operator would."""
         command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
         run = subprocess.run(command, env=self._environment, cwd=self.folder, capture_output=True, text=True)
         assert run.returncode == 0, f"{' '.join(arguments)}: {run.stdout}{run.stderr}"
-        return run.stderr
 
     def show_cost(self, when: str) -> None:
         """What each detector takes, as an operator sees it."""
@@ -83,11 +82,7 @@ class World:
 
     def live(self, detector: str) -> Report | None:
         """The report of the live job."""
-        for instance in instances(self.jobs / detector):
-            report = read_report(instance.folder)
-            if report is not None and report.phase == "live" and instance.alive():
-                return report
-        return None
+        return live_report(self.jobs / detector)
 
     def pid(self, detector: str) -> int:
         """The process of the live job, which must run."""
