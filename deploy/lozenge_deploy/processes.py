@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from lozenge_deploy.scratch import scratch
+
 STOP_SECONDS = 30.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 SETTLED_SECONDS = 60.0
@@ -49,10 +51,11 @@ class Program:
 
 
 class Child:
-    """One program's process, over all its restarts. Output goes to `<logs>/<name>.log`."""
+    """One program's process, over all its restarts. Output goes to `<logs>/<name>.log`, temporary files beside it."""
 
     def __init__(self, program: Program, logs: Path) -> None:
         self.program, self.log = program, logs / f"{program.name}.log"
+        self._temporary = logs.absolute() / f"{program.name}.tmp"
         self.state = State.RUNNING
         self.starts = 0
         self.started_at = 0.0
@@ -112,7 +115,7 @@ class Child:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*nice, *self.program.command],
-                env=dict(self.program.environment(self.starts)),
+                env={**self.program.environment(self.starts), **scratch(self._temporary)},
                 cwd=self.program.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -98,6 +98,7 @@ def spark_session(
     settings: dict[str, bool | float | int | str | None] = {
         **_DEFAULTS,
         **local,
+        "spark.local.dir": tempfile.gettempdir(),
         "spark.sql.warehouse.dir": str(cache_path("spark-warehouse")),
         "spark.driver.memory": f"{memory_mb}m",
         "spark.driver.extraClassPath": os.pathsep.join(connector),
@@ -149,5 +150,7 @@ def _ends(spark: SparkSession) -> bool:
 
 
 def _jvm_options() -> list[str]:
-    crash_report = f"-XX:ErrorFile={tempfile.gettempdir()}/lozenge-jvm-crash-%p.log"
-    return [*_JVM, f"-Dlog4j2.configurationFile={_LOGGING}", crash_report, *cds.options()]
+    """Java follows TMPDIR only where it is told to."""
+    temporary = tempfile.gettempdir()
+    places = f'"-Djava.io.tmpdir={temporary}"', f'"-XX:ErrorFile={temporary}/lozenge-jvm-crash-%p.log"'
+    return [*_JVM, f'"-Dlog4j2.configurationFile={_LOGGING}"', *places, *cds.options()]

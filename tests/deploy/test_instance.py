@@ -14,7 +14,7 @@ import pytest
 from lozenge.job.orders import Order
 from lozenge.job.report import Phase, Report
 from lozenge_deploy.agent import instance as instance_module
-from lozenge_deploy.agent.instance import EXIT, FACTS, LOG, Instance, instances
+from lozenge_deploy.agent.instance import EXIT, FACTS, LOG, TEMPORARY, Instance, instances
 from lozenge_deploy.agent.job_logs import outlived
 from tests.deploy.test_health import write_report
 
@@ -76,6 +76,17 @@ def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Ca
     until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
     assert (second.alive(), second.exit_code(), second.report()) == (True, None, None)
     assert not first.alive()
+
+
+def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Callable[..., Instance]) -> None:
+    first = start('mkdir "$TMPDIR/blockmgr"; echo up; sleep 60')
+    until(lambda: (first.folder / LOG).exists() and (first.folder / LOG).read_text() == "up\n")
+    assert (first.folder / "tmp" / "blockmgr").is_dir()
+    first.kill()
+    until(lambda: not first.alive())
+    second = start('ls "$TMPDIR"; echo again')
+    until(lambda: not second.alive())
+    assert (second.folder / LOG).read_text() == "up\nagain\n"
 
 
 def test_its_last_words_are_its_newest_error(start: Callable[..., Instance]) -> None:
@@ -156,7 +167,7 @@ def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., Insta
 def test_its_files_are_where_the_names_say(start: Callable[..., Instance]) -> None:
     instance = start("exit 0")
     until(lambda: not instance.alive())
-    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, "order.json"}
+    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, TEMPORARY, "order.json"}
 
 
 def works_in(process: psutil.Process, folder: Path) -> bool:

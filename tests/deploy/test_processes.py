@@ -71,6 +71,13 @@ def test_restarts_what_dies_under_a_new_number_and_waits_longer_each_time(
     assert waits[2] >= 0.4
 
 
+def test_temporary_files_of_a_start_are_gone_with_the_next(supervisor: Supervisor, tmp_path: Path) -> None:
+    script = 'ls "$TMPDIR"; [ "$START" = 1 ] && exec sleep 60; touch "$TMPDIR/block"; kill -9 $$'
+    child = supervisor.start(program(tmp_path, script + "; echo never"))
+    until(lambda: child.starts == 2, supervisor)
+    assert child.log.read_text() == ""
+
+
 def test_leaves_a_usage_error_alone_and_tells_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, """echo '{"event": "no such setting", "level": "error"}'; exit 2"""))
     until(lambda: child.state is State.FAILED, supervisor)

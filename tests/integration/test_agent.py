@@ -165,6 +165,7 @@ def test_one_detector_is_set_updated_and_rolled_back_while_the_other_does_not_no
     assert {a["release"] for a in told(world, "one", ids)} == {"r1", "r2"}
     same = world.settled("two")
     assert (same.pid, same.generation, same.since) == (other.pid, other.generation, other.since)
+    assert all(list((i.folder / "tmp").glob("blockmgr-*")) for i in world.running("two")), "Spark writes elsewhere"
     lines = world.lozenge("history", "one")
     assert all(word in lines for word in ("deploy", "rollback", "set", "live", "trying"))
 

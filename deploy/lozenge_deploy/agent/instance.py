@@ -21,8 +21,9 @@ from lozenge.errors import ConfigError
 from lozenge.files import replace
 from lozenge.job.orders import Order, read_order
 from lozenge.job.report import Report, read_report
+from lozenge_deploy.scratch import scratch
 
-LOG, EXIT, FACTS = "log", "exit", "instance.json"
+LOG, EXIT, FACTS, TEMPORARY = "log", "exit", "instance.json", "tmp"
 _SCRIPT = 'read -r _ || exit; "$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
 NICE = 10
 """A JVM that starts must not slow down the jobs that run; a live one is as important as they are."""
@@ -80,7 +81,7 @@ class Instance:
         leader = subprocess.Popen(
             ["nice", "-n", str(NICE), "sh", "-c", _SCRIPT, "job", *command],
             cwd=folder,
-            env=dict(environment),
+            env={**environment, **scratch(folder / TEMPORARY)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
