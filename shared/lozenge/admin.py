@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from lozenge.errors import BrokerUnavailable, TopicError
@@ -23,6 +23,20 @@ def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> di
             hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
         ) from error
     return {name: len(topic.partitions) for name, topic in listing.topics.items()}
+
+
+def topic_id(kafka: KafkaSettings, topic: str) -> str:
+    """What tells a topic from a later one of the same name, in hexadecimal; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    try:
+        described = admin.describe_topics(TopicCollection([topic]), request_timeout=DEADLINE_SECONDS)[topic].result()
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"describing {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+        ) from error
+    found = described.topic_id
+    halves = found.get_most_significant_bits(), found.get_least_significant_bits()
+    return "".join(f"{half & (2**64 - 1):016x}" for half in halves)
 
 
 def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication: int = 1) -> None:

@@ -53,7 +53,8 @@ class Declaration(_Strict):
     For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
     that much a new release reads again, to count the open windows whole. `state` says what a new release
     does with the memory of the one before: take it over ("keep"), make it again from the retained events
-    before it goes live ("rebuild"), or begin without any ("fresh").
+    before it goes live ("rebuild"), or begin without any ("fresh"). `missed` says what a job does that was down for
+    longer than events are kept: "stop" until somebody moves its offsets, or "skip" what is gone and go on.
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
@@ -67,6 +68,7 @@ class Declaration(_Strict):
     lateness: TextDuration | None = None
     window: TextDuration | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
+    missed: Literal["stop", "skip"] = "stop"
     resources: Resources = Resources()
     tables: dict[str, Table] = {}
 

@@ -18,6 +18,7 @@
         ├── TopicError            a topic is missing or breaks its contract
         ├── SchemaError           a schema is unknown or incompatible
         ├── DetectorError         a detector cannot be found, imported or planned, or fails on too much
+        ├── OffsetsLost           what a job should judge next is gone, or nobody knows where it stood
         ├── StaleGeneration       a newer generation of this job has taken over
         ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
         ├── Deposed               (lozenge_deploy.control.leadership) another agent leads now
@@ -90,6 +91,14 @@ class ConfigError(Fatal):
     exit_code = 2
 
     def __init__(self, message: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        self.problems = tuple(problems)
+
+
+class OffsetsLost(Fatal):
+    """A job cannot go on where it ended: its offsets or the events there are gone; `problems` holds every partition."""
+
+    def __init__(self, message: str, *, problems: Sequence[str], hint: str) -> None:
         super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
         self.problems = tuple(problems)
 

@@ -99,12 +99,18 @@ def control_topics() -> list[Topic]:
     return [*compacted, Topic(STATUS, 1, _REWRITTEN), Topic(LEASES, 1, _REWRITTEN), Topic(HISTORY, 1, _KEPT)]
 
 
+def coverage(detector: str) -> str:
+    """Which release of a detector judged which events; kept for ever."""
+    return f"lozenge.coverage.{detector}.v1"
+
+
 def detector_topics(detector: str) -> list[Topic]:
-    """The topics that belong to one detector: alerts, dead letters and state."""
+    """The topics that belong to one detector: alerts, dead letters, state and coverage."""
     return [
         Topic(alerts(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(state(detector), EVENT_PARTITIONS, _REWRITTEN),
+        Topic(coverage(detector), 1, _KEPT),
     ]
 
 

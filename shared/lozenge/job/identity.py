@@ -51,6 +51,11 @@ class Identity:
         """The compacted topic of its state."""
         return topics.state(self._topic_name)
 
+    @property
+    def coverage(self) -> str | None:
+        """Where it says which events it judges; nobody asks that of one that is not live."""
+        return topics.coverage(self.detector) if self.live else None
+
     def topics(self) -> list[Topic]:
         """The topics it writes, with their contracts."""
         if self.live:

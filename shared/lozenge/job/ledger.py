@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from lozenge.admin import topic_id
+from lozenge.job.continuity import Missed, refuse_another, resumable
+from lozenge.job.coverage import FILLED, SETTINGS, START, Opening, openings
 from lozenge.job.held import Held
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
@@ -21,32 +24,44 @@ class Ledger:
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
     """
 
-    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int) -> None:
-        self._kafka, self._identity = kafka, identity
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, missed: Missed) -> None:
+        self._kafka, self._identity, self._missed = kafka, identity, missed
         self._group = Group(kafka, identity.app, identity.input, partitions)
         self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
         self.stamp = Stamp(0)
         self.offsets = dict[int, int]()
         self.read = dict[int, int]()
         self.held: Held | None = None
+        self._input = ""
+        self._known: Opening | None = None
 
-    def claim(self, generation: int) -> None:
+    def claim(self, generation: int, digest: str) -> None:
         """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
 
         Refuses if a newer generation committed, fences earlier writers, reads the offsets, looks again, and
-        writes the claim down. The first look does not wait for a transaction that a dead writer left open: the
-        fence ends it. Raises StaleGeneration, BrokerUnavailable.
+        writes the claim down, with its line of coverage. The first look does not wait for a transaction that a dead
+        writer left open: the fence ends it. Raises StaleGeneration, OffsetsLost, BrokerUnavailable.
         """
         refuse_if_stale(self._group.glance(), generation, self._identity.app)
+        self._learn()
         self._writer.fence()
         positions = self._group.read()
         refuse_if_stale(positions, generation, self._identity.app)
         self._stand(positions)
         self.stamp = Stamp(generation, self.stamp.checkpoint, self.stamp.batch)
-        self.touch()
+        self._open(START, digest, positions)
+
+    def judge_by(self, digest: str) -> None:
+        """Writes down from where on other settings hold; does nothing where they do already."""
+        if self._known is not None and self._known.digest != digest:
+            self._open(SETTINGS, digest, Positions(self.offsets, self.stamp))
 
     def stand_by(self) -> None:
-        """Begins at the group's offsets, claims nothing, and holds back what is judged from now on."""
+        """Begins at the group's offsets, claims nothing, and holds back what is judged from now on.
+
+        Raises OffsetsLost, BrokerUnavailable.
+        """
+        self._learn()
         self._stand(self._group.read())
         self.held = Held(self.offsets)
 
@@ -81,7 +96,7 @@ class Ledger:
         """
         now = datetime.now(UTC)
         records = [alerts.record(finding, now) for finding in judged.findings]
-        records += self._dead_letters(judged.poisoned)
+        records += dead_letters(self._kafka, self._identity, judged.poisoned)
         records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
         decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         self._writer.commit([*records, *host.changes()], self._group, decided, stamp)
@@ -102,13 +117,39 @@ class Ledger:
         """Gives the connection back."""
         self._group.close()
 
+    def _learn(self) -> None:
+        """What is known of the input from earlier jobs of this detector; asked once, before anybody is fenced."""
+        if self._identity.coverage is not None and not self._input:
+            lines = openings(self._kafka, self._identity.coverage)
+            self._known = next((line for line in reversed(lines) if line.what != FILLED), None)
+            self._input = topic_id(self._kafka, self._identity.input)
+            refuse_another(self._identity.app, self._identity.input, self._known, self._input)
+
+    def _open(self, what: str, digest: str, before: Positions) -> None:
+        records = []
+        if self._identity.coverage is not None:
+            self._known = Opening(
+                what=what,
+                release=self._identity.release,
+                digest=digest,
+                generation=self.stamp.generation,
+                ended=dict(before.offsets),
+                since=dict(self.offsets),
+                input=self._input,
+            )
+            records.append(self._known.record(self._identity.coverage))
+        self._writer.commit(records, self._group, self.offsets, self.stamp)
+
     def _stand(self, positions: Positions) -> None:
-        self.offsets = dict(positions.offsets)
+        app, topic = self._identity.app, self._identity.input
+        self.offsets = resumable(app, topic, positions, self._group.bounds(), self._known, self._missed)
         self.stamp = positions.stamp or Stamp(0)
 
-    def _dead_letters(self, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
-        if not poisoned:
-            return
-        originals = fetch(self._kafka, self._identity.input, [(p.partition, p.offset) for p in poisoned])
-        for record, original in zip(poisoned, originals, strict=True):
-            yield dead_letter_record(self._identity, original, record)
+
+def dead_letters(kafka: KafkaSettings, identity: Identity, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
+    """The dead letter of each record, whose bytes are fetched from the input; raises TopicError if one is gone."""
+    if not poisoned:
+        return
+    originals = fetch(kafka, identity.input, [(p.partition, p.offset) for p in poisoned])
+    for record, original in zip(poisoned, originals, strict=True):
+        yield dead_letter_record(identity, original, record)

@@ -48,10 +48,14 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """The next offset of every input partition, and the newest stamp among them."""
+    """The next offset of every input partition, and the newest stamp among them.
+
+    Of the partitions `missing` nobody has committed any.
+    """
 
     offsets: Mapping[int, int]
     stamp: Stamp | None
+    missing: frozenset[int] = frozenset()
 
 
 class Group:
@@ -86,8 +90,9 @@ class Group:
         while True:
             try:
                 committed = consumer.committed(asked, timeout=CALL_SECONDS)
-                offsets = {t.partition: t.offset if t.offset >= 0 else self._earliest(t) for t in committed}
-                return Positions(offsets, Stamp.newest(committed))
+                missing = frozenset(t.partition for t in committed if t.offset < 0)
+                offsets = {t.partition: t.offset if t.offset >= 0 else self._bounds(t)[0] for t in committed}
+                return Positions(offsets, Stamp.newest(committed), missing)
             except KafkaException as error:  # the group's coordinator may just be moving or loading
                 if time.monotonic() > deadline:
                     raise BrokerUnavailable(
@@ -96,9 +101,19 @@ class Group:
                     ) from error
                 time.sleep(0.2)
 
-    def _earliest(self, partition: TopicPartition) -> int:
-        low: int = self._consumer.get_watermark_offsets(partition, timeout=CALL_SECONDS)[0]
-        return low
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """The earliest offset and the end of each partition; raises BrokerUnavailable."""
+        try:
+            return {p: self._bounds(TopicPartition(self.topic, p)) for p in range(self._partitions)}
+        except KafkaException as error:
+            raise BrokerUnavailable(
+                f"looking what {self.topic} has: {error.args[0].str()}",
+                hint=f"check that the broker at {self._bootstrap} runs",
+            ) from error
+
+    def _bounds(self, partition: TopicPartition) -> tuple[int, int]:
+        found: tuple[int, int] = self._consumer.get_watermark_offsets(partition, timeout=CALL_SECONDS)
+        return found
 
     def close(self) -> None:
         """Gives the connections back."""

@@ -79,7 +79,7 @@ class Runner:
         self._limit = BatchLimit(self._terms.max_batch)
         self._reporting = Reporting(job.folder)
         self._checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
-        self._ledger = Ledger(kafka, identity, self._partitions)
+        self._ledger = Ledger(kafka, identity, self._partitions, self._declaration.missed)
         self._host: Host | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
         self._batch = -1
@@ -106,7 +106,7 @@ class Runner:
         announce(self._kafka, [newest("alert")])
         self._reporting.say(session_at=time.time(), generation=self._order.generation, revision=self._order.revision)
         if not self._order.standby:
-            self._ledger.claim(self._order.generation)
+            self._ledger.claim(self._order.generation, self._terms.settings.digest)
         while not self._stop.is_set():
             error = self._watch(self._start())
             if error is not None and not self._stop.is_set():
@@ -117,7 +117,7 @@ class Runner:
 
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
-        self._ledger.claim(self._order.generation)
+        self._ledger.claim(self._order.generation, self._reporting.now.digest)  # by which it has judged so far
         assert self._host is not None
         if self._settled:  # else its query is about to end, and the next one begins where the predecessor ended
             self._settle(self._host)
@@ -150,6 +150,8 @@ class Runner:
         if not self._order.standby and ledger.held is not None:
             self._begin_live()
             inherited = None
+        if not self._order.standby:
+            ledger.judge_by(terms.settings.digest)
         self._tables = self._plan.tables_version()
         self._alerts = AlertWriter(
             self._identity,

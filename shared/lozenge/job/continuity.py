@@ -1,0 +1,63 @@
+"""Whether what a job should judge next is still there: never a silent jump.
+
+A group's offsets expire, retention passes a job that was down for long, a topic is shortened or made anew. Only the
+second can be decided beforehand, by `missed` in the declaration; of the others nobody but a person knows what is right.
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from lozenge.errors import OffsetsLost
+from lozenge.job.coverage import Opening
+from lozenge.job.positions import Positions
+from lozenge.logs import logger
+
+Missed = Literal["stop", "skip"]
+
+
+def resumable(
+    app: str,
+    topic: str,
+    positions: Positions,
+    bounds: Mapping[int, tuple[int, int]],
+    known: Opening | None,
+    missed: Missed,
+) -> dict[int, int]:
+    """The offsets at which `app` goes on; `bounds` are what `topic` has of each partition.
+
+    `known` is the newest line of its coverage with the present topic's id, None if it never ran: then it may begin
+    wherever it likes. Events that are gone are left out where `missed` says "skip". Raises OffsetsLost.
+    """
+    offsets, problems, gone = dict(positions.offsets), [], 0
+    for partition, (earliest, end) in sorted(bounds.items()):
+        offset = offsets[partition]
+        if known is not None and partition in positions.missing:
+            last = known.since.get(partition)
+            problems.append(f"partition {partition}: the group's offset is gone; the last that is known is {last}")
+        elif offset > end:
+            problems.append(f"partition {partition}: {offset} is next, but the topic ends at {end}: it was shortened")
+        elif offset < earliest:
+            gone += earliest - offset
+            offsets[partition] = earliest
+            if missed == "stop":
+                problems.append(f"partition {partition}: {offset} is next, but the earliest is {earliest}")
+    if problems:
+        raise OffsetsLost(
+            f"starting {app}: {topic} has no longer what it should judge next",
+            problems=problems,
+            hint=f"`lozenge offsets {app} --earliest` (or --latest, --at, --to) goes on there, and `lozenge coverage "
+            f'{app}` keeps the gap; missed = "skip" in [tool.lozenge] leaves out what retention took',
+        )
+    if gone:
+        logger().error(f"{app}: retention took {gone} events before it judged them; it goes on behind them")
+    return offsets
+
+
+def refuse_another(app: str, topic: str, known: Opening | None, now: str) -> None:
+    """Raises OffsetsLost if the topic was made anew since the newest line `known`; `now` tells which it is."""
+    if known is not None and known.input not in ("", now):
+        raise OffsetsLost(
+            f"starting {app}: {topic} was made anew since {app} judged it last",
+            problems=["its offsets are those of a topic that is gone"],
+            hint=f"`lozenge offsets {app} --earliest` judges all of the new one, --latest what comes from now on",
+        )

@@ -1,0 +1,155 @@
+"""`python -m lozenge.job.fill [NAME | FOLDER]`: judges what nobody judged, beside the job that runs.
+
+Every step is one transaction: alerts, dead letters, and the line of coverage that says that these events are judged
+now. So a fill that is killed is simply run again, and of two at once the later one goes on. Alerts have the ids that
+the live job would have given them. Prints one JSON object for each step; exit codes as those of the job.
+
+Only for what remembers nothing: what a fold or an aggregate makes of an event depends on those before it.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from lozenge import logs, topics
+from lozenge.admin import topic_id
+from lozenge.environment import load
+from lozenge.errors import LozengeError, UsageError
+from lozenge.job.coverage import FILLED, Opening, gaps, intervals, openings
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Judgement
+from lozenge.job.ledger import dead_letters
+from lozenge.job.orders import Orders
+from lozenge.job.output import AlertWriter, unplaced_record
+from lozenge.job.plan import Plan
+from lozenge.job.poison import Ranges
+from lozenge.job.positions import Group
+from lozenge.job.settings import JobSettings, detector_settings
+from lozenge.job.transaction import TransactionalWriter
+from lozenge.job.trial import chunks, judge
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded, find
+from lozenge.reading import bounds
+from lozenge.session import spark_session
+
+STEP = 50_000
+"""Offsets that are judged and committed at a time: what a kill makes a fill judge again at most."""
+PARTITIONS = topics.EVENT_PARTITIONS
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one transaction has told; `left` offsets are still to be judged, and `gone` ones never can be."""
+
+    events: int
+    alerts: int
+    dead_letters: int
+    left: int
+    gone: int
+
+
+def fill(loaded: Loaded, job: JobSettings, kafka: KafkaSettings) -> Iterator[Step]:
+    """Judges every gap of its coverage, the oldest offsets of each partition first; raises as a job's start does."""
+    declaration = loaded.declaration
+    if declaration.kind not in ("rule", "model"):
+        raise UsageError(
+            f"filling the gaps of {loaded.name}: what a {declaration.kind} tells depends on what it remembers",
+            hint=f"`lozenge offsets {loaded.name} --to ... --state rebuild` lets it judge them again in their order",
+        )
+    settings = detector_settings(loaded, Orders(job).current.settings)
+    identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
+    writer = TransactionalWriter(kafka, f"{loaded.name}@fill")
+    writer.fence()  # before it looks: what another one fills is committed, or never will be
+    ranges, gone = _gaps(kafka, identity)
+    left = _size(ranges)
+    if gone and not ranges:
+        yield Step(0, 0, 0, 0, gone)
+    alerts = AlertWriter(
+        identity, PARTITIONS, title=declaration.title, severity=declaration.severity, digest=settings.digest
+    )
+    while ranges:
+        spark = spark_session(f"{loaded.name}-fill", cores=os.cpu_count() or 1, memory_mb=1024)
+        for part in chunks(ranges, STEP):
+            judged = judge(Plan(loaded, identity, settings, kafka, spark), alerts, declaration.kind, part)
+            _commit(kafka, identity, writer, alerts, judged, part, settings.digest)
+            events = _size(part)
+            left -= events
+            yield Step(events, len(judged.findings), len(judged.poisoned) + len(judged.unplaced), left, gone)
+        ranges, gone = _gaps(kafka, identity)
+        left = _size(ranges)
+
+
+def _size(ranges: Ranges) -> int:
+    return sum(end - begin for begin, end in ranges.values())
+
+
+def _gaps(kafka: KafkaSettings, identity: Identity) -> tuple[Ranges, int]:
+    """The first gap of each partition, as far as it is retained, and how many offsets of all gaps are not."""
+    assert identity.coverage is not None
+    group = Group(kafka, identity.app, identity.input, PARTITIONS)
+    committed = group.glance().offsets
+    group.close()
+    earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, PARTITIONS).items()}
+    first: Ranges = {}
+    gone = 0
+    for gap in gaps(intervals(openings(kafka, identity.coverage), committed)):
+        begin = max(gap.begin, min(gap.end, earliest[gap.partition]))
+        gone += begin - gap.begin
+        if begin < gap.end:
+            first.setdefault(gap.partition, (begin, gap.end))
+    return first, gone
+
+
+def _commit(
+    kafka: KafkaSettings,
+    identity: Identity,
+    writer: TransactionalWriter,
+    alerts: AlertWriter,
+    judged: Judgement,
+    part: Ranges,
+    digest: str,
+) -> None:
+    assert identity.coverage is not None
+    now = datetime.now(UTC)
+    line = Opening(
+        what=FILLED,
+        release=identity.release,
+        digest=digest,
+        generation=0,
+        ended={},
+        since={p: begin for p, (begin, _) in part.items()},
+        until={p: end for p, (_, end) in part.items()},
+        input=topic_id(kafka, identity.input),
+    )
+    writer.write(
+        [
+            *(alerts.record(finding, now) for finding in judged.findings),
+            *dead_letters(kafka, identity, judged.poisoned),
+            *(unplaced_record(identity, unplaced) for unplaced in judged.unplaced),
+            line.record(identity.coverage),
+        ]
+    )
+
+
+def main() -> int:
+    """Prints a line for each step; the exit code."""
+    logs.configure("fill")
+    try:
+        job, kafka = load(JobSettings, KafkaSettings)
+        loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
+        for step in fill(loaded, job, kafka):
+            print(json.dumps(asdict(step)), flush=True)
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Spark's gateway threads would hold the process for seconds

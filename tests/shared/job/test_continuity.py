@@ -1,0 +1,54 @@
+"""What a job should judge next is there, or the job says what is not."""
+
+import pytest
+
+from lozenge.errors import OffsetsLost
+from lozenge.job.continuity import refuse_another, resumable
+from lozenge.job.coverage import Opening
+from lozenge.job.positions import Positions, Stamp
+
+BOUNDS = {0: (10, 100), 1: (0, 50)}
+KNOWN = Opening("start", "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input="one")
+
+
+def at(
+    offsets: dict[int, int], *, missing: frozenset[int] = frozenset(), known: Opening | None = KNOWN
+) -> dict[int, int]:
+    return resumable("spotter", "events", Positions(offsets, Stamp(3), missing), BOUNDS, known, "stop")
+
+
+def test_goes_on_where_it_ended_anywhere_between_the_earliest_and_the_end() -> None:
+    assert at({0: 10, 1: 50}) == {0: 10, 1: 50}
+
+
+def test_the_first_start_needs_no_offsets() -> None:
+    assert at({0: 10, 1: 0}, missing=frozenset({0, 1}), known=None) == {0: 10, 1: 0}
+
+
+def test_every_partition_that_is_lost_is_named_at_once() -> None:
+    with pytest.raises(OffsetsLost) as raised:
+        at({0: 4, 1: 51})
+    assert raised.value.problems == (
+        "partition 0: 4 is next, but the earliest is 10",
+        "partition 1: 51 is next, but the topic ends at 50: it was shortened",
+    )
+    assert "lozenge offsets spotter --earliest" in raised.value.hint
+
+
+def test_expired_offsets_are_no_first_start() -> None:
+    with pytest.raises(OffsetsLost, match="partition 1: the group's offset is gone; the last that is known is 7"):
+        at({0: 10, 1: 0}, missing=frozenset({1}))
+
+
+def test_what_retention_took_is_skipped_only_where_that_is_declared() -> None:
+    positions = Positions({0: 4, 1: 5}, Stamp(3))
+    assert resumable("spotter", "events", positions, BOUNDS, KNOWN, "skip") == {0: 10, 1: 5}
+    with pytest.raises(OffsetsLost, match="shortened"):
+        resumable("spotter", "events", Positions({0: 4, 1: 51}, Stamp(3)), BOUNDS, KNOWN, "skip")
+
+
+def test_a_topic_of_the_same_name_is_not_the_same_topic() -> None:
+    refuse_another("spotter", "events", KNOWN, "one")
+    refuse_another("spotter", "events", None, "two")
+    with pytest.raises(OffsetsLost, match="events was made anew"):
+        refuse_another("spotter", "events", KNOWN, "two")
