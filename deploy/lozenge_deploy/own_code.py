@@ -1,6 +1,6 @@
 """What only a detector's own code can tell: whether its tests pass, its settings hold, what it makes of real events.
 
-Each is a process in the detector's own environment; it writes nothing.
+Each is a process in the detector's own environment; only `filled` writes anything.
 """
 
 import json
@@ -94,11 +94,47 @@ def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: M
     return outcome
 
 
+def filled(
+    name: str, python: Path, kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Judges the gaps in its coverage, and tells of every transaction: a `lozenge.job.fill.Step`, as JSON.
+
+    It ends with whoever no longer asks. Raises as `trial` does.
+    """
+    variables = {
+        "LOZENGE_JOB_SETTINGS": json.dumps(overrides),
+        "LOZENGE_JOB_RELEASE": release,
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+    }
+    environment, place = in_environment(os.environ | variables), python.parents[1]
+    command = [str(python), "-m", "lozenge.job.fill", name]
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(
+            command, env=environment, cwd=place, stdout=subprocess.PIPE, stderr=said, text=True, process_group=0
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            if code := process.wait():
+                said.seek(0)
+                raise _error(code, said.read())
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that it started
+
+
 def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
     # in a folder of its own, or Python would import what lies in the present one
     environment, place = in_environment(os.environ | variables), python.parents[1]
     run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
     if run.returncode:
-        said, _, hint = run.stderr.strip().partition("\n  -> ")
-        raise _KINDS.get(run.returncode, DetectorError)(f"{doing}{said}", hint=hint)
+        raise _error(run.returncode, run.stderr, doing)
     return run.stdout
+
+
+def _error(code: int, said: str, doing: str = "") -> LozengeError:
+    message, _, hint = said.strip().partition("\n  -> ")
+    return _KINDS.get(code, DetectorError)(f"{doing}{message}", hint=hint)

@@ -36,14 +36,14 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
     """Where `group` stands; None if it has never committed. Raises BrokerUnavailable."""
     doing = f"looking where {group} stands on"
     with reader(kafka, "its input", doing=doing) as consumer:
-        committed = _committed(kafka, group)
-        if not committed:
+        found = committed(kafka, group)
+        if not found:
             return None
-        ends = {_place(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in committed}
-        late = [p for p in committed if ends[_place(p)] > p.offset]
+        ends = {_place(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
+        late = [p for p in found if ends[_place(p)] > p.offset]
         written = _written(consumer, late)
     return Standing(
-        stamp=Stamp.newest(committed),
+        stamp=Stamp.newest(found),
         behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
     )
@@ -51,18 +51,20 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
 
 def newest_stamp(kafka: KafkaSettings, group: str) -> Stamp | None:
     """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
+    return Stamp.newest(committed(kafka, group))
+
+
+def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
+    """All that `group` has committed, with its metadata; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
     try:
-        return Stamp.newest(_committed(kafka, group))
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
+        return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
     except KafkaException as error:
         raise BrokerUnavailable(
-            f"looking who committed for {group}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            f"looking what {group} has committed: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}",
         ) from error
-
-
-def _committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
-    admin = AdminClient(kafka.client())  # it has to live until the answer is there
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
-    return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
 
 
 def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Place, float]:

@@ -30,6 +30,7 @@ from tests.integration.harness import (
     alerts,
     committed,
     event,
+    group_offsets,
     send,
     wait_for,
     wider_events,
@@ -282,3 +283,35 @@ def test_pause_resume_and_retire_keep_the_offsets(world: World) -> None:
     assert world.running("one") == []
     shutil.rmtree(world.folder / "detectors" / "one")
     assert "live" in world.lozenge("resume", "one")
+
+
+def test_moved_offsets_stand_in_history_and_coverage_and_what_they_left_out_is_filled(world: World) -> None:
+    other = world.pid("two")
+    before = {p: offset for p, (offset, _) in group_offsets(world.kafka, "one").items()}
+    world.lozenge("pause", "one")
+    left_out = large(world, 20)
+    assert "left out" in world.lozenge("offsets", "one", "--latest", "--dry-run")
+    assert "behind" in world.lozenge("offsets", "one")
+    world.lozenge("offsets", "one", "--latest", "-m", "nobody waits for these")
+    assert "is live" in world.lozenge("resume", "one")
+    ids = large(world, 20)
+    assert_each_once(world, "one", ids)
+    assert not told(world, "one", left_out)
+    assert "GAP" in world.lozenge("coverage", "one")
+    partition = next(p for p, (offset, _) in group_offsets(world.kafka, "one").items() if offset > before[p])
+    assert "it lies in a gap" in world.lozenge("coverage", "one", f"{partition}:{before[partition]}")
+    assert "raised 20 alerts" in world.lozenge("fill", "one")
+    assert_each_once(world, "one", left_out)
+    assert "GAP" not in world.lozenge("coverage", "one")
+
+    then = " ".join(f"{p}:{offset}" for p, offset in before.items())
+    assert "is live" in world.lozenge("offsets", "one", "--to", then)
+    wait_for(lambda: len(told(world, "one", ids)) == 40, "the alerts of one once more")
+    assert len({a["alert_id"] for a in told(world, "one", ids)}) == 20
+    assert "twice" in world.lozenge("coverage", "one")
+    history = world.lozenge("history", "one")
+    assert "nobody waits for these" in history
+    assert f"to {then}" in history
+    assert "is not between" in world.lozenge("offsets", "one", "--to", "0:999999999", code=2)
+    assert "remembers nothing" in world.lozenge("offsets", "one", "--latest", "--state", "fresh", code=2)
+    assert world.pid("two") == other

@@ -11,6 +11,7 @@ import typer
 from lozenge.errors import LozengeError
 from lozenge_deploy.cli import author, deploy, look, machine, operate
 from lozenge_deploy.cli.logs import logs
+from lozenge_deploy.cli.offsets import coverage, fill, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
 
@@ -38,6 +39,9 @@ app.command()(operate.resume)
 app.command()(operate.restart)
 app.command()(operate.retire)
 app.command()(operate.history)
+app.command()(offsets)
+app.command()(coverage)
+app.command()(fill)
 app.command()(status)
 app.command()(logs)
 app.command()(look.describe)

@@ -38,6 +38,11 @@ def await_change(
         typer.echo(said)
 
 
+def await_quietly(control: "Control", wanted: "Desired", timeout: float) -> None:
+    """Waits for a change that is only a step of another one; raises as `Control.await_outcome` does."""
+    control.await_outcome(wanted, timeout, _Progress().tell)
+
+
 def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: Format) -> None:
     """As a table at once; as JSON only if nothing else follows, so that there is one answer."""
     if output is not Format.JSON:

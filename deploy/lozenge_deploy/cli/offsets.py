@@ -1,0 +1,150 @@
+"""The verbs about what a detector has judged and judges next: offsets, coverage, fill."""
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lozenge.errors import UsageError
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show
+from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.control.records import Desired
+    from lozenge_deploy.moving import Move
+
+
+def offsets(
+    name: NAME = ".",
+    to: Annotated[str | None, typer.Option(help='Offsets by partition: "0:9120 1:88"; others stay.')] = None,
+    at: Annotated[str | None, typer.Option(help='What was written since then: "2h" ago, or 2026-11-20T12:00.')] = None,
+    earliest: Annotated[bool, typer.Option("--earliest", help="All that is retained.")] = False,
+    latest: Annotated[bool, typer.Option("--latest", help="Only what comes from now on.")] = False,
+    state: Annotated[str | None, typer.Option(help="What it then remembers: rebuild or fresh.")] = None,
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    timeout: TIMEOUT = "10m",
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show where a detector stands on its input; or end it at a batch boundary, move it, and let it go on there."""
+    from lozenge import topics
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy import moving
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.releases import Releases
+
+    asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
+    if len(asked) > 1:
+        raise UsageError(f"moving {name}: more than one place is given", hint="one of --to, --at, --earliest, --latest")
+    kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
+    with Control(kafka) as control:
+        present = control.deployed(detector)
+        release = Releases(kafka).get(detector, present.release)
+        topic = topics.events_by(release.declaration.key)
+        there = moving.standing_on(kafka, detector, topic)
+        if not asked:
+            show([vars(place) | {"behind": place.end - (place.next or place.earliest)} for place in there], output)
+            return
+        if to is not None:
+            target = moving.given(to)
+        elif at is not None:
+            target = moving.at_time(kafka, topic, at)
+        else:
+            target = {place.partition: place.earliest if earliest else place.end for place in there}
+        move = moving.planned(kafka, release, target, state)
+        show_changes(detector, move.changes(), dry_run, output)
+        if not dry_run:
+            _move(control, kafka, present, move, message, limit, output)
+
+
+def _move(
+    control: "Control",
+    kafka: "KafkaSettings",
+    present: "Desired",
+    move: "Move",
+    message: str,
+    limit: float,
+    output: Format,
+) -> None:
+    from lozenge_deploy import moving
+
+    deadline = time.monotonic() + limit
+    with _ended(control, present, message, limit) as ended:
+        moving.commit(kafka, move)
+    said = f"{move.said}; {message}" if message else move.said
+    memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
+    wanted = control.change(ended, "offsets", said, goal=present.goal, before=None, **memory)
+    await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
+
+
+@contextmanager
+def _ended(control: "Control", present: "Desired", message: str, limit: float) -> "Iterator[Desired]":
+    """For the length of the block nothing of the detector runs; it goes on as before if that fails."""
+    if present.goal != "running":
+        yield present
+        return
+    stopped = control.change(present, "pause", message or "to move its offsets", goal="paused", before=None)
+    try:
+        await_quietly(control, stopped, limit)
+        yield stopped
+    except BaseException:
+        control.change(stopped, "resume", "its offsets could not be moved", goal="running", before=None)
+        raise
+
+
+def coverage(
+    name: NAME = ".",
+    place: Annotated[
+        str | None, typer.Argument(metavar="PARTITION:OFFSET", help="An event of its input: who judged it?")
+    ] = None,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show which release judged which events under which settings, what nobody judged, and what was judged twice."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.covering import covered, rows_of, verdict
+
+    kafka, detector = KafkaSettings.load(), app_of(name)
+    intervals = covered(kafka, detector)
+    if place is None:
+        show(rows_of(intervals), output)
+        return
+    found = verdict(intervals, place)
+    if output is Format.JSON:
+        show([found], output)
+    else:
+        typer.echo(f"{detector} {place}: {found['verdict']}")
+
+
+def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
+    """Judge what nobody judged, by the release and settings that are wanted now, beside the job that runs."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy import own_code
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.covering import covered, gap_rows
+    from lozenge_deploy.releases import Releases, environment_for
+
+    kafka, detector = KafkaSettings.load(), app_of(name)
+    with Control(kafka) as control:
+        present = control.deployed(detector)
+    rows = gap_rows(covered(kafka, detector))
+    if dry_run or not rows:
+        show(rows, output) if rows or output is Format.JSON else typer.echo(f"{detector}: no gaps")
+        return
+    releases = Releases(kafka)
+    python = environment_for(releases.get(detector, present.release), releases)
+    steps = []
+    for step in own_code.filled(detector, python, kafka, present.release, present.settings):
+        steps.append(step)
+        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['left']} events to go", err=True)
+    judged = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}
+    told = judged | {"gone": max((step["gone"] for step in steps), default=0)}
+    if output is Format.JSON:
+        show([{"detector": detector, "release": present.release, **told}], output)
+        return
+    gone = f"; {told['gone']} events are retained no longer" if told["gone"] else ""
+    typer.echo(f"{detector} {present.release} judged {told['events']} events, raised {told['alerts']} alerts{gone}")

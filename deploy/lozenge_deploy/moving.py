@@ -1,0 +1,169 @@
+"""Moving a detector to other offsets of its input, while nothing of it runs: where to, what follows, and the move.
+
+The move is one transaction under the detector's own transactional id: whoever of it may still run is fenced, and
+offsets and their line of coverage change together.
+"""
+
+import getpass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from lozenge import topics
+from lozenge.admin import topic_id
+from lozenge.durations import duration
+from lozenge.errors import UsageError
+from lozenge.job.coverage import MOVED, Opening, openings
+from lozenge.job.positions import Group, Stamp
+from lozenge.job.transaction import TransactionalWriter
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import offsets_at
+from lozenge_deploy import state_policy
+from lozenge_deploy.control.records import places
+from lozenge_deploy.differences import Rows
+from lozenge_deploy.release import Release
+
+PARTITIONS = topics.EVENT_PARTITIONS
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a detector stands on one partition; `next` is None if it has never committed there."""
+
+    partition: int
+    earliest: int
+    next: int | None
+    end: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """Offsets `then` instead of `now`, both by partition, and what the memory begins with."""
+
+    detector: str
+    topic: str
+    now: Mapping[int, int]
+    then: Mapping[int, int]
+    state: str
+    memory: str | None
+
+    @property
+    def said(self) -> str:
+        """The move in one line of history."""
+        return f"from {places(self.now)} to {places(self.then)}"
+
+    def changes(self) -> Rows:
+        """What differs, for a person: rows of what, now, then."""
+        rows = []
+        for partition, offset in sorted(self.then.items()):
+            by = offset - self.now[partition]
+            follows = "" if not by else f", {-by} judged again" if by < 0 else f", {by} left out"
+            rows.append({"what": f"partition {partition}", "now": self.now[partition], "then": f"{offset}{follows}"})
+        return [*rows, {"what": "state", "now": None, "then": self.memory}] if self.memory else rows
+
+
+def standing_on(kafka: KafkaSettings, detector: str, topic: str) -> list[Place]:
+    """Where `detector` stands on each partition of `topic`; raises BrokerUnavailable."""
+    group = Group(kafka, detector, topic, PARTITIONS)
+    try:
+        now, bounds = group.glance(), group.bounds()
+        return [Place(p, low, None if p in now.missing else now.offsets[p], end) for p, (low, end) in bounds.items()]
+    finally:
+        group.close()
+
+
+def planned(kafka: KafkaSettings, release: Release, target: Mapping[int, int], state: str | None) -> Move:
+    """What moving the detector of `release` to `target` changes; partitions that it does not name stay.
+
+    Raises UsageError with every offset that the topic does not have, or if the memory has no policy that fits.
+    """
+    detector, topic = release.detector, topics.events_by(release.declaration.key)
+    there = {place.partition: place for place in standing_on(kafka, detector, topic)}
+    wrong = [
+        f"{partition}:{offset} is not between {there[partition].earliest} and {there[partition].end}"
+        if partition in there
+        else f"{partition}:{offset}: there is no such partition"
+        for partition, offset in sorted(target.items())
+        if partition not in there or not there[partition].earliest <= offset <= there[partition].end
+    ]
+    if wrong:
+        raise UsageError(
+            f"moving {detector} on {topic}: {'; '.join(wrong)}",
+            hint=f"`lozenge offsets {detector}` shows what there is",
+        )
+    now = {p: place.earliest if place.next is None else place.next for p, place in there.items()}
+    policy = _policy(release, state)
+    memory = state_policy.consequence(release, release, policy)
+    return Move(detector, topic, now, {**now, **target}, policy, memory)
+
+
+def _policy(release: Release, state: str | None) -> str:
+    detector, kind = release.detector, release.kind
+    if kind not in ("stateful", "aggregate"):
+        if state is not None:
+            raise UsageError(f"moving {detector}: a {kind} remembers nothing", hint="leave out --state")
+        return "keep"
+    if state not in ("rebuild", "fresh"):
+        raise UsageError(
+            f"moving {detector}: what it remembers belongs to the offsets where it stands",
+            hint="--state rebuild makes its memory again of the retained events, --state fresh begins empty",
+        )
+    if refusal := state_policy.refused(release, release, state):
+        raise refusal
+    return state
+
+
+def at_time(kafka: KafkaSettings, topic: str, text: str) -> dict[int, int]:
+    """The first offset of each partition from a moment on: "2h" ago, or ISO 8601, in UTC unless it says otherwise."""
+    try:
+        moment = datetime.now(UTC) - duration(text)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise UsageError(
+                f"reading --at {text}: no time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
+            ) from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if moment > datetime.now(UTC) + timedelta(seconds=1):
+        raise UsageError(f"reading --at {text}: that is still to come", hint="--latest judges what comes from now on")
+    return offsets_at(kafka, topic, PARTITIONS, moment)
+
+
+def given(text: str) -> dict[int, int]:
+    """The offsets in "0:9120 1:88" (or with commas); raises UsageError."""
+    parts = re.split(r"[\s,]+", text.strip())
+    found = [re.fullmatch(r"(\d+):(\d+)", part) for part in parts]
+    offsets = {int(match[1]): int(match[2]) for match in found if match is not None}
+    if len(offsets) != len(parts):
+        raise UsageError(f"reading {text}: not offsets by partition", hint='write them as "0:9120 1:88", each once')
+    return offsets
+
+
+def commit(kafka: KafkaSettings, move: Move) -> None:
+    """Makes the move; raises Fenced, BrokerUnavailable."""
+    topic = topics.coverage(move.detector)
+    known = next((line for line in reversed(openings(kafka, topic)) if line.release), None)
+    now = topic_id(kafka, move.topic)
+    writer, group = TransactionalWriter(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
+    try:
+        writer.fence()
+        before = group.read()
+        stamp = before.stamp or Stamp(0)
+        new = Stamp(stamp.generation + 1, batch=stamp.batch)
+        # how far it had come where its offsets are gone: no further than was ever written down
+        ended = {p: known.since.get(p, o) if known and p in before.missing else o for p, o in before.offsets.items()}
+        line = Opening(
+            what=MOVED,
+            release="",
+            digest="",
+            generation=new.generation,
+            ended=ended,
+            since=dict(move.then),
+            input=now,
+            by=getpass.getuser(),
+        )
+        writer.commit([line.record(topic)], group, move.then, new)
+    finally:
+        group.close()

@@ -1,0 +1,186 @@
+"""A detector's offsets: every jump is asked for, written down in its coverage, and can be mended."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, Tables, alert, topics
+from lozenge.errors import OffsetsLost, UsageError
+from lozenge.job import fill as filling
+from lozenge.job.coverage import Interval, gaps, intervals, openings, overlaps
+from lozenge.job.fill import fill
+from lozenge.job.settings import JobSettings
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.reading import bounds
+from lozenge_deploy import moving
+from lozenge_deploy.covering import covered, verdict
+from lozenge_deploy.moving import Move
+from tests.integration.conftest import Broker
+from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
+
+pytestmark = pytest.mark.integration
+
+Judge = Callable[..., None]
+_numbers = count(5 * 10**9)
+
+
+class Limit(Settings):
+    limit: float = 100.0
+
+
+def over(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
+    return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.lit("over")))
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+@pytest.fixture
+def over_limit(kafka: KafkaSettings, tmp_path: Path) -> Loaded:
+    return new_detector(kafka, Detector(over, Limit), tmp_path)
+
+
+def large(kafka: KafkaSettings, number: int) -> set[str]:
+    """Sends so many events that raise an alert, over all partitions; their ids."""
+    sent = [event(n, f"card_{n % 16}", "900.00") for n in islice(_numbers, number)]
+    send(kafka, sent)
+    return {e["event_id"] for e in sent}
+
+
+def told(kafka: KafkaSettings, detector: str) -> Counter[str]:
+    """How often each event was alerted on."""
+    return Counter(a["evidence"]["event_ids"][0] for a in alerts(kafka, detector))
+
+
+def now(kafka: KafkaSettings, detector: str) -> dict[int, int]:
+    """Where it stands."""
+    return {partition: offset for partition, (offset, _) in group_offsets(kafka, detector).items()}
+
+
+def ends(kafka: KafkaSettings) -> dict[int, int]:
+    """Where the events end."""
+    return {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()}
+
+
+def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
+    """Moves it as `lozenge offsets` does."""
+    moving.commit(kafka, Move(detector, topics.EVENTS, now(kafka, detector), then, "keep", None))
+
+
+@pytest.fixture
+def judge(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
+    """Runs a detector until it has judged all events that there are."""
+    generations = count(1)
+
+    def judge(loaded: Loaded, release: str = "r1", **job: Any) -> None:
+        generation = max(next(generations), job.pop("at_least", 0))
+        with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job) as job_:
+            wait_for(lambda: job_.runner.offsets == ends(kafka), f"{loaded.name} at the end")
+
+    return judge
+
+
+def test_releases_and_settings_follow_each_other_in_its_coverage(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+) -> None:
+    begin = ends(kafka)
+    large(kafka, 8)
+    judge(over_limit)
+    middle = now(kafka, over_limit.name)
+    large(kafka, 8)
+    judge(over_limit, "r2", settings='{"limit": 250}')
+    end = now(kafka, over_limit.name)
+    found = covered(kafka, over_limit.name)
+    assert [(i.partition, i.begin, i.end, i.release, i.open) for i in found] == [
+        row
+        for p in sorted(begin)
+        for row in ((p, begin[p], middle[p], "r1", False), (p, middle[p], end[p], "r2", True))
+    ]
+    assert len({i.digest for i in found}) == 2
+    assert verdict(found, f"0:{middle[0]}")["by"][0]["release"] == "r2"
+    assert verdict(found, f"0:{end[0]}")["verdict"] == "not judged yet"
+
+
+def test_moved_back_it_judges_again_under_the_same_ids(kafka: KafkaSettings, over_limit: Loaded, judge: Judge) -> None:
+    begin, ids = ends(kafka), large(kafka, 12)
+    judge(over_limit)
+    middle = now(kafka, over_limit.name)
+    to(kafka, over_limit.name, begin)
+    judge(over_limit, at_least=9)
+    assert told(kafka, over_limit.name) == dict.fromkeys(ids, 2)
+    assert len({a["alert_id"] for a in alerts(kafka, over_limit.name)}) == len(ids)
+    assert overlaps(covered(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
+
+
+def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = over_limit.name
+    judged = large(kafka, 8)
+    judge(over_limit)
+    begin, left_out = now(kafka, name), large(kafka, 40)
+    send(kafka, [event(next(_numbers), "card_1", "5.00"), b"no Avro at all"])
+    to(kafka, name, ends(kafka))
+    judged |= large(kafka, 8)
+    judge(over_limit, at_least=9)
+    assert told(kafka, name) == dict.fromkeys(judged, 1)
+    assert gaps(covered(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
+
+    monkeypatch.setattr(filling, "STEP", 16)
+    settings = JobSettings(release="r1")
+    first = next(fill(over_limit, settings, kafka))
+    assert first.left > 0
+    rest = list(fill(over_limit, settings, kafka))
+    assert rest[-1].left == 0
+    assert first.dead_letters + sum(step.dead_letters for step in rest) == 1
+    assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
+    assert not gaps(covered(kafka, name))
+    assert list(fill(over_limit, settings, kafka)) == []
+
+
+def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
+    return next(line.since for line in openings(kafka, topics.coverage(detector)) if line.what == "moved")
+
+
+def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:
+    loaded = new_detector(kafka, Detector(over, Limit), tmp_path, kind="stateful")
+    with pytest.raises(UsageError, match="what a stateful tells depends on what it remembers"):
+        next(fill(loaded, JobSettings(), kafka))
+
+
+def test_a_group_that_lost_its_offsets_does_not_begin_anew(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+) -> None:
+    ids = large(kafka, 8)
+    judge(over_limit)
+    last = openings(kafka, topics.coverage(over_limit.name))[-1].since
+    admin = AdminClient(kafka.client())
+    admin.delete_consumer_groups([over_limit.name])[over_limit.name].result(30)
+    with pytest.raises(
+        OffsetsLost, match=f"partition 2: the group's offset is gone; the last that is known is {last[2]}"
+    ):
+        judge(over_limit)
+    assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)
+    moving.commit(kafka, Move(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
+    judge(over_limit, at_least=9)
+    # nobody knows how far it had come: its coverage promises no more than what is sure
+    assert intervals(openings(kafka, topics.coverage(over_limit.name)), ends(kafka))[0].begin >= last[0]
+
+
+def test_offsets_behind_the_end_of_the_topic_are_refused(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+) -> None:
+    end = ends(kafka)
+    move(kafka, over_limit.name, {**end, 3: end[3] + 1000})
+    with pytest.raises(OffsetsLost, match=f"partition 3: {end[3] + 1000} is next, but the topic ends at {end[3]}"):
+        judge(over_limit)
