@@ -51,6 +51,9 @@ def back(
     )
     memory = state_policy.consequence(now, then, policy)
     rows = [*differences(now, then), *settings_rows(present.settings, settings)]
+    rows.append(
+        {"what": "offsets", "now": None, "then": "from the group's offsets on; nothing is judged twice or left out"}
+    )
     return wanted, [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
 
 
@@ -78,7 +81,10 @@ def resettle(
     declared |= declared["resources"]
     now = present.model_dump(mode="json")
     rows = [{"what": name, "now": now[name] or declared[name], "then": value} for name, value in given.items()]
-    return {"settings": values, **given}, [*settings_rows(present.settings, values), *rows]
+    return {"settings": values, **given}, [
+        *settings_rows(release.settings | present.settings, release.settings | values),
+        *(row for row in rows if row["now"] != row["then"]),
+    ]
 
 
 def _lived_before(present: Desired, history: Sequence[Happening]) -> str:

@@ -47,7 +47,7 @@ def problems(folder: Path) -> list[str]:
 def name_problem(name: str) -> str:
     """Why no detector can have this name, which is also that of its module and topics; "" if one can."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        return "a name has lower-case letters, digits and underscores only"
+        return "a name is a lower-case letter, then lower-case letters, digits and underscores"
     if keyword.iskeyword(name) or name in sys.stdlib_module_names:
         return "Python has that name for something else"
     if name in APPS or name.startswith("lozenge"):

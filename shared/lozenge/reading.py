@@ -47,7 +47,9 @@ def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple
 def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: datetime) -> dict[int, int]:
     """The first offset of each partition that was written at `moment` or later, else its end."""
     with reader(kafka, topic) as consumer:
-        asked = [TopicPartition(topic, partition, int(moment.timestamp() * 1000)) for partition in range(partitions)]
+        asked = [
+            TopicPartition(topic, partition, max(0, int(moment.timestamp() * 1000))) for partition in range(partitions)
+        ]
         found = consumer.offsets_for_times(asked, timeout=CALL_SECONDS)
         ends = {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found if p.offset < 0}
         return {p.partition: ends.get(p.partition, p.offset) for p in found}
@@ -70,7 +72,8 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
         yield consumer
     except KafkaException as error:
         raise BrokerUnavailable(
-            f"{doing} {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            f"{doing} {topic}: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
         ) from error
     finally:
         consumer.close()

@@ -1,5 +1,6 @@
 """Keeps one detector as it is desired: one live job, and beside it the one that is to relieve it."""
 
+import signal
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,6 +18,8 @@ START_SECONDS = 300.0
 """A job that has not got ready by then never will; rebuilding state may take longer."""
 GO_SECONDS = 60.0
 STOP_SECONDS = 30.0
+SIGNALLED = 128
+"""A shell adds it to the number of the signal by which its child was ended."""
 HUNG_SECONDS = 120.0
 """An unwatched job whose batch has not ended for so long is killed and started again."""
 CALM_SECONDS = 45.0
@@ -159,7 +162,7 @@ class Keeper:
             self._voice.note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
             return
         code, words = dead.exit_code(), dead.last_words()
-        reason = f"ended {'with code ' + str(code) if code is not None else 'by a signal'}: {words}"
+        reason = _why(code, words)
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
         if not dead.fits(desired.process):
@@ -339,6 +342,14 @@ class Keeper:
     def _end(self, instance: Instance, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
         instance.kill()
+
+
+def _why(code: int | None, words: str) -> str:
+    """How a job ended; one that was killed had no time for words of its own."""
+    if code is None:
+        return f"ended by a signal: {words}"
+    killed = code - SIGNALLED
+    return f"was killed by signal {killed}" if killed == signal.SIGKILL else f"ended with code {code}: {words}"
 
 
 def _goes(instance: Instance) -> bool:

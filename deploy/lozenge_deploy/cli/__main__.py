@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 what was asked for failed, 2 usage or configuration, 3 no 
 """
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -50,8 +51,19 @@ app.command()(look.state)
 app.command()(look.doctor)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"lozenge {version('lozenge-platform')}")
+        raise typer.Exit
+
+
+VERSION = Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")]
+
+
 @app.callback()
-def _common(debug: DEBUG = False) -> None:
+def _common(debug: DEBUG = False, version: VERSION = False) -> None:
     """Detectors on a stream: write, try, deploy and watch one at a time."""
     global _debug
     _debug = debug

@@ -54,7 +54,8 @@ def new(
         return
     for file in files:
         typer.echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")
-    typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
+    if not dry_run:
+        typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
 
 
 def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:

@@ -154,6 +154,9 @@ def set_(
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
         fields, changes = resettle(kafka, present, settings, given, rate)
+        if not changes:
+            changes = [{"what": "settings", "now": None, "then": "it is so already"}]
+            dry_run = True
         show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
             wanted = control.change(present, "set", message or said, **fields)

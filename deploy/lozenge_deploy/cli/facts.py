@@ -77,6 +77,8 @@ def _told(member: "Member | None") -> dict[str, Any]:
         return {"live": None}
     live = member.observed.release if member.observed else ""
     digest = member.observed.digest if member.observed else ""
-    return {"live": live or None, "wanted": member.desired.release, "overrides": member.desired.settings} | (
+    given = member.desired.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
+    overrides = {**member.desired.settings, **{name: value for name, value in given.items() if value is not None}}
+    return {"live": live or None, "wanted": member.desired.release, "overrides": overrides} | (
         {"settings digest": digest} if digest else {}
     )

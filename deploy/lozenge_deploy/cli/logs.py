@@ -3,11 +3,15 @@
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of
+
+if TYPE_CHECKING:
+    from lozenge.kafka import KafkaSettings
 
 
 class Level(StrEnum):
@@ -31,7 +35,8 @@ def logs(
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.journal import Journal
 
-    journal = Journal(KafkaSettings.load(), app_of(name), level)
+    kafka = KafkaSettings.load()
+    journal = Journal(kafka, app_of(name), level)
     lines, end = journal.latest(count)
     for line in lines:
         _print(line, output)
@@ -39,7 +44,18 @@ def logs(
         for line in journal.following(end):
             _print(line, output)
     elif not lines:
+        _refuse_unknown(kafka, app_of(name))
         typer.echo(f"nothing of {app_of(name)} has been shipped in the last 7 days", err=True)
+
+
+def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
+    from lozenge_deploy.conventions import APPS
+    from lozenge_deploy.fleet import Fleet
+
+    with Fleet(kafka) as fleet:
+        known = {*APPS, *fleet.members()}
+    if app not in known:
+        raise UsageError(f"looking for {app}: it has never run", hint=f"there is {', '.join(sorted(known))}")
 
 
 def _print(line: Mapping[str, Any], output: Format) -> None:

@@ -31,6 +31,12 @@ def _goal(goal: str) -> Callable[["Desired"], Fields]:
     return lambda present: {"goal": goal} if present.goal != goal else {}
 
 
+def _paused(present: "Desired") -> Fields:
+    if present.goal == "retired":
+        raise UsageError(f"pausing {present.detector}: it is retired", hint=f"`lozenge resume {present.detector}`")
+    return _goal("paused")(present)
+
+
 def _again(present: "Desired") -> Fields:
     return {"goal": "running", "restart": present.restart + 1}
 
@@ -80,7 +86,7 @@ def _verb(what: str, help_: str, fields_of: Callable[["Desired"], Fields], patie
     return run
 
 
-pause = _verb("pause", "End the detector's process at a batch boundary; `resume` goes on there.", _goal("paused"), "2m")
+pause = _verb("pause", "End the detector's process at a batch boundary; `resume` goes on there.", _paused, "2m")
 resume = _verb("resume", "Start a paused or retired detector where it ended.", _goal("running"), "5m")
 restart = _verb(
     "restart", "Put a new process of the same release in the place of the running one, without a gap.", _again, "5m"

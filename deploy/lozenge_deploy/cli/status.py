@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge import topics
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
 
@@ -43,7 +44,7 @@ def status(
                 if name:
                     _show_one(readings, members, kafka, app_of(name), output)
                 else:
-                    _show_all(readings, members, output)
+                    _show_all(readings, members, kafka, output)
                 if not watch:
                     return
                 time.sleep(1)
@@ -52,9 +53,15 @@ def status(
         readings.close()
 
 
-def _show_all(readings: "Readings", members: "Mapping[str, Member]", output: Format) -> None:
+def _show_all(readings: "Readings", members: "Mapping[str, Member]", kafka: "KafkaSettings", output: Format) -> None:
     wanted = {name for name, member in members.items() if not member.gone}
+    from lozenge_deploy.standing import standing
+
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
+    for row in rows:
+        if not row["instances"]:  # nobody reports how far it is behind
+            where = standing(kafka, row["app"])
+            row["lag"] = where.behind if where else None
     if not rows and output is not Format.JSON:
         typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything at work", err=True)
         return
@@ -72,6 +79,8 @@ def _show_one(
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     row = rows[0] | _standing(kafka, name)
+    if row["behind_offsets"] is not None:
+        row["lag"] = row["behind_offsets"]  # newer than what it last reported
     if output is not Format.JSON:
         typer.echo(_sentence(row))
         if row["reason"]:
@@ -151,7 +160,9 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["alerts_last_hour"] is not None:
         parts.append(f"{row['alerts_last_hour']} alerts in the last hour")
     if row["restarts"]:
-        parts.append(f"{row['restarts']} restarts")
+        parts.append(f"{row['restarts']} restart{'s' if row['restarts'] > 1 else ''}")
+    if row["dead_letters"]:
+        parts.append(f"{row['dead_letters']} dead letters (`lozenge peek {topics.dead_letters(row['app'])}`)")
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
 
 

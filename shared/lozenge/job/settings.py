@@ -58,7 +58,14 @@ def detector_settings(loaded: Loaded, values: Mapping[str, Any]) -> Settings:
         settings: Settings = loaded.detector.settings.model_validate(values)
         return settings
     except ValidationError as error:
-        problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {e['msg']}" for e in error.errors()]
+        problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {_said(e)}" for e in error.errors()]
+        there = ", ".join(loaded.detector.settings.model_fields) or "none"
         raise ConfigError(
-            f"reading the settings of {loaded.name}: {len(problems)} problem(s)", problems=problems
+            f"reading the settings of {loaded.name}: {len(problems)} problem(s)",
+            problems=problems,
+            hint=f"its settings are {there}; nothing has changed",
         ) from error
+
+
+def _said(problem: Mapping[str, Any]) -> str:
+    return "there is no such setting" if problem["type"] == "extra_forbidden" else str(problem["msg"])
