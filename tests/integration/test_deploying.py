@@ -97,7 +97,7 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
     fields, rows = resettle(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
     assert (fields["settings"], fields["max_batch"]) == ({}, 50)
     assert [tuple(r.values()) for r in rows] == [
-        ("setting limit", 400, None),
+        ("setting limit", 400, "500"),
         ("trigger", "1s", "500ms"),
         ("max_batch", 200_000, 50),
     ]

@@ -44,8 +44,11 @@ def logs(
         for line in journal.following(end):
             _print(line, output)
     elif not lines:
-        _refuse_unknown(kafka, app_of(name))
-        typer.echo(f"nothing of {app_of(name)} has been shipped in the last 7 days", err=True)
+        if not Journal(kafka, app_of(name)).latest(1)[0]:
+            _refuse_unknown(kafka, app_of(name))
+        typer.echo(
+            f"nothing of {app_of(name)}, of level {level} or worse, has been shipped in the last 7 days", err=True
+        )
 
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
