@@ -74,26 +74,31 @@ def _move(
     from lozenge_deploy import moving
 
     deadline = time.monotonic() + limit
-    with _ended(control, present, message, limit) as ended:
+    # wished before the move: whatever happens then, no process takes the old memory to the new offsets
+    memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
+    with _ended(control, present, memory, message, limit) as ended:
         moving.commit(kafka, move)
     said = f"{move.said}; {message}" if message else move.said
-    memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
-    wanted = control.change(ended, "offsets", said, goal=present.goal, before=None, **memory)
+    wanted = control.change(ended, "offsets", said, goal=present.goal, before=None)
     await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
 
 
 @contextmanager
-def _ended(control: "Control", present: "Desired", message: str, limit: float) -> "Iterator[Desired]":
-    """For the length of the block nothing of the detector runs; it goes on as before if that fails."""
-    if present.goal != "running":
-        yield present
-        return
-    stopped = control.change(present, "pause", message or "to move its offsets", goal="paused", before=None)
+def _ended(
+    control: "Control", present: "Desired", memory: dict[str, Any], message: str, limit: float
+) -> "Iterator[Desired]":
+    """For the length of the block nothing of the detector runs; it goes on as before if that fails.
+
+    What runs next begins with `memory`.
+    """
+    goal = "paused" if present.goal == "running" else present.goal
+    stopped = control.change(present, "pause", message or "to move its offsets", goal=goal, before=None, **memory)
     try:
         await_quietly(control, stopped, limit)
         yield stopped
     except BaseException:
-        control.change(stopped, "resume", "its offsets could not be moved", goal="running", before=None)
+        as_before = {"state": control.pending(present), "restart": present.restart}
+        control.change(stopped, "resume", "its offsets were not moved", goal=present.goal, before=None, **as_before)
         raise
 
 
