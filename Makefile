@@ -9,6 +9,8 @@ PYTHON3 ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PYTHON := .venv/bin/python
 UV := .venv/bin/uv
+# uv installs into the environment that is activated, which may be another project's
+export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
