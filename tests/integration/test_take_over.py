@@ -90,11 +90,11 @@ def kafka(broker: Any) -> KafkaSettings:
 class Traffic:
     """Twenty times a second one event of every card, five seconds apart in its own time.
 
-    An aggregate's begins two hours after the one before: it reads back what other tests sent, and must not find
-    these events late.
+    An aggregate's begins six hours after the one before: it reads back what other tests sent, and must not find
+    these events late. A test would have to send for three and a half minutes to get so far.
     """
 
-    _hours = itertools.count(2, 2)
+    _hours = itertools.count(6, 6)
 
     def __init__(self, kafka: KafkaSettings, loaded: Loaded) -> None:
         self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
