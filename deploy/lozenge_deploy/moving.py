@@ -48,11 +48,6 @@ class Move:
     state: str
     memory: str | None
 
-    @property
-    def said(self) -> str:
-        """The move in one line of history."""
-        return f"from {places(self.now)} to {places(self.then)}"
-
     def changes(self) -> Rows:
         """What differs, for a person: rows of what, now, then."""
         rows = []
@@ -141,8 +136,8 @@ def given(text: str) -> dict[int, int]:
     return offsets
 
 
-def commit(kafka: KafkaSettings, move: Move) -> None:
-    """Makes the move; raises Fenced, BrokerUnavailable."""
+def commit(kafka: KafkaSettings, move: Move) -> str:
+    """Makes the move; returns it in one line of history. Raises Fenced, BrokerUnavailable."""
     topic = topics.coverage(move.detector)
     known = next((line for line in reversed(openings(kafka, topic)) if line.release), None)
     now = topic_id(kafka, move.topic)
@@ -165,5 +160,6 @@ def commit(kafka: KafkaSettings, move: Move) -> None:
             by=getpass.getuser(),
         )
         writer.commit([line.record(topic)], group, move.then, new)
+        return f"from {places(ended)} to {places(move.then)}"
     finally:
         group.close()

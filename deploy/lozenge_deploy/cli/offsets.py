@@ -77,9 +77,8 @@ def _move(
     # wished before the move: whatever happens then, no process takes the old memory to the new offsets
     memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
     with _ended(control, present, memory, message, limit) as ended:
-        moving.commit(kafka, move)
-    said = f"{move.said}; {message}" if message else move.said
-    wanted = control.change(ended, "offsets", said, goal=present.goal, before=None)
+        said = moving.commit(kafka, move)
+    wanted = control.change(ended, "offsets", f"{said}; {message}" if message else said, goal=present.goal, before=None)
     await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
 
 
