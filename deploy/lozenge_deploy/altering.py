@@ -11,7 +11,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy import own_code, state_policy
 from lozenge_deploy.control.records import Desired, Happening
-from lozenge_deploy.differences import Rows, differences, settings_rows
+from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.releases import Releases, environment_for
 
 
@@ -51,9 +51,7 @@ def back(
     )
     memory = state_policy.consequence(now, then, policy)
     rows = [*differences(now, then), *settings_rows(present.settings, settings)]
-    rows.append(
-        {"what": "offsets", "now": None, "then": "from the group's offsets on; nothing is judged twice or left out"}
-    )
+    rows.append({"what": "offsets", "now": None, "then": GOES_ON})
     return wanted, [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
 
 

@@ -13,7 +13,7 @@ from lozenge.kafka import KafkaSettings
 from lozenge_deploy import own_code, state_policy
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired, Goal
-from lozenge_deploy.differences import Rows, differences, settings_rows
+from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.environments import environment
 from lozenge_deploy.parts import digest_with_tests, parts_of
 from lozenge_deploy.release import Built, Release, described
@@ -40,8 +40,7 @@ class Candidate:
 
     def changes(self) -> Rows:
         """What differs, and what becomes of offsets and state: rows of what, now, then."""
-        goes_on = "from the group's offsets on; nothing is judged twice or left out"
-        offsets = "from the earliest retained event on" if self.release_now is None else goes_on
+        offsets = "from the earliest retained event on" if self.release_now is None else GOES_ON
         rows = [
             *differences(self.release_now, self.release),
             *settings_rows(self.now.settings if self.now else {}, self.settings),

@@ -10,6 +10,8 @@ from lozenge.declaration import Declaration
 from lozenge_deploy.release import Release
 
 Rows = list[dict[str, Any]]
+GOES_ON = "from the group's offsets on; nothing is judged twice or left out"
+"""What becomes of the offsets where one release takes over from another."""
 
 
 def differences(old: Release | None, new: Release) -> Rows:

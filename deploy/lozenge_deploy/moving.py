@@ -14,7 +14,7 @@ from lozenge import topics
 from lozenge.admin import topic_id
 from lozenge.durations import duration
 from lozenge.errors import UsageError
-from lozenge.job.coverage import MOVED, Opening, openings
+from lozenge.job.coverage import MOVED, Opening, newest, openings
 from lozenge.job.positions import Group, Stamp
 from lozenge.job.transaction import TransactionalWriter
 from lozenge.kafka import KafkaSettings
@@ -139,7 +139,7 @@ def given(text: str) -> dict[int, int]:
 def commit(kafka: KafkaSettings, move: Move) -> str:
     """Makes the move; returns it in one line of history. Raises Fenced, BrokerUnavailable."""
     topic = topics.coverage(move.detector)
-    known = next((line for line in reversed(openings(kafka, topic)) if line.release), None)
+    known = newest(openings(kafka, topic))
     now = topic_id(kafka, move.topic)
     writer, group = TransactionalWriter(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
     try:

@@ -67,6 +67,11 @@ def openings(kafka: KafkaSettings, topic: str) -> list[Opening]:
     return [msgspec.json.decode(m.value() or b"", type=Opening) for m in read(kafka, topic, starts)]
 
 
+def newest(lines: Sequence[Opening]) -> Opening | None:
+    """The line that says where its jobs stand; None if there is none. What was filled in moves nobody."""
+    return next((line for line in reversed(lines) if line.what != FILLED), None)
+
+
 def intervals(lines: Iterable[Opening], committed: Mapping[int, int]) -> list[Interval]:
     """What was judged by whom, in the order of partition and offset; `committed` ends what is still open.
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from lozenge.admin import topic_id
 from lozenge.job.continuity import Missed, refuse_another, resumable
-from lozenge.job.coverage import FILLED, SETTINGS, START, Opening, openings
+from lozenge.job.coverage import SETTINGS, START, Opening, newest, openings
 from lozenge.job.held import Held
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
@@ -120,8 +120,7 @@ class Ledger:
     def _learn(self) -> None:
         """What is known of the input from earlier jobs of this detector; asked once, before anybody is fenced."""
         if self._identity.coverage is not None and not self._input:
-            lines = openings(self._kafka, self._identity.coverage)
-            self._known = next((line for line in reversed(lines) if line.what != FILLED), None)
+            self._known = newest(openings(self._kafka, self._identity.coverage))
             self._input = topic_id(self._kafka, self._identity.input)
             refuse_another(self._identity.app, self._identity.input, self._known, self._input)
 
