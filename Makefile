@@ -58,14 +58,20 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@$(PYTEST) -q -n auto -m "not integration" --ignore tests/integration $(ARGS)
 
 .PHONY: test-integration
-test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest
+# most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own; their
+# files in order, because those come first that must not find what others left in a topic that all read
+test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(PYTEST) -q -m integration $(ARGS)
+	@$(PYTEST) -q -p lozenge.testing.plugin -m integration -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 .PHONY: test-detector
-test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them
+test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them, and every fault
 	@echo "== detectors"
-	@$(PYTEST) -q detectors/$(NAME) $(ARGS)
+	@$(PYTEST) -q -p lozenge.testing.plugin detectors/$(NAME) $(ARGS)
+
+.PHONY: fuzz
+fuzz: .venv/.ready ## 100,000 raw records as nobody would send them; FUZZ_RECORDS, FUZZ_SEED
+	@FUZZ_RECORDS=$${FUZZ_RECORDS:-100000} $(PYTEST) -q -s tests/upstream/test_fuzz.py $(ARGS)
 
 .PHONY: compose
 compose: .venv/.ready ## write docker-compose.override.yml: a service for every detector folder
@@ -74,6 +80,14 @@ compose: .venv/.ready ## write docker-compose.override.yml: a service for every 
 .PHONY: bench
 bench: .venv/.ready ## measure throughput and latency on this machine
 	@$(PYTHON) -m pytest -q -s tests/bench $(ARGS)
+
+.PHONY: mutants
+mutants: .venv/.ready ## take one guard away at a time; its test must turn red; ARGS names guards
+	@$(PYTHON) -m tests.mutations $(ARGS)
+
+.PHONY: faults
+faults: .venv/.ready ## hurt the platform while records flow; ARGS="--seed 7 --faults 100 --events 500000"
+	@$(PYTHON) -m tests.faults $(ARGS)
 
 .PHONY: format
 format: .venv/.ready ## let ruff rewrite the sources

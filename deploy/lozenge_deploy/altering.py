@@ -9,7 +9,7 @@ from typing import Any
 from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy import own_code, state_policy
+from lozenge_deploy import own_code, scaling, state_policy
 from lozenge_deploy.control.records import Desired, Happening
 from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.releases import Releases, environment_for
@@ -35,7 +35,7 @@ def back(
     if then.name == now.name:
         raise UsageError(f"rolling {name} back: {to} is what is wanted now", hint=f"`lozenge history {name}`")
     policy = state or state_policy.way_back(now, then)
-    if refusal := state_policy.refused(now, then, policy):
+    if refusal := state_policy.refused(now, then, policy) or scaling.refused(then, present.instances, policy):
         raise refusal
     settings = {key: value for key, value in present.settings.items() if key in then.settings}
     own_code.try_settings(name, environment_for(then, releases), settings)

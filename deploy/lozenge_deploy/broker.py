@@ -41,6 +41,14 @@ class SecureListener:
     port: int = 0
 
 
+@dataclass(frozen=True)
+class Proxied:
+    """A further PLAINTEXT listener on `port`, for a proxy: clients are told to come to that one's port, `proxy`."""
+
+    port: int
+    proxy: int
+
+
 class EmbeddedBroker:
     """A broker on the topics in `data`, which it creates if need be.
 
@@ -48,10 +56,19 @@ class EmbeddedBroker:
     manager it starts on entry and stops on exit. If this process dies, however, the broker dies too.
     """
 
-    def __init__(self, data: Path, port: int = 0, *, heap_mb: int = 256, secure: SecureListener | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int = 0,
+        *,
+        heap_mb: int = 256,
+        secure: SecureListener | None = None,
+        proxied: Proxied | None = None,
+    ) -> None:
         self.data = data.absolute()
         self._heap_mb = heap_mb
         self._secure = secure
+        self._proxied = proxied
         self._port = port
         self._secure_port = secure.port if secure else 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -166,10 +183,11 @@ class EmbeddedBroker:
 
     def _listeners(self) -> list[str]:
         controller = f"{LOOPBACK}:{_free_port(0)}"
-        listeners = f"PLAINTEXT://{self.bootstrap}"
+        listeners = advertised = f"PLAINTEXT://{self.bootstrap}"
         lines = [f"log.dirs={self.data / 'topics'}", f"controller.quorum.voters=1@{controller}"]
         if self._secure:
             listeners += f",SASL_SSL://{self.secure_bootstrap}"
+            advertised = listeners
             lines += [
                 "sasl.enabled.mechanisms=SCRAM-SHA-512",
                 "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config="
@@ -177,7 +195,10 @@ class EmbeddedBroker:
                 "ssl.keystore.type=PEM",
                 f"ssl.keystore.location={self._secure.keystore.absolute()}",
             ]
-        return [*lines, f"advertised.listeners={listeners}", f"listeners={listeners},CONTROLLER://{controller}"]
+        if self._proxied:
+            listeners += f",PROXIED://{LOOPBACK}:{self._proxied.port}"
+            advertised += f",PROXIED://{LOOPBACK}:{self._proxied.proxy}"
+        return [*lines, f"advertised.listeners={advertised}", f"listeners={listeners},CONTROLLER://{controller}"]
 
     def _format(self, properties: Path) -> None:
         user = []

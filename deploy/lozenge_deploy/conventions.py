@@ -16,7 +16,7 @@ from lozenge.errors import ConfigError
 
 SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
 TELLING = ("test_fires", "test_stays_silent")
-KINDS_OF_TEST = (*TELLING, "test_a_missing", "test_tells_the_same")
+KINDS_OF_TEST = (*TELLING, "test_a_missing")
 APPS = ("upstream", "downstream", "agent", "feed")
 """Names that metrics and logs have for the platform's own parts."""
 

@@ -10,7 +10,7 @@ from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy import own_code, state_policy
+from lozenge_deploy import own_code, scaling, state_policy
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired, Goal
 from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
@@ -40,7 +40,8 @@ class Candidate:
 
     def changes(self) -> Rows:
         """What differs, and what becomes of offsets and state: rows of what, now, then."""
-        offsets = "from the earliest retained event on" if self.release_now is None else GOES_ON
+        first = "newest" if self.release.declaration.guarantee == "at-most-once" else "earliest retained"
+        offsets = f"from the {first} event on" if self.release_now is None else GOES_ON
         rows = [
             *differences(self.release_now, self.release),
             *settings_rows(self.now.settings if self.now else {}, self.settings),
@@ -69,6 +70,11 @@ class Candidate:
         return self.now.but(**change, before=self.before, restart=self.now.restart + again)
 
 
+def proof_of(folder: Path, python: Path) -> Path:
+    """The file that says, once it is there, that the tests in `folder` have passed for this code on this machine."""
+    return python.parents[1] / f"tested-{digest_with_tests(folder)}"
+
+
 def prepare(
     folder: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: Mapping[str, Any]
 ) -> Candidate:
@@ -84,9 +90,9 @@ def prepare(
     python = environment(parts)
     earlier = Releases(kafka).of(name)
     known = next((release for release in earlier if release.digest == parts.digest), None)
-    tested = python.parents[1] / f"tested-{digest_with_tests(folder)}"
+    proof = proof_of(folder, python)
     with ExitStack() as testing:
-        passed = testing.enter_context(own_code.tests_of(folder, python)) if not tested.exists() else None
+        passed = testing.enter_context(own_code.tests_of(folder, python)) if not proof.exists() else None
         built = described(parts, python)
         declaration = built.description.declaration
         source = topics.events_by(declaration.key)
@@ -97,11 +103,13 @@ def prepare(
             )
         if passed is not None:
             passed()
-            tested.touch()
+            proof.touch()
     release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
     present = next((release for release in earlier if now is not None and release.name == (live or now.release)), None)
     policy = state or declaration.state
     refusal = state_policy.refused(present, release, policy)
+    if now is not None and present is not None:
+        refusal = refusal or scaling.refused(release, now.instances, policy)
     kept = {key: value for key, value in now.settings.items() if key in release.settings} if now is not None else {}
     overrides = {**kept, **settings}
     own_code.try_settings(name, python, overrides)

@@ -7,6 +7,7 @@ end when there are none. `lozenge_instances` tells how many run, by release; 0 w
 
 import os
 import re
+import signal
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from lozenge.admin import check_topics
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics
-from lozenge_deploy.readings import Readings
+from lozenge_deploy.readings import Readings, catch_up_seconds
 from lozenge_deploy.table import App
 
 LOOPBACK = "127.0.0.1"
@@ -47,6 +48,9 @@ class Apps(Collector):
 def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     """What `table` says at Unix time `now`, by family."""
     running = GaugeMetricFamily("lozenge_instances", "Instances that run", labels=["app", "release"])
+    catching_up = GaugeMetricFamily(
+        "lozenge_catch_up_seconds", "Until nothing is left, at the present speed; +Inf: falls behind", labels=["app"]
+    )
     found: dict[str, Metric] = {}
     for name, app in sorted(table.items()):
         for text, value in app.samples(now).items():
@@ -59,7 +63,10 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
             releases[app.newest.release] = 0
         for release, count in releases.items():
             running.add_metric([name, release], count)
+        if (seconds := catch_up_seconds(app, now)) is not None and app.alive(now):
+            catching_up.add_metric([name], seconds)
     yield running
+    yield catching_up
     yield from found.values()
 
 
@@ -81,7 +88,10 @@ def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> N
 
 
 def main() -> int:
-    """Serves until it is killed; the exit code if it cannot."""
+    """Serves until SIGTERM or SIGINT; the exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     registry = CollectorRegistry()
     try:
         kafka = KafkaSettings.load()
@@ -95,10 +105,10 @@ def main() -> int:
         return error.exit_code
     apps = Apps(readings.table)
     registry.register(apps)
-    while True:
+    while not stop.wait(_POLL_SECONDS):
         with apps.lock:
             readings.read()
-        time.sleep(_POLL_SECONDS)
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Self
 from lozenge import topics
 from lozenge.admin import partitions
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, places
+from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase, places
 from lozenge_deploy.control.table import Table
 
 
@@ -30,6 +30,9 @@ class Member:
         name, seen = self.desired.detector, self.observed
         if seen is None:
             return "no agent has taken it up", "`lozenge up` starts one on this machine"
+        if seen.phase is Phase.PARKED:
+            past = f"`lozenge offsets {name} --to ...` goes past it, and `lozenge coverage {name}` keeps the gap"
+            return seen.reason, f"nothing is lost; `lozenge deploy {name}` with a mend judges it, or {past}"
         if seen.outcome is Outcome.FAILED or seen.reason:
             return seen.reason, f"`lozenge logs {name} --level error`, then `lozenge history {name}`"
         return None

@@ -14,9 +14,10 @@ from lozenge import topics
 from lozenge.admin import topic_id
 from lozenge.durations import duration
 from lozenge.errors import UsageError
+from lozenge.job.continuity import decided
 from lozenge.job.coverage import MOVED, Opening, newest, openings
 from lozenge.job.positions import Group, Stamp
-from lozenge.job.transaction import TransactionalWriter
+from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import offsets_at
 from lozenge_deploy import state_policy
@@ -71,8 +72,14 @@ def standing_on(kafka: KafkaSettings, detector: str, topic: str) -> list[Place]:
 def planned(kafka: KafkaSettings, release: Release, target: Mapping[int, int], state: str | None) -> Move:
     """What moving the detector of `release` to `target` changes; partitions that it does not name stay.
 
-    Raises UsageError with every offset that the topic does not have, or if the memory has no policy that fits.
+    Raises UsageError with every offset that the topic does not have, if the memory has no policy that fits, or if its
+    next start would not keep the move.
     """
+    if release.declaration.guarantee == "at-most-once":
+        raise UsageError(
+            f"moving {release.detector}: {release.name} is at-most-once, and begins at the newest event",
+            hint=f"`lozenge fill {release.detector}` judges what it left out, if it is a rule",
+        )
     detector, topic = release.detector, topics.events_by(release.declaration.key)
     there = {place.partition: place for place in standing_on(kafka, detector, topic)}
     wrong = [
@@ -141,14 +148,13 @@ def commit(kafka: KafkaSettings, move: Move) -> str:
     topic = topics.coverage(move.detector)
     known = newest(openings(kafka, topic))
     now = topic_id(kafka, move.topic)
-    writer, group = TransactionalWriter(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
+    writers, group = Writers(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
     try:
-        writer.fence()
+        writers.fence(range(PARTITIONS), shared=False, before=known is not None and known.shared)
         before = group.read()
         stamp = before.stamp or Stamp(0)
         new = Stamp(stamp.generation + 1, batch=stamp.batch)
-        # how far it had come where its offsets are gone: no further than was ever written down
-        ended = {p: known.since.get(p, o) if known and p in before.missing else o for p, o in before.offsets.items()}
+        ended = decided(before, known)
         line = Opening(
             what=MOVED,
             release="",
@@ -159,7 +165,8 @@ def commit(kafka: KafkaSettings, move: Move) -> str:
             input=now,
             by=getpass.getuser(),
         )
-        writer.commit([line.record(topic)], group, move.then, new)
+        for writer, _ in writers.each():
+            writer.commit([line.record(topic)], group, move.then, new)
         return f"from {places(ended)} to {places(move.then)}"
     finally:
         group.close()

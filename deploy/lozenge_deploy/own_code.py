@@ -1,6 +1,6 @@
 """What only a detector's own code can tell: whether its tests pass, its settings hold, what it makes of real events.
 
-Each is a process in the detector's own environment; only `filled` writes anything.
+Each is a process in the detector's own environment; only `filled` and `replayed` write anything.
 """
 
 import json
@@ -15,20 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
+from lozenge.job.resolving import Choice
 from lozenge.kafka import KafkaSettings
+from lozenge.letters import places_of
 from lozenge_deploy import verdicts
 from lozenge_deploy.environments import in_environment
+from lozenge_deploy.scratch import passing_scratch
 
+STEP_SECONDS = 5.0
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
 
 
 def test_command(python: Path, report: Path) -> list[str]:
     """Runs the tests of the folder that one stands in, on what the detector's `python` holds; for `verdicts.read`.
 
-    Only pytest comes from the tools: what both have is the detector's.
+    Behind its own come those of `lozenge.testing.promises`. Only pytest comes from the tools: what both have is the
+    detector's.
     """
     tools = [path for path in sys.path if path.endswith("site-packages")]
-    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", f"--junit-xml={report}", "."]
+    plugins = ["-p", "no:cacheprovider", "-p", "lozenge.testing.plugin"]
+    options = ["-q", "--import-mode=importlib", *plugins, f"--junit-xml={report}", "."]
     code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
     return [str(python), "-c", code]
 
@@ -40,12 +46,12 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said, or if
     none has passed that fires or none that stays silent.
     """
-    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
         report = Path(place) / "report.xml"
         process = subprocess.Popen(
             test_command(python, report),
             cwd=folder,
-            env=in_environment(os.environ),
+            env=in_environment(os.environ | temporary),
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -101,17 +107,51 @@ def filled(
 
     It ends with whoever no longer asks. Raises as `trial` does.
     """
-    variables = {
+    yield from _telling(python, ["lozenge.job.fill", name], _order(kafka, release, overrides))
+
+
+def replayed(
+    name: str,
+    python: Path,
+    kafka: KafkaSettings,
+    release: str,
+    overrides: Mapping[str, Any],
+    choice: Choice,
+    *,
+    in_order: bool,
+    message: str,
+) -> Iterator[dict[str, Any]]:
+    """Judges dead letters of it anew, and tells of every transaction: a `lozenge.job.replay.Step`, as JSON.
+
+    It ends with whoever no longer asks. Raises as `trial` does.
+    """
+    options = [f"--places={places_of(choice.places)}", f"--message={message}"]
+    options += [f"--key={choice.key}"] if choice.key is not None else []
+    options += ["--in-order"] if in_order else []
+    yield from _telling(python, ["lozenge.job.replay", name, *options], _order(kafka, release, overrides))
+
+
+def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> dict[str, str]:
+    return {
         "LOZENGE_JOB_SETTINGS": json.dumps(overrides),
         "LOZENGE_JOB_RELEASE": release,
         "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
     }
-    environment, place = in_environment(os.environ | variables), python.parents[1]
-    command = [str(python), "-m", "lozenge.job.fill", name]
+
+
+def _telling(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Every JSON object that it prints, when it does."""
     with (
+        passing_scratch() as temporary,
         tempfile.TemporaryFile("w+") as said,
         subprocess.Popen(
-            command, env=environment, cwd=place, stdout=subprocess.PIPE, stderr=said, text=True, process_group=0
+            [str(python), "-m", *module],
+            env=in_environment(os.environ | variables | temporary),
+            cwd=python.parents[1],  # or Python would import what lies in the present folder
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            process_group=0,
         ) as process,
     ):
         assert process.stdout is not None
@@ -122,14 +162,18 @@ def filled(
                 said.seek(0)
                 raise _error(code, said.read())
         finally:
+            process.terminate()  # between two steps: a transaction left open would hold back who reads alerts
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STEP_SECONDS)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # with the JVM that it started
 
 
 def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
-    # in a folder of its own, or Python would import what lies in the present one
-    environment, place = in_environment(os.environ | variables), python.parents[1]
-    run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
+    place = python.parents[1]  # or Python would import what lies in the present folder
+    with passing_scratch() as temporary:
+        environment = in_environment(os.environ | variables | temporary)
+        run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
     if run.returncode:
         raise _error(run.returncode, run.stderr, doing)
     return run.stdout

@@ -40,9 +40,9 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
             "partition": message.partition(),
             "offset": message.offset(),
             "time": written.isoformat(timespec="milliseconds") if written else None,
-            "key": _text(message.key()),
+            "key": text(message.key()),
             "value": decoded(message.value()),
-            "headers": {header[0]: _text(header[1]) for header in message.headers() or ()},
+            "headers": {header[0]: text(header[1]) for header in message.headers() or ()},
         }
 
 
@@ -60,7 +60,7 @@ def decoded(value: bytes | None) -> Any:
     try:
         return json.loads(value)
     except ValueError:
-        return _text(value)
+        return text(value)
 
 
 def _plain(record: Any) -> Any:
@@ -74,7 +74,8 @@ def _plain(record: Any) -> Any:
     return record if isinstance(record, str | int | float | bool | None) else str(record)
 
 
-def _text(value: bytes | str | None) -> str | None:
+def text(value: bytes | str | None) -> str | None:
+    """Bytes as text, or else in hex."""
     if value is None or isinstance(value, str):
         return value
     try:

@@ -27,6 +27,7 @@ from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.processes import Program, State, Supervisor
 from lozenge_deploy.shipping import Shipper
+from lozenge_deploy.upstreams import instance_names, wanted_instances
 
 PORT = 9092
 STATE = "platform.json"
@@ -35,38 +36,42 @@ REKEYS = ("account", "merchant", "terminal")
 TICK_SECONDS = 0.5
 
 
-def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float) -> list[Program]:
-    """What runs beside the broker; `rate` is of made-up live records a second, 0 for none."""
+def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float, instances: int) -> dict[str, Program]:
+    """What runs beside the broker, by name; `rate` is of made-up live records a second, `instances` are upstream's."""
     common = {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap, "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
         environment: Mapping[str, str] = {**os.environ, **common, **variables}
         return Program(name, [sys.executable, "-m", *module], lambda _: environment, folder)
 
+    keyed = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(list(rekeys))}
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
-        program("upstream", ["lozenge_upstream"], LOZENGE_UPSTREAM_REKEYS=json.dumps(list(rekeys))),
+        *(program(name, ["lozenge_upstream"], **keyed) for name in instance_names(instances)),
         program("downstream", ["lozenge_downstream"], LOZENGE_DOWNSTREAM_STORE=store),
         program("exporter", ["lozenge_deploy.exporter"]),
     ]
     if rate:
         found.append(program("feed", ["lozenge_deploy.feed", "--past-days", "0", "--rate", f"{rate:g}"]))
-    return found
+    return {each.name: each for each in found}
 
 
 def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threading.Event) -> None:
     """Until `stop` is set; raises UsageError if the folder or the port is taken."""
     folder.mkdir(parents=True, exist_ok=True)
-    with EmbeddedBroker(folder / "broker", port) as broker, _jobs_of(folder / "jobs"):
+    with EmbeddedBroker(folder / "broker", port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.platform_topics(tuple(rekeys)))
         shipper = Shipper(kafka)
         with Supervisor(folder / "logs") as supervisor, closing(shipper):
-            for program in programs(folder, broker.bootstrap, rekeys, rate):
-                child = supervisor.start(program)
-                shipper.follow(child.log, program.name, THIS_START, "")
-            while not stop.wait(TICK_SECONDS):
+            instances = 0
+            while True:
+                if (wanted := wanted_instances(folder)) != instances:
+                    instances = wanted
+                    become(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
+                if stop.wait(TICK_SECONDS):
+                    break
                 if broker.pid is None:
                     raise BrokerUnavailable("the broker has ended", hint=f"read {broker.log}; `lozenge up` starts it")
                 supervisor.watch()
@@ -78,8 +83,16 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
     (folder / STATE).unlink(missing_ok=True)
 
 
+def become(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipper) -> None:
+    """Starts what is wanted and does not run, ends what runs and is not wanted."""
+    for name in supervisor.children.keys() - wanted.keys():
+        shipper.unfollow(supervisor.end(name).log)
+    for name in [name for name in wanted if name not in supervisor.children]:
+        shipper.follow(supervisor.start(wanted[name]).log, name.partition("-")[0], THIS_START, "")
+
+
 @contextmanager
-def _jobs_of(folder: Path) -> Iterator[None]:
+def jobs_of(folder: Path) -> Iterator[None]:
     """At its end no job of the folder is left: the agent, which leaves them running, has ended before."""
     try:
         yield

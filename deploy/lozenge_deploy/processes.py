@@ -20,12 +20,12 @@ from lozenge_deploy.scratch import scratch
 STOP_SECONDS = 30.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 SETTLED_SECONDS = 60.0
-"""A child that ran this long has recovered: its next restart begins with the first wait again."""
+"""A child that ran this long works as it was set up: it is never given up, and next time waits briefly again."""
 
 USAGE = 2
 """The exit code of a usage or configuration error: starting again would only repeat it."""
 FAILURE, FAILURES = 1, 3
-"""The exit code of a failure: after so many in a row, without recovering, the next would be the same."""
+"""The exit code of a failure: after so many in a row of what has never worked, the next would be the same."""
 
 
 class State(StrEnum):
@@ -63,6 +63,7 @@ class Child:
         self._again_at = 0.0
         self._wait = FIRST_WAIT
         self._failures = 0
+        self._settled = False
         self._start()
 
     @property
@@ -77,8 +78,8 @@ class Child:
             self._bury()
             self.code = code
             if now - self.started_at > SETTLED_SECONDS:
-                self._wait, self._failures = FIRST_WAIT, 0
-            self._failures = self._failures + 1 if code == FAILURE else 0
+                self._wait, self._settled = FIRST_WAIT, True
+            self._failures = self._failures + 1 if code == FAILURE and not self._settled else 0
             self.state = after_exit(code, finite=self.program.finite, failures=self._failures)
             self._again_at, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
         elif self.state is State.WAITING and now >= self._again_at:
@@ -157,6 +158,11 @@ class Supervisor:
         child = Child(program, self._logs)
         self.children[program.name] = child
         return child
+
+    def end(self, name: str) -> Child:
+        """Stops one child, as `stop` does, and forgets it."""
+        self.stop([name])
+        return self.children.pop(name)
 
     def watch(self) -> None:
         """Looks after every child once."""

@@ -15,26 +15,31 @@ from lozenge_deploy.table import HISTORY_SECONDS, App, Snapshot
 
 RATE_SECONDS = 5.0
 RECORDS = "lozenge_records_total"
+DEAD = "lozenge_dead_letters_total"
+LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
 _CALL_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One app now: totals since it first started, a rate over seconds, latencies of the last half minute.
+    """One app now: totals since it first started, rates over seconds, latencies of the last half minute.
 
     `cpu_seconds` and `memory_bytes` are its whole process tree's, `cores` how many it keeps busy now.
     `instances` are alive; without any, rates, lag and memory are 0. `at` is when it last reported (Unix seconds).
+    `catch_up` is as `catch_up_seconds` says.
     """
 
     instances: int
     records: int
     rate: float
     lag: int
+    catch_up: float | None
     emitted: int
     p50: float | None
     p95: float | None
     dead_letters: int
+    dead_rate: float
     batches: int
     cpu_seconds: float
     cores: float
@@ -57,11 +62,13 @@ def reading_of(app: App, now: float) -> Reading | None:
         instances=len(app.alive(now)),
         records=int(samples.get(RECORDS, 0.0)),
         rate=per_second(RECORDS),
-        lag=int(samples.get("lozenge_lag_offsets", 0.0)),
+        lag=int(samples.get(LAG, 0.0)),
+        catch_up=catch_up_seconds(app, now),
         emitted=int(samples.get("lozenge_emitted_total", 0.0)),
         p50=quantile(buckets, 0.5),
         p95=quantile(buckets, 0.95),
-        dead_letters=int(sum(v for n, v in samples.items() if n.startswith("lozenge_dead_letters_total"))),
+        dead_letters=int(sum(v for n, v in samples.items() if n.startswith(DEAD))),
+        dead_rate=sum(per_second(name) for name in samples if name.startswith(DEAD)),
         batches=int(samples.get("lozenge_batch_seconds_count", 0.0)),
         cpu_seconds=samples.get(CPU, 0.0),
         cores=per_second(CPU),
@@ -69,6 +76,27 @@ def reading_of(app: App, now: float) -> Reading | None:
         at=app.newest.time,
         release=app.newest.release,
     )
+
+
+def catch_up_seconds(app: App, now: float) -> float | None:
+    """Seconds until `app` has judged all there is, if it goes on coming nearer as it did in the last half minute.
+
+    That is as fast as it judges, less what comes meanwhile. 0 if no more is left than it judges in `RATE_SECONDS`;
+    infinite if it comes no nearer; None if nobody can tell yet.
+    """
+    lag = nearer = judged = known = 0.0
+    for instance in app.alive(now):
+        last, before = instance.last, instance.since(RECORDS)
+        lag += last.samples.get(LAG, 0.0)
+        if (seconds := last.time - before.time) > 0:
+            known += seconds
+            nearer += (before.samples.get(LAG, 0.0) - last.samples.get(LAG, 0.0)) / seconds
+            judged += (last.samples.get(RECORDS, 0.0) - before.samples.get(RECORDS, 0.0)) / seconds
+    if lag <= judged * RATE_SECONDS:
+        return 0.0
+    if known < RATE_SECONDS:
+        return None
+    return lag / nearer if nearer > 0 else float("inf")
 
 
 class Readings:

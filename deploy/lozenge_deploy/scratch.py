@@ -6,6 +6,8 @@ and its artifacts.
 
 import contextlib
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 _KEPT = "lozenge-jvm-crash-*"
@@ -24,4 +26,15 @@ def scratch(place: Path) -> dict[str, str]:
         elif left not in kept:
             with contextlib.suppress(OSError):
                 left.unlink()
+    return _variables(place)
+
+
+@contextlib.contextmanager
+def passing_scratch() -> Iterator[dict[str, str]]:
+    """The variables of processes that end with the block; what they leave behind goes then, however they ended."""
+    with tempfile.TemporaryDirectory(prefix="lozenge-", ignore_cleanup_errors=True) as place:
+        yield _variables(Path(place))
+
+
+def _variables(place: Path) -> dict[str, str]:
     return {"TMPDIR": str(place)}

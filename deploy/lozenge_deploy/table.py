@@ -63,6 +63,10 @@ class Instance:
         """Its oldest snapshot of the last `seconds`, of at most `HISTORY_SECONDS`."""
         return next(snapshot for snapshot in self._recent if snapshot.time >= self.last.time - seconds)
 
+    def since(self, total: str) -> Snapshot:
+        """Its oldest snapshot of the last `HISTORY_SECONDS` in which the counter `total` had begun; else the newest."""
+        return next((snapshot for snapshot in self._recent if snapshot.samples.get(total)), self.last)
+
 
 class App:
     """All instances of one app. Those that are gone cost a sum, however many they are."""

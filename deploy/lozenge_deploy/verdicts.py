@@ -19,6 +19,11 @@ class Verdict:
     seconds: float
     words: str = ""
 
+    @property
+    def fault(self) -> str:
+        """The fault under which `lozenge.testing.promises` has tried the detector; "" for a test of its own."""
+        return self.test.removeprefix("fault[").removesuffix("]") if self.test.startswith("fault[") else ""
+
 
 def read(report: Path) -> list[Verdict]:
     """Every test in the report, in the order in which they ran; none if pytest did not get so far."""

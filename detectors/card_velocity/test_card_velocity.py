@@ -1,6 +1,6 @@
 from typing import Any
 
-from lozenge.testing import beside, check, run
+from lozenge.testing import beside, run
 
 detector = beside(__file__)
 
@@ -34,8 +34,3 @@ def test_the_edge_of_a_window_divides_a_burst() -> None:
 
 def test_a_missing_merchant_does_not_matter() -> None:
     assert len(run(detector, burst(6, merchant_id=None, terminal_id=None))) == 1
-
-
-def test_tells_the_same_after_a_replay_and_on_a_bad_day() -> None:
-    plain = check(detector, burst(13), settings={"bands": [3, 12]})
-    assert plain == run(detector, burst(13), {"bands": [3, 12]}, batches=4)

@@ -1,6 +1,6 @@
 from typing import Any
 
-from lozenge.testing import beside, check, run
+from lozenge.testing import beside, run
 
 detector = beside(__file__)
 
@@ -60,7 +60,3 @@ def test_a_missed_period_begins_anew() -> None:
 
 def test_a_missing_merchant_is_one_merchant() -> None:
     assert len(run(detector, [{**event, "merchant_id": None} for event in RISEN])) == 1
-
-
-def test_tells_the_same_after_a_replay_and_on_a_bad_day() -> None:
-    check(detector, [*RISEN, *paid("5", "5", "5", "6", merchant_id="merchant-2")])

@@ -14,7 +14,7 @@ from lozenge_downstream.pipeline import APP
 
 
 def main() -> int:
-    """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker."""
+    """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker or no store."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -24,6 +24,12 @@ LOCK_SECONDS = 10.0
 READ = {"lozenge_read": True}
 
 
+class StoreUnavailable(Retryable):
+    """The database is locked, away, or on a full disk; what was not written then is still in Kafka."""
+
+    exit_code = 3
+
+
 class Store:
     """One database; thread-safe. `url` is a SQLAlchemy URL."""
 
@@ -52,7 +58,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Iterator[Batch]:
-        """Commits on a normal exit, rolls back on an error; raises Fenced, Retryable (locked) or Fatal."""
+        """Commits on a normal exit, rolls back on an error; raises Fenced, StoreUnavailable or Fatal."""
         with self._translated("writing"), self._one_writer, self._engine.begin() as connection:
             self._check(connection)
             yield Batch(connection, time.time())
@@ -133,14 +139,18 @@ class Store:
             raise Fatal(f"{doing} the store {self.name}: {type(cause).__name__}: {cause}") from error
 
 
-def _explained(message: str) -> Retryable | Fatal:
+def _explained(message: str) -> StoreUnavailable | Fatal:
     if "locked" in message:
-        return Retryable(message, hint="another program holds the store; end it, this one tries again when restarted")
-    if "full" in message or "readonly" in message:
-        return Fatal(message, hint="free space on, or allow writing to, the disk that holds the store")
+        hint = "another program holds the store; end it, this one tries again when restarted"
+        return StoreUnavailable(message, hint=hint)
+    if "full" in message:
+        hint = "free space on the disk that holds the store; it tries again when restarted, and nothing is lost"
+        return StoreUnavailable(message, hint=hint)
+    if "readonly" in message:
+        return Fatal(message, hint="allow writing to the disk that holds the store")
     if "unable to open" in message:
         return ConfigError(message, hint="its folder must exist and be writable; see LOZENGE_DOWNSTREAM_STORE")
-    return Retryable(message, hint="is the database reachable?")
+    return StoreUnavailable(message, hint="is the database reachable?")
 
 
 def _take_over(connection: sql.Connection, name: str) -> int:

@@ -55,6 +55,9 @@ class Declaration(_Strict):
     does with the memory of the one before: take it over ("keep"), make it again from the retained events
     before it goes live ("rebuild"), or begin without any ("fresh"). `missed` says what a job does that was down for
     longer than events are kept: "stop" until somebody moves its offsets, or "skip" what is gone and go on.
+    `guarantee` is what becomes of the alerts of a batch around a crash: each told once, told again under equal ids, or
+    lost; "at-most-once" also begins every start at the newest event and without memory. With "newest-first" a job that
+    starts more than a `max_batch` behind judges what is new, and its `backlog` beside that.
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
@@ -62,13 +65,14 @@ class Declaration(_Strict):
     key: Literal["card", "terminal", "merchant", "account"] = "card"
     title: Annotated[str, Field(min_length=1)]
     severity: Severity = "medium"
-    guarantee: Literal["exactly-once"] = "exactly-once"
+    guarantee: Literal["exactly-once", "at-least-once", "at-most-once"] = "exactly-once"
     trigger: TextDuration = timedelta(seconds=1)
     max_batch: Annotated[int, Field(ge=1)] = 200_000
     lateness: TextDuration | None = None
     window: TextDuration | None = None
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     missed: Literal["stop", "skip"] = "stop"
+    backlog: Literal["oldest-first", "newest-first"] = "oldest-first"
     resources: Resources = Resources()
     tables: dict[str, Table] = {}
 
@@ -85,6 +89,18 @@ class Declaration(_Strict):
     def _state_belongs_to_memory(self) -> "Declaration":
         if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
             raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
+        return self
+
+    @model_validator(mode="after")
+    def _at_most_once_leaves_nothing_to_decide(self) -> "Declaration":
+        if self.guarantee == "at-most-once" and (self.missed, self.backlog) != ("stop", "oldest-first"):
+            raise ValueError('guarantee = "at-most-once" begins at the newest event: leave out missed and backlog')
+        return self
+
+    @model_validator(mode="after")
+    def _order_does_not_matter_to_the_stateless(self) -> "Declaration":
+        if self.backlog == "newest-first" and self.kind in ("aggregate", "stateful"):
+            raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
         return self
 
     @property

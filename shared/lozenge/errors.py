@@ -4,6 +4,7 @@
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
     │   ├── BrokerUnavailable     no Kafka broker answered in time
     │   ├── SparkGone             Spark's JVM ended under the running query
+    │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
@@ -18,6 +19,7 @@
         ├── TopicError            a topic is missing or breaks its contract
         ├── SchemaError           a schema is unknown or incompatible
         ├── DetectorError         a detector cannot be found, imported or planned, or fails on too much
+        │   └── Flood             it raises on so many records that its code, not they, must be at fault
         ├── OffsetsLost           what a job should judge next is gone, or nobody knows where it stood
         ├── StaleGeneration       a newer generation of this job has taken over
         ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
@@ -117,6 +119,10 @@ class SchemaError(Fatal):
 
 class DetectorError(Fatal):
     """A detector cannot be found, imported or planned, or it fails on too many records."""
+
+
+class Flood(DetectorError):
+    """A detector raises on so many records that its code must be at fault; nothing of the batch was committed."""
 
 
 class StaleGeneration(Fatal):

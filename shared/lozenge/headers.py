@@ -76,5 +76,14 @@ def dead_letter(
     return [*kept, (ATTEMPT, str(max(attempts, default=0) + 1).encode())]
 
 
+def for_another_try(letter: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes | None]]:
+    """The headers of a dead letter without the reason, which the next failure will say anew.
+
+    Where and when it first failed, and how often, stays.
+    """
+    reason = {f"{ERROR_PREFIX}{what}" for what in ("stage", "exception.class.name", "exception.message")}
+    return [(name, value) for name, value in letter if name not in reason]
+
+
 def _iso(time: datetime) -> str:
     return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

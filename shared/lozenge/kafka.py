@@ -67,20 +67,24 @@ class KafkaSettings(FromEnvironment):
             config["ssl_cafile"] = str(self.ca)
         return config
 
-    def spark(self) -> dict[str, str]:
-        """Options of Spark's Kafka source and sink."""
-        options = {"kafka.bootstrap.servers": self.bootstrap, "kafka.security.protocol": self.security}
+    def java(self) -> dict[str, str]:
+        """Configuration of a Java client."""
+        config = {"bootstrap.servers": self.bootstrap, "security.protocol": self.security}
         if self.sasl:
             module = "plain.PlainLoginModule" if self.mechanism == "PLAIN" else "scram.ScramLoginModule"
-            options["kafka.sasl.mechanism"] = self.mechanism
-            options["kafka.sasl.jaas.config"] = (
+            config["sasl.mechanism"] = self.mechanism
+            config["sasl.jaas.config"] = (
                 f"org.apache.kafka.common.security.{module} required "
                 f"username={_jaas(self.username)} password={_jaas(self.password.get_secret_value())};"
             )
         if self.ca is not None:
-            options["kafka.ssl.truststore.type"] = "PEM"
-            options["kafka.ssl.truststore.location"] = str(self.ca)
-        return options
+            config["ssl.truststore.type"] = "PEM"
+            config["ssl.truststore.location"] = str(self.ca)
+        return config
+
+    def spark(self) -> dict[str, str]:
+        """Options of Spark's Kafka source and sink."""
+        return {f"kafka.{name}": value for name, value in self.java().items()}
 
 
 def _jaas(value: str) -> str:

@@ -33,6 +33,10 @@ class Metrics:
         self.app, self.instance, self.release = app, instance, release
         self.registry = CollectorRegistry()
         self._records = Counter("lozenge_records", "Input records whose effect is committed", registry=self.registry)
+        self._begun = Counter("lozenge_offsets_begun", "Input offsets in batches that began", registry=self.registry)
+        self._committed = Counter(
+            "lozenge_offsets_committed", "Input offsets in batches that were committed", registry=self.registry
+        )
         self._emitted = Counter("lozenge_emitted", "Output records committed", registry=self.registry)
         self._dead = Counter("lozenge_dead_letters", "Dead letters committed", ["stage"], registry=self.registry)
         self._batches = Histogram(
@@ -43,6 +47,11 @@ class Metrics:
             buckets=LATENCY_BUCKETS, registry=self.registry,
         )  # fmt: skip
         self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
+        self._parked = Gauge(
+            "lozenge_breaker_open",
+            "1 if it is parked: its code raises on too much of its input",
+            registry=self.registry,
+        )
         self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
         self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=self.registry)
         self._cost = Cost(0.0, 0)
@@ -52,6 +61,14 @@ class Metrics:
     def records(self, count: int) -> None:
         """Counts input records whose effect was committed."""
         self._records.inc(count)
+
+    def begun(self, offsets: int) -> None:
+        """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
+        self._begun.inc(offsets)
+
+    def committed(self, offsets: int) -> None:
+        """Counts input offsets that a batch has committed. What is missing to those begun was processed twice."""
+        self._committed.inc(offsets)
 
     def emitted(self, count: int) -> None:
         """Counts output records that were committed."""
@@ -72,6 +89,10 @@ class Metrics:
     def lag(self, offsets: int) -> None:
         """Sets the number of input offsets not yet processed."""
         self._lag.set(offsets)
+
+    def parked(self, parked: bool) -> None:
+        """Sets whether it judges nothing because its code raises on too much."""
+        self._parked.set(parked)
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""
@@ -101,13 +122,14 @@ class Metrics:
 
 
 class Reporter:
-    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, and once at the end."""
+    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and when told."""
 
     def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
         self._metrics, self._interval, self._meter = metrics, interval, Meter()
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
         self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
         self._stop = threading.Event()
+        self._publishing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
 
     def __enter__(self) -> "Reporter":
@@ -119,22 +141,24 @@ class Reporter:
     ) -> None:
         self._stop.set()
         self._thread.join(self._interval + 1)
-        self._publish(ended=True)
+        self.publish(ended=True)
         self._producer.flush(1)
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval):
-            self._publish()
+            self.publish()
 
-    def _publish(self, *, ended: bool = False) -> None:
+    def publish(self, *, ended: bool = False) -> None:
+        """Publishes one now, from any thread; returns before the broker has it."""
         key = f"{self._metrics.app}/{self._metrics.instance}"
-        self._metrics.cost(self._meter.read())
-        snapshot = self._metrics.snapshot(ended=ended)
-        try:
-            self._producer.produce(topics.METRICS, json.dumps(snapshot).encode(), key.encode())
-            self._producer.poll(0)
-        except (BufferError, KafkaException):
-            pass  # the next snapshot carries the same totals
+        with self._publishing:
+            self._metrics.cost(self._meter.read())
+            snapshot = self._metrics.snapshot(ended=ended)
+            try:
+                self._producer.produce(topics.METRICS, json.dumps(snapshot).encode(), key.encode())
+                self._producer.poll(0)
+            except (BufferError, KafkaException):
+                pass  # the next snapshot carries the same totals
 
 
 def _labels(labels: dict[str, str]) -> str:

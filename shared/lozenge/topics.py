@@ -64,6 +64,22 @@ def dead_letters(app: str) -> str:
     return f"pay.dlq.{app}.v1"
 
 
+def app_of_letters(topic: str) -> str | None:
+    """The app whose dead letters a topic holds; None for any other topic, and for what runs beside a live release."""
+    match = re.fullmatch(r"pay\.dlq\.([a-z0-9_]+)\.v1", topic)
+    return match.group(1) if match else None
+
+
+def resolutions(app: str) -> str:
+    """What was done about the dead letters of one app."""
+    return f"lozenge.resolutions.{app}.v1"
+
+
+def resolution_topic(app: str) -> Topic:
+    """Made with the first thing that is done; kept for ever."""
+    return Topic(resolutions(app), 1, _KEPT)
+
+
 def state(detector: str) -> str:
     """The compacted topic that holds a stateful detector's state, partitioned like its input."""
     return f"lozenge.state.{detector}.v1"

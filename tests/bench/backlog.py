@@ -25,10 +25,10 @@ CARDS = 5_000
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def events() -> Iterator[dict[str, Any]]:
-    """Its events, in the order in which they are written."""
+def events(number: int = EVENTS) -> Iterator[dict[str, Any]]:
+    """Its events, or another number of such, in the order in which they are written."""
     rng = random.Random(7)
-    for n in range(EVENTS):
+    for n in range(number):
         moment = START + timedelta(milliseconds=40 * n)
         yield {
             "event_id": f"{n:08d}-0000-5000-8000-000000000000",
@@ -47,10 +47,10 @@ def events() -> Iterator[dict[str, Any]]:
         }
 
 
-def produce(kafka: KafkaSettings) -> None:
+def produce(kafka: KafkaSettings, number: int = EVENTS) -> None:
     """Writes them to the topic of events."""
     codec = Codec.of("event")
-    records = ((event["card_id"].encode(), codec.encode(event)) for event in events())
+    records = ((event["card_id"].encode(), codec.encode(event)) for event in events(number))
     write(kafka, topics.EVENTS, topics.EVENT_PARTITIONS, records, compression_type="lz4")
 
 

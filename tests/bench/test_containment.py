@@ -8,40 +8,15 @@ floods its log as soon as it is told to. A broker that is away while a change is
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from lozenge_deploy.control.client import Control
+from tests.bench.harms import FLOODS, HARMS, deploy_what_falls_ill
 from tests.bench.world import World, wait_until, world_of
 
 DETECTORS = {"well": "rule", "fold": "stateful", "ill": "rule"}
 RATE = 100
-FALLS_ILL = """
-import os
-import time
-from pathlib import Path
-
-from lozenge.job.transaction import TransactionalWriter
-
-_well = TransactionalWriter._retrying
-
-
-def _ill(self, doing, call):
-    if doing == "committing" and Path("{file}").exists():
-        {harm}
-    return _well(self, doing, call)
-
-
-TransactionalWriter._retrying = _ill
-"""
-HARMS = {
-    "hangs": "time.sleep(3600)",
-    "ends": "os._exit(7)",
-    "raises": "raise RuntimeError('ill')",
-    "eats memory": "eaten = [os.urandom(1 << 20) * 64 for _ in range(1000)]",
-}
-FLOODS = "[print('x' * 200) for _ in range(1_000_000)]"
 LOG_BYTES = 2 * 200_000_000
 """What a flood of batches may leave; see `Shipper`: it empties what is over 32 MB as soon as it looks."""
 OUTAGE_SECONDS = 70.0
@@ -55,7 +30,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 def test_a_release_that_falls_ill_is_rolled_back_and_the_others_go_on(world: World, harm: str) -> None:
-    file = _deploy_what_falls_ill(world, harm)
+    file = deploy_what_falls_ill(world, "ill", harm)
     begin, ill = time.time(), world.pid("ill")
     file.touch()
     assert wait_until(lambda: _rolled_back(world, "ill", begin) != "")
@@ -70,7 +45,7 @@ def test_a_release_that_falls_ill_is_rolled_back_and_the_others_go_on(world: Wor
 
 
 def test_a_flooded_log_takes_little_room_and_the_others_go_on(world: World) -> None:
-    file = _deploy_what_falls_ill(world, FLOODS)
+    file = deploy_what_falls_ill(world, "ill", FLOODS)
     begin = time.time()
     file.touch()
     sizes = []
@@ -105,14 +80,6 @@ def test_a_broker_that_is_away_while_a_change_is_watched_rolls_nothing_back(worl
 def test_in_the_end_every_event_has_its_alert_once(world: World) -> None:
     world.traffic.end()
     assert not world.await_all()
-
-
-def _deploy_what_falls_ill(world: World, harm: str) -> Path:
-    """The file whose presence makes it ill."""
-    file = world.folder / "ill-now"
-    world.change("ill", FALLS_ILL.format(file=file, harm=harm))
-    world.lozenge("deploy", "ill")
-    return file
 
 
 def _disturbed(world: World, begin: float) -> list[str]:

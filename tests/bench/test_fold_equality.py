@@ -91,7 +91,7 @@ def test_the_live_job(
 @pytest.mark.parametrize("size", [1, 7, 1_000, EVENTS])
 def test_the_host(keys: int, plain: Sequence[Any], size: int) -> None:
     count = EVENTS if size >= 1_000 else 100_000
-    host = FoldHost(folding(keys)(None, None, None), Settings(), "card_id", "bench", PARTS)
+    host = FoldHost(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
     found = []
     for batch in _batches(count, size):
         judged = host.judge(batch)

@@ -76,7 +76,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
     )
     topic = f"lozenge.state.bench{time.time_ns()}.v1"
     ensure_topics(kafka, [topics.Topic(topic, topics.EVENT_PARTITIONS)])
-    host = FoldHost(fold, loaded.detector.settings(), "card_id", topic, topics.EVENT_PARTITIONS)
+    host = FoldHost(fold, loaded.detector.settings(), "card_id", topic, range(topics.EVENT_PARTITIONS))
     producer = Producer(kafka.client(linger_ms=20, queue_buffering_max_messages=1_000_000))
     host._slots = {0: slot}
     for record in host._changes():
@@ -84,7 +84,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         if producer.poll(0) is None:
             break
     producer.flush()
-    read = _timed(lambda: sum(1 for _ in read_state(kafka, topic, topics.EVENT_PARTITIONS)))
+    read = _timed(lambda: sum(1 for _ in read_state(kafka, topic, range(topics.EVENT_PARTITIONS))))
     restored = _timed(lambda: host.restore(kafka))
     assert host.keys == KEYS
     print(f"restore 1,000,000 keys: {restored:.1f} s ({KEYS / restored:,.0f} keys/s), of which reading {read:.1f} s")

@@ -21,6 +21,7 @@ from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.feed import Feed
 from lozenge_upstream.position import Position
 from tests.bench.backlog import write
+from tests.integration.harness import move
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
 
@@ -70,7 +71,7 @@ def _upstream(kafka: KafkaSettings, folder: Path, rekeys: str) -> Measured:
 
     def reach(wanted: float) -> tuple[int, float, float]:
         while True:
-            at = position.read({topics.RAW_JSON: topics.RAW_PARTITIONS})[topics.RAW_JSON].values()
+            at = position.read({topics.RAW_JSON: range(topics.RAW_PARTITIONS)})[topics.RAW_JSON].values()
             if (done := sum(max(0, offset) for offset in at)) >= wanted:
                 return done, time.monotonic(), _cpu(_child(process.pid))
             assert process.poll() is None, (folder / "stderr").read_text()[-2000:]
@@ -97,9 +98,7 @@ def _cpu(pid: int) -> float:
 
 
 def _rewind(kafka: KafkaSettings) -> None:
-    position = Position(kafka, "upstream")
-    position.commit({topics.RAW_JSON: {str(p): 0 for p in range(topics.RAW_PARTITIONS)}})
-    position.close()
+    move(kafka, "upstream", dict.fromkeys(range(topics.RAW_PARTITIONS), 0), topics.RAW_JSON)
 
 
 def _plain_read(kafka: KafkaSettings, spark: SparkSession) -> None:

@@ -19,7 +19,7 @@ from lozenge.job.report import Report
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.agent.instance import instances
 from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.cli.scaffold import write
+from tests.bench.checkout import Checkout
 from tests.bench.soak import Alerts, Traffic, Watcher, live_report
 
 SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
@@ -28,40 +28,30 @@ TRIGGER = os.environ.get("LOZENGE_SOAK_TRIGGER", "2s")
 DEADLINE_SECONDS = 300.0
 
 
-class World:
+class World(Checkout):
     """An agent, a scratch checkout with `detectors` (kind by name), traffic of `rate` events a second."""
 
     def __init__(self, folder: Path, broker: EmbeddedBroker, detectors: Mapping[str, str], rate: int) -> None:
-        self.folder, self.jobs, self.broker, self.kinds = folder, folder / "jobs", broker, dict(detectors)
+        super().__init__(folder, broker.bootstrap, detectors)
+        self.jobs, self.broker = folder / "jobs", broker
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
-        self.detectors = folder / "detectors"
-        self.detectors.mkdir()
-        (folder / "pyproject.toml").touch()
-        self._versions: Counter[str] = Counter()
         self._chance = random.Random(SEED)
         self._agent: subprocess.Popen[bytes] | None = None
         self.traffic = Traffic(self.kafka, rate)
         self.alerts = Alerts(self.kafka, self.traffic, list(detectors))
         self.watcher = Watcher(self.jobs)
 
-    def lozenge(self, *arguments: str) -> None:
-        """Runs the command as an operator would."""
-        command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
-        run = subprocess.run(command, env=self._environment, cwd=self.folder, capture_output=True, text=True)
-        assert run.returncode == 0, f"{' '.join(arguments)}: {run.stdout}{run.stderr}"
-
     def show_cost(self, when: str) -> None:
         """What each detector takes, as an operator sees it."""
         print(f"{when}:", flush=True)
         command = [sys.executable, "-m", "lozenge_deploy.cli", "status"]
-        subprocess.run(command, env=self._environment, cwd=self.folder, check=True)
+        subprocess.run(command, env=self.environment, cwd=self.folder, check=True)
 
     def start_agent(self) -> None:
         """Starts an agent; a job outlives it."""
         with (self.folder / "agent.log").open("ab") as log:
             command = [sys.executable, "-m", "lozenge_deploy.agent", str(self.jobs)]
-            self._agent = subprocess.Popen(command, env=self._environment, stdout=log, stderr=log)
+            self._agent = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
 
     def kill_agent(self) -> None:
         """As a crash does."""
@@ -90,13 +80,6 @@ class World:
         assert report is not None, f"{detector} does not run"
         return report.pid
 
-    def change(self, detector: str, code: str = "") -> None:
-        """Makes another version of the detector's module, with `code` at its end."""
-        self._versions[detector] += 1
-        module = self.detectors / detector / f"{detector}.py"
-        text = module.read_text("utf-8").split("\n# version")[0]
-        module.write_text(f"{text}\n# version {self._versions[detector]}\n{code}", "utf-8")
-
     def missing(self) -> dict[str, str]:
         """What is missing or told twice of all that the traffic so far should have raised, by detector."""
         wrong = {}
@@ -123,7 +106,7 @@ class World:
 
     def rollback(self, detector: str) -> None:
         """The release before."""
-        if self._versions[detector] == 0:
+        if self.unchanged(detector):
             self.update(detector)
         self.lozenge("rollback", detector)
 
@@ -180,10 +163,8 @@ def world_of(folder: Path, detectors: Mapping[str, str], rate: int) -> Iterator[
         world = World(folder, broker, detectors, rate)
         ensure_topics(world.kafka, topics.platform_topics())
         ensure_topics(world.kafka, [topic for name in detectors for topic in topics.detector_topics(name)])
-        for name, kind in detectors.items():
-            write(world.detectors, name, kind, "soak")
-            project = world.detectors / name / "pyproject.toml"
-            project.write_text(f'{project.read_text("utf-8").rstrip()}\ntrigger = "{TRIGGER}"\n', "utf-8")
+        for name in detectors:
+            world.scaffold(name, TRIGGER)
         world.start_agent()
         for thread in (world.traffic, world.alerts, world.watcher):
             thread.start()

@@ -73,6 +73,8 @@ while not stopped:
         sys.exit("it cannot live so")
     if reporting.now.phase is Phase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")
+    if behaviour == "parked":
+        reporting.say(parked="" if (folder.parent / "mended").exists() else "it raises on 10 of 10 records")
     if behaviour == "dead letters":
         reporting.committed(0, {0: 7}, 1, 1)
     if behaviour == ("hangs" if reporting.now.phase is Phase.LIVE else "never ready and hangs"):

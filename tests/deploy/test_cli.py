@@ -135,7 +135,15 @@ def test_describe_names_the_topics(checkout: Path) -> None:
 
 
 def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path) -> None:
-    verbs = (["status"], ["logs", "x"], ["state", "x", "y"], ["peek", "x"], ["history", "x"], ["set", "x", "limit=1"])
+    verbs = (
+        ["status"],
+        ["logs", "x"],
+        ["state", "x", "y"],
+        ["peek", "x"],
+        ["history", "x"],
+        ["set", "x", "limit=1"],
+        ["dlq", "ls"],
+    )
     with ThreadPoolExecutor(len(verbs)) as threads:  # each waits ten seconds for an answer
         runs = threads.map(lambda verb: lozenge(*verb, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9"), verbs)
     for verb, run in zip(verbs, runs, strict=True):
@@ -158,6 +166,9 @@ def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_bro
         (["try", "spotter", "--set", "limit="], "write it as name=value"),
         (["set", "spotter", "limit"], "write it as name=value"),
         (["set", "spotter"], "nothing is given"),
+        (["dlq", "replay", "spotter"], "replaying dead letters of spotter: which of them?"),
+        (["dlq", "drop", "spotter", "--all", "--key", "k"], "dropping dead letters of spotter: which of them?"),
+        (["dlq", "show", "spotter", "nine"], "reading nine: no place of a dead letter"),
         (["plan", "spotter", "--last", "soon"], "reading --last: 'soon' is not a duration"),
         (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),
         (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is less than no time"),

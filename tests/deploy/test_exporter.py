@@ -58,6 +58,16 @@ def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
     assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
 
 
+def test_who_falls_behind_never_catches_up() -> None:
+    metrics = Metrics("upstream")
+    snapshots = []
+    for ago in (20.0, 10.0, 0.0):
+        metrics.records(10)
+        metrics.lag(int(1000 - ago))
+        snapshots.append(told(metrics, ago))
+    assert 'lozenge_catch_up_seconds{app="upstream"} +Inf' in exported(*snapshots)
+
+
 def test_reads_the_labels_of_a_sample() -> None:
     assert parse("a_total") == ("a_total", {})
     assert parse("a_bucket{le=+Inf,stage=detect}") == ("a_bucket", {"le": "+Inf", "stage": "detect"})

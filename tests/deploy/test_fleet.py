@@ -33,6 +33,16 @@ def test_what_waits_says_why_and_what_to_do_next() -> None:
     )
 
 
+def test_what_is_parked_says_that_nothing_is_lost_and_both_ways_on() -> None:
+    found = member(phase=Phase.PARKED, outcome=Outcome.DONE, reason="it raises on 10 of 10 records")
+    assert found.trouble is not None
+    why, then = found.trouble
+    assert (found.phase, why) == ("parked", "it raises on 10 of 10 records")
+    assert "nothing is lost" in then
+    assert "`lozenge deploy spotter`" in then
+    assert "`lozenge offsets spotter --to ...`" in then
+
+
 def test_whom_it_relieved_when_and_where_is_told() -> None:
     at = datetime(2026, 11, 21, 14, 2, tzinfo=UTC)
     assert (

@@ -27,6 +27,11 @@ def test_one_that_does_its_work_is_well() -> None:
     assert Health().crash_loop(AT) == ""
 
 
+def test_one_that_is_parked_is_ill() -> None:
+    parked = msgspec.structs.replace(report(), parked="it raises on 10 of 10")
+    assert Health().illness(parked, AT, TRIGGER, CALM) == "it is parked: it raises on 10 of 10"
+
+
 def test_three_exits_in_five_minutes_are_a_crash_loop() -> None:
     health = Health()
     for second in range(2):

@@ -318,6 +318,24 @@ def test_dead_letters_lead_back(house: House) -> None:
     assert "dead letters" in house.desired.message
 
 
+def test_one_that_parks_on_trial_leads_back(house: House) -> None:
+    house.until_runs()
+    house.change("two", release="r2 parked")
+    house.until(lambda: house.desired.undoes == "two")
+    assert house.desired.message == "it is parked: it raises on 10 of 10 records"
+
+
+def test_one_that_parks_later_is_left_alone_and_told_until_it_goes_on(house: House) -> None:
+    house.wish(house.desired.but(release="r1 parked"))
+    house.until(lambda: house.observed.phase is Phase.PARKED)
+    assert house.observed.reason == "it raises on 10 of 10 records"
+    pid = house.observed.pid
+    (house.folder / "mended").touch()
+    house.until_runs()
+    assert (house.observed.reason, house.observed.pid, house.observed.restarts) == ("", pid, 0)
+    assert [h.what for h in house.history] == ["started", "live", "parked"]
+
+
 @pytest.mark.parametrize("goal", [Goal.PAUSED, Goal.RETIRED])
 def test_what_is_not_wanted_any_more_ends_and_comes_back_when_it_is(house: House, goal: Goal) -> None:
     house.until_runs()

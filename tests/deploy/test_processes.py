@@ -103,6 +103,15 @@ def test_a_child_that_had_recovered_may_fail_again(
     assert child.state is State.RUNNING
 
 
+def test_what_has_worked_once_is_never_given_up(
+    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.3)
+    child = supervisor.start(program(tmp_path, "[ $START = 0 ] && sleep 0.6; exit 1"))
+    until(lambda: child.starts > processes.FAILURES + 2, supervisor)
+    assert child.state is not State.FAILED
+
+
 def test_last_words_that_are_not_json(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "echo first; echo 12", finite=True))
     until(lambda: child.state is State.ENDED, supervisor)

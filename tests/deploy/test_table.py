@@ -1,3 +1,5 @@
+import pytest
+
 from lozenge.metrics import Metrics
 from lozenge_deploy.readings import Reading, reading_of
 from lozenge_deploy.table import ALIVE_SECONDS, App, Snapshot
@@ -26,6 +28,7 @@ def test_an_app_counts_on_with_a_new_instance() -> None:
     app.take(told(second, 20.0))
     reading = read(app, 20.0)
     assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
+    assert reading.dead_rate == 0.2
 
 
 def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
@@ -72,6 +75,38 @@ def test_latencies_are_those_of_the_last_half_minute() -> None:
     p95 = read(app, 55.0).p95
     assert p95 is not None
     assert p95 < 0.6
+
+
+def caught_up_in(judged_a_second: int, come_a_second: int, *, left: int = 100_000) -> float | None:
+    app, metrics = App(), Metrics("large_amount")
+    app.take(told(metrics, 0.0))  # it starts, and knows of nothing yet
+    for at in range(1, 22):
+        metrics.records(judged_a_second)
+        metrics.lag(left + (21 - at) * (judged_a_second - come_a_second))
+        app.take(told(metrics, float(at)))
+    return read(app, 21.0).catch_up
+
+
+def test_the_time_to_catch_up_is_what_is_left_by_how_fast_it_comes_nearer() -> None:
+    assert caught_up_in(3000, 1000) == 50.0
+    assert caught_up_in(3000, 0) == pytest.approx(33.3, abs=0.1)
+
+
+def test_who_comes_no_nearer_falls_behind() -> None:
+    assert caught_up_in(1000, 1000) == caught_up_in(1000, 1500) == caught_up_in(1, 11) == float("inf")
+
+
+def test_who_keeps_up_has_nothing_to_catch_up() -> None:
+    assert caught_up_in(1000, 1100, left=900) == 0.0
+
+
+def test_nobody_knows_how_long_a_job_needs_that_has_just_begun() -> None:
+    app, metrics = App(), Metrics("large_amount")
+    for at in (1.0, 3.0):
+        metrics.records(10)
+        metrics.lag(100_000)
+        app.take(told(metrics, at))
+    assert read(app, 3.0).catch_up is None
 
 
 def test_nothing_is_known_before_the_first_snapshot() -> None:

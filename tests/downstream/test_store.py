@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from lozenge import topics
-from lozenge.errors import ConfigError, Fatal, Fenced, Retryable
+from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream import store as store_module
 from lozenge_downstream.batch import Attempt
 from lozenge_downstream.config import Route
 from lozenge_downstream.model import Decision, Record
 from lozenge_downstream.pipeline import Pipeline
-from lozenge_downstream.store import Store
+from lozenge_downstream.store import Store, StoreUnavailable
 from lozenge_downstream.tables import SENT
+from tests.faults.disks import filled, small_disk
 
 MakeRecord = Callable[..., Record]
 
@@ -84,9 +85,22 @@ def test_a_locked_store_says_so(store: Store, url: str, tmp_path: Path, monkeypa
     monkeypatch.setattr(store_module, "LOCK_SECONDS", 0.05)
     holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Retryable, match="another program holds the store"):
+    with pytest.raises(StoreUnavailable, match="another program holds the store"):
         Store(url)
     holder.close()
+
+
+def test_a_store_on_a_full_disk_is_to_be_tried_again(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    with small_disk(folder, 8) as refused:
+        if refused:
+            pytest.skip(f"this machine lets us mount nothing: {refused}")
+        url = f"sqlite:///{folder / 'store.db'}"
+        Store(url).close()
+        with filled(folder), pytest.raises(StoreUnavailable, match="full") as caught:
+            Store(url)
+        assert caught.value.exit_code == 3, "or whoever supervises it gives it up"
+        Store(url).close()
 
 
 def test_a_store_in_a_missing_folder_says_so(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector
+from lozenge.errors import LozengeError
 from lozenge.job.runner import Runner
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
@@ -134,10 +135,10 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
     return Loaded(name, "1.0.0", detector, Declaration.model_validate(fields), folder)
 
 
-def move(kafka: KafkaSettings, group: str, offsets: dict[int, int]) -> None:
-    """Commits `offsets` of the events topic for `group`, as any tool may."""
+def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str = topics.EVENTS) -> None:
+    """Commits `offsets` of `topic` for `group`, as any tool may while no member of it is there."""
     consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
-    places = [TopicPartition(topics.EVENTS, partition, offset) for partition, offset in offsets.items()]
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     wait_for(lambda: _commits(consumer, places), f"the offsets of {group}")
     consumer.close()
 
@@ -148,6 +149,10 @@ def _commits(consumer: Consumer, places: list[TopicPartition]) -> bool:
         return True
     except Exception:  # the coordinator of a new group may still be loading
         return False
+
+
+class Crash(LozengeError):
+    """Ends a runner at once: nothing of it runs after this."""
 
 
 class Running:

@@ -99,10 +99,11 @@ class World:
     def end(self) -> None:
         """Leaves no process."""
         for agent in self.agents:
-            agent.kill()
-            agent.wait()
-        for detector in ("one", "two"):
-            for instance in instances(self.jobs / detector):
+            if agent.poll() is None:  # else a test has killed it
+                agent.terminate()
+                assert agent.wait(60) == 0
+        for folder in self.jobs.iterdir():
+            for instance in instances(folder):
                 instance.kill()
                 wait_for(partial(self._gone, instance), "the end of a job")
 
@@ -212,6 +213,29 @@ def test_upstream_gains_a_field_and_no_detector_starts_again(world: World) -> No
         assert not committed(world.kafka, topics.dead_letters(name))
 
 
+def test_the_partitions_of_a_killed_instance_go_to_the_other_one(world: World) -> None:
+    ids = large(world, 20)
+    assert "two r1 is live" in world.lozenge("scale", "two", "--instances", "2")
+    second = world.settled("two.1")
+    wait_for(lambda: _records(world, "two.1") is not None, "its report")
+    ids |= large(world, 40)
+    wait_for(lambda: (_records(world, "two") or 0) and (_records(world, "two.1") or 0), "records of both")
+    os.killpg(os.getpgid(second.pid), signal.SIGKILL)
+    ids |= large(world, 40)
+    assert_each_once(world, "two", ids)
+    wait_for(lambda: world.settled("two.1").pid != second.pid, "another second instance")
+    assert "two r1 is live" in world.lozenge("scale", "two", "--instances", "1")
+    assert not world.running("two.1")
+    ids |= large(world, 20)
+    assert_each_once(world, "two", ids)
+    assert "no gaps" in world.lozenge("fill", "two", "--dry-run")
+
+
+def _records(world: World, instance: str) -> int | None:
+    report = world.live(instance)
+    return None if report is None else report.records
+
+
 def test_a_detector_that_is_stopped_inside_its_transaction_holds_nobody_up(world: World) -> None:
     module = world.folder / "detectors" / "two" / "two.py"
     good, stop = module.read_text("utf-8"), world.folder / "stop-now"
@@ -309,7 +333,7 @@ def test_moved_offsets_stand_in_history_and_coverage_and_what_they_left_out_is_f
     wait_for(lambda: len(told(world, "one", ids)) == 40, "the alerts of one once more")
     assert len({a["alert_id"] for a in told(world, "one", ids)}) == 20
     assert "twice" in world.lozenge("coverage", "one")
-    history = world.lozenge("history", "one")
+    history = world.lozenge("history", "one", "-o", "json")
     assert "nobody waits for these" in history
     assert f"to {then}" in history
     assert "is not between" in world.lozenge("offsets", "one", "--to", "0:999999999", code=2)

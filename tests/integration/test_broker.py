@@ -27,7 +27,9 @@ from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.job.positions import Group, Stamp
 from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker, SecureListener, _answers
+from lozenge_deploy.broker import EmbeddedBroker, Proxied, SecureListener, _answers, _free_port
+
+PROXIED, PROXY = _free_port(0), 1
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,14 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     """A broker that a test may kill: not the one all tests share."""
     folder = tmp_path_factory.mktemp("own")
     listener = SecureListener(_self_signed(folder), "lozenge", 'se"cret')
-    with EmbeddedBroker(folder / "data", secure=listener) as broker:
+    with EmbeddedBroker(folder / "data", secure=listener, proxied=Proxied(PROXIED, PROXY)) as broker:
         yield broker
+
+
+def test_who_comes_through_a_proxy_is_told_to_come_through_it_again(own: EmbeddedBroker) -> None:
+    for come_to, told in ((own.bootstrap, own.bootstrap), (f"127.0.0.1:{PROXIED}", f"127.0.0.1:{PROXY}")):
+        [broker] = AdminClient({"bootstrap.servers": come_to}).list_topics(timeout=30).brokers.values()
+        assert f"{broker.host}:{broker.port}" == told
 
 
 def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:

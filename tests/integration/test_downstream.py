@@ -6,6 +6,7 @@ All tests share one broker, store and receiver, as in life; each ends by checkin
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -279,6 +280,23 @@ def test_it_stops_while_the_broker_is_away(world: World) -> None:
         world.settle()
         world.broker.kill()
     world.broker.start()
+
+
+def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        mute.settimeout(DEADLINE_SECONDS)
+        routing = world.folder / "mute.toml"
+        address = f"http://127.0.0.1:{mute.getsockname()[1]}/"
+        routing.write_text(
+            (world.folder / "routing.toml").read_text().replace(world.receiver.url, address) + "timeout = 120\n"
+        )
+        world.send("one", range(50_000, 50_003))
+        with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(routing)):
+            connection, _ = mute.accept()
+            assert connection.recv(1)
+        connection.close()
+    with world.notifier():
+        world.settle()
 
 
 def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:

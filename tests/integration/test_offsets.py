@@ -1,7 +1,9 @@
 """A detector's offsets: every jump is asked for, written down in its coverage, and can be mended."""
 
+import os
+import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,13 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert, topics
 from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job import fill as filling
-from lozenge.job.coverage import Interval, gaps, intervals, openings, overlaps
+from lozenge.job.behind import Behind
+from lozenge.job.coverage import Interval, Opening, gaps, intervals, openings, overlaps
 from lozenge.job.fill import fill
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge_deploy import moving
 from lozenge_deploy.covering import covered, verdict
@@ -150,6 +154,60 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
 
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
     return next(line.since for line in openings(kafka, topics.coverage(detector)) if line.what == "moved")
+
+
+def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(over_limit)
+    left_out = large(kafka, 40)
+    to(kafka, over_limit.name, ends(kafka))
+    judge(over_limit, at_least=9)
+    monkeypatch.setattr(filling, "STEP", 16)
+    monkeypatch.setattr(filling, "find", lambda _: over_limit)
+    monkeypatch.setenv("LOZENGE_KAFKA_BOOTSTRAP", kafka.bootstrap)
+
+    def told_to_end(*given: Any) -> Iterator[filling.Step]:
+        for step in fill(*given):
+            os.kill(os.getpid(), signal.SIGTERM)
+            yield step
+
+    monkeypatch.setattr(filling, "fill", told_to_end)
+    assert filling.main() == 0
+    filled = told(kafka, over_limit.name)
+    assert 0 < len(filled) < len(left_out)
+    assert sum(gap.size for gap in gaps(covered(kafka, over_limit.name))) == len(left_out) - len(filled)
+
+
+def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behind(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = new_detector(kafka, Detector(over, Limit), tmp_path, backlog="newest-first", max_batch=20)
+    judged = large(kafka, 8)
+    judge(loaded)
+    before = now(kafka, loaded.name)
+    judged |= large(kafka, 60)
+    monkeypatch.setattr(filling, "STEP", 16)
+
+    def steps() -> list[Opening]:
+        return [line for line in openings(kafka, topics.coverage(loaded.name)) if line.what == "filled"]
+
+    end = ends(kafka)
+    with running(loaded, kafka, spark, tmp_path, generation=5):
+        wait_for(steps, "a step of what was left behind")
+    start = next(line for line in openings(kafka, topics.coverage(loaded.name)) if line.generation == 5)
+    assert (start.ended, start.since) == (before, end)
+    assert gaps(covered(kafka, loaded.name)), "the first process did not end in the middle"
+    beside = Behind(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
+    beside.start()  # as a job does that shares its partitions for a while
+    beside.stop()
+    beside.start()
+    beside.stop()
+    with running(loaded, kafka, spark, tmp_path, generation=6):
+        judged |= large(kafka, 8)
+        wait_for(lambda: told(kafka, loaded.name).keys() == judged, "all alerts")
+        wait_for(lambda: not gaps(covered(kafka, loaded.name)), "the end of what was left behind")
+    assert told(kafka, loaded.name) == dict.fromkeys(judged, 1)
 
 
 def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:

@@ -1,46 +1,76 @@
-"""A signal that reaches a job's process and its JVM at once is a stop; a JVM that dies alone is named."""
+"""How processes end: at a boundary when they are told to, without one when that takes too long; a dead JVM is named."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
+from lozenge.stopping import OVERDUE
 from tests.integration.conftest import Broker
-from tests.integration.harness import wait_for
+from tests.integration.harness import alerts, event, group_offsets, send, wait_for
 
 pytestmark = pytest.mark.integration
 
 DETECTOR = Path(__file__).parents[2] / "detectors" / "large_amount"
-UPSTREAM, JOB = ["lozenge_upstream"], ["lozenge.job", f"{DETECTOR}{os.sep}"]
+UPSTREAM, JOB = ["-m", "lozenge_upstream"], ["-m", "lozenge.job", f"{DETECTOR}{os.sep}"]
+IN_A_SECOND = """
+import os, sys
+from lozenge import stopping
+stopping.STOP_SECONDS = 1.0
+from lozenge.job.__main__ import main
+os._exit(main())
+"""
+SLEEPS = """
+import time
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, Tables, alert
+
+
+def detect(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    @F.udf("string")
+    def slow(card: str) -> str:
+        Path("{asleep}").touch()
+        time.sleep(600)
+        return card
+
+    return events.select(*alert(reason=slow("card_id")))
+
+
+detector = Detector(detect, settings=Settings)
+"""
 
 
 @contextmanager
 def started(
-    module: list[str], says: str, broker: Broker, folder: Path
+    command: list[str], says: str, broker: Broker, folder: Path, name: str = DETECTOR.name
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """A process in a group of its own that has logged `says`, and its log."""
-    ensure_topics(
-        KafkaSettings(bootstrap=broker.bootstrap), [*topics.platform_topics(), *topics.detector_topics(DETECTOR.name)]
-    )
+    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), [*topics.platform_topics(), *topics.detector_topics(name)])
     log = folder / "log"
     variables = {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", *module], env=os.environ | variables, cwd=folder, stderr=out, process_group=0
+            [sys.executable, *command], env=os.environ | variables, cwd=folder, stderr=out, process_group=0
         )
     try:
         wait_for(lambda: says in log.read_text() or process.poll() is not None, says)
         yield process, log
     finally:
-        if process.poll() is None:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -58,7 +88,7 @@ def jvm_alone(process: "subprocess.Popen[bytes]") -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "says", "hit", "code", "last"),
+    ("command", "says", "hit", "code", "last"),
     [
         (JOB, "query starts", whole_group, 0, ""),
         (JOB, "query starts", jvm_alone, 1, "running large_amount: Spark's JVM has ended"),
@@ -73,12 +103,51 @@ def jvm_alone(process: "subprocess.Popen[bytes]") -> None:
     ],
 )
 def test_the_end_of_the_jvm(
-    module: list[str], says: str, hit: Callable[["subprocess.Popen[bytes]"], None], code: int, last: str,
+    command: list[str], says: str, hit: Callable[["subprocess.Popen[bytes]"], None], code: int, last: str,
     broker: Broker, tmp_path: Path,
 ) -> None:  # fmt: skip
-    with started(module, says, broker, tmp_path) as (process, log):
+    with started(command, says, broker, tmp_path) as (process, log):
         hit(process)
         process.wait(60)
         assert process.returncode == code, log.read_text()
         assert last in log.read_text()
         assert "Traceback" not in log.read_text()
+
+
+def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothing(
+    broker: Broker, tmp_path: Path
+) -> None:
+    folder, asleep = tmp_path / "sleeper", tmp_path / "asleep"
+    folder.mkdir()
+    (folder / "sleeper.py").write_text(SLEEPS.format(asleep=asleep))
+    project = (DETECTOR / "pyproject.toml").read_text().split("[tool.lozenge.tables")[0]
+    (folder / "pyproject.toml").write_text(project.replace(DETECTOR.name, "sleeper"))
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    job = ["-c", IN_A_SECOND, f"{folder}{os.sep}"]
+    with started(job, "query starts", broker, tmp_path, "sleeper") as (process, log):
+        before = group_offsets(kafka, "sleeper")
+        send(kafka, [event(1)])
+        wait_for(lambda: asleep.exists() or process.poll() is not None, "the batch")
+        process.terminate()
+        process.wait(60)
+        assert process.returncode == OVERDUE, log.read_text()
+        assert "running sleeper: told to end, it was still at work 1 s later" in log.read_text()
+    after = group_offsets(kafka, "sleeper")
+    assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
+    assert alerts(kafka, "sleeper") == []
+
+
+def test_the_exporter_ends_at_once(broker: Broker, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with started(["-m", "lozenge_deploy.exporter", str(port)], "", broker, tmp_path) as (process, log):
+        wait_for(lambda: serves(port), "its first answer")
+        process.terminate()
+        process.wait(60)
+        assert process.returncode == 0, log.read_text()
+
+
+def serves(port: int) -> bool:
+    with suppress(OSError):
+        return bool(urlopen(f"http://127.0.0.1:{port}/metrics").status == 200)
+    return False

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
 from lozenge.avro import Codec
-from lozenge.errors import Fenced, LozengeError
+from lozenge.errors import Fenced
 from lozenge.job.orders import Order
 from lozenge.job.report import Phase, Report, read_report
 from lozenge.job.runner import Runner
@@ -28,7 +28,9 @@ from lozenge.loading import Loaded
 from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge.records import Alert
+from lozenge_deploy.broker import EmbeddedBroker
 from tests.integration.harness import (
+    Crash,
     Running,
     alerts,
     committed,
@@ -80,6 +82,13 @@ KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "aggregate": (minutes, {"lateness": "10m", "window": "1m"}),
 }
 CARDS = 6
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """One of its own: an aggregate reads back what was written lately, and other files write what nobody can read."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -198,13 +207,18 @@ def mine(kafka: KafkaSettings, loaded: Loaded) -> list[dict[str, Any]]:
     return [a for a in alerts(kafka, loaded.name) if a["entity"]["id"].startswith(loaded.name)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "guarantee"),
+    [("rule", "exactly-once"), ("stateful", "at-most-once"), ("aggregate", "at-least-once")],
+)
 def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
-    kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+    kind: str, guarantee: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
+    """Also where it has another guarantee: it was there already, and has no reason to begin anew."""
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    with relieved(loaded, loaded, kafka, spark, tmp_path) as (traffic, new):
+    other = replace(loaded, declaration=loaded.declaration.model_copy(update={"guarantee": guarantee}))
+    with relieved(loaded, other, kafka, spark, tmp_path) as (traffic, new):
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
         wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
@@ -260,10 +274,6 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
     stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
     assert stored[f'["{name}gone"]'.encode()] is None
-
-
-class Crash(LozengeError):
-    """Ends a runner at once: nothing of it runs after this."""
 
 
 class DiesBeforeClaim(Runner):
@@ -330,7 +340,8 @@ class Mortal(Runner):
         if self.dies == "before its transaction":
             crash()
         if self.dies == "inside its transaction":
-            self._ledger._writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
+            for writer, _ in self._ledger._writers.each():
+                writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
         super()._run_batch(host, frame)
         if self.dies == "after its transaction":
             crash()

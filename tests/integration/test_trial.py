@@ -11,13 +11,24 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.avro import Codec
 from lozenge.job.settings import JobSettings
 from lozenge.job.trial import Outcome, chunks, trial
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.reading import bounds
+from lozenge.registry import announce
 from tests.integration.conftest import Broker
-from tests.integration.harness import alerts, event, group_offsets, new_detector, running, send, wait_for
+from tests.integration.harness import (
+    alerts,
+    event,
+    group_offsets,
+    new_detector,
+    running,
+    send,
+    wait_for,
+    wider_events,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -95,14 +106,26 @@ def test_records_that_cannot_be_judged_are_told(kafka: KafkaSettings, spark: Spa
     assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
 
 
+def test_events_of_an_upstream_that_gained_a_field_are_judged(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
+    began, wider = time.time(), wider_events()
+    announce(kafka, [wider])
+    send(kafka, [event(n, amount="150.00", merchant_id="7", wallet="w") for n in range(3)], Codec(wider))
+    outcome = tried(loaded, kafka, began)
+    assert (outcome.alerts, outcome.dead_letters) == (3, [])
+
+
 def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(counting, settings=Limit), tmp_path, kind="stateful")
     card = f"{loaded.name}_card"
+    before = time.time()
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3)])
-    time.sleep(2)  # they lie before the trial's time, and within its time to warm up
-    began = time.time()
+    time.sleep(1)
+    began = time.time()  # what was sent lies before the trial's time, and within its time to warm up:
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3, 5)])
-    time.sleep(2)
+    time.sleep(began - before + 1)  # for that is as long again
     outcome = tried(loaded, kafka, began)
     assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
     assert outcome.judged > outcome.events, "what it was warmed up with costs as much"

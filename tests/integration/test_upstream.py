@@ -1,126 +1,26 @@
 """The normaliser as a process of its own on a real broker: balance, stops, kills, repeats and clear failures."""
 
 import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaPythonPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import topics
-from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.currencies import money, money_column
 from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
-from lozenge_upstream.position import Offsets, Position
 from tests.integration.conftest import Broker
+from tests.integration.upstream_bench import BY_TERMINAL, DEAD, DEADLINE_SECONDS, KEY, Bench, wait
+from tests.integration.upstream_child import DEATHS, SLOW
 from tests.upstream.samples import PAN, flat, iso
-
-KEY = "the-token-key-of-this-test"
-RAW = (topics.RAW_JSON, topics.RAW_ISO)
-BY_TERMINAL = topics.events_by("terminal")
-DEAD = topics.dead_letters("upstream")
-DEADLINE_SECONDS = 120.0
-
-Place = tuple[str, int]
-
-
-class Bench:
-    """Raw records in, a process to normalise them, and what it has written since the bench was set up."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(self.kafka, topics.platform_topics())
-        self._reader = Consumer(self.kafka.client(group_id="test-upstream", enable_auto_commit=False))
-        self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
-        self.start = {topic: self.ends(topic) for topic in (*RAW, topics.EVENTS, BY_TERMINAL, DEAD)}
-        self.commit({topic: self.start[topic] for topic in RAW})
-
-    def ends(self, topic: str) -> dict[str, int]:
-        """The next offset of every partition."""
-        places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-        return {str(p.partition): self._reader.get_watermark_offsets(p, timeout=10)[1] for p in places}
-
-    def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
-        """Queues one raw record; `flush` makes it so."""
-        key = card.encode()
-        self._producer.produce(topic, value, key, partition_of(key, topics.RAW_PARTITIONS), headers=headers)
-        self._producer.poll(0)
-
-    def flush(self) -> None:
-        """Returns when the broker has every record sent."""
-        assert self._producer.flush(30) == 0
-
-    def commit(self, offsets: Offsets) -> None:
-        """Moves the group, as an operator's tool would while upstream is down."""
-        position = Position(self.kafka, "upstream")
-        position.commit(offsets)
-        position.close()
-
-    def committed(self) -> Offsets:
-        """The group's position as an independent client sees it."""
-        consumer = KafkaConsumer(**self.kafka.kafka_python(), group_id="upstream", enable_auto_commit=False)
-        try:
-            return {
-                t: {str(p): consumer.committed(KafkaPythonPartition(t, p)) for p in range(topics.RAW_PARTITIONS)}
-                for t in RAW
-            }
-        finally:
-            consumer.close()
-
-    def done(self) -> bool:
-        """Whether everything sent so far was processed."""
-        return self.committed() == {topic: self.ends(topic) for topic in RAW}
-
-    def processed(self) -> int:
-        """How many raw records lie before the group's position."""
-        return sum(at - self.start[t][p] for t, ends in self.committed().items() for p, at in ends.items())
-
-    def written(self, topic: str) -> list[Any]:
-        """Every record of `topic` since the set-up, by kafka-python."""
-        consumer = KafkaConsumer(**self.kafka.kafka_python(), enable_auto_commit=False, consumer_timeout_ms=3000)
-        try:
-            places = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-            consumer.assign(places)
-            for place in places:
-                consumer.seek(place, self.start[topic][str(place.partition)])
-            wanted = sum(self.ends(topic).values()) - sum(self.start[topic].values())
-            return [record for _, record in zip(range(wanted), consumer, strict=False)]
-        finally:
-            consumer.close()
-
-    @contextmanager
-    def upstream(self, folder: Path, **settings: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A running upstream, killed at the end of the block if it is still there; its words are in `stderr`."""
-        log = folder / "stderr"
-        env = os.environ | {
-            "LOZENGE_KAFKA_BOOTSTRAP": self.kafka.bootstrap,
-            "LOZENGE_UPSTREAM_TOKEN_KEY": KEY,
-            "LOZENGE_UPSTREAM_TRIGGER_SECONDS": "0.2",
-            **{f"LOZENGE_UPSTREAM_{name}": value for name, value in settings.items()},
-        }
-        with log.open("ab") as file:
-            process = subprocess.Popen([sys.executable, "-m", "lozenge_upstream"], env=env, stderr=file)
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.wait()
 
 
 @pytest.fixture
@@ -139,10 +39,10 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
     bench.flush()
 
     with bench.upstream(tmp_path) as process:
-        _wait(bench.done, "every record to be processed", process)
-        _wait(lambda: _samples(bench).get("lozenge_records_total") == 258, "the metrics of it", process)
+        wait(bench.done, "every record to be processed", process)
+        wait(lambda: bench.samples().get("lozenge_records_total") == 258, "the metrics of it", process)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
+        assert process.wait(DEADLINE_SECONDS) == 0
 
     events, copies, dead = (bench.written(topic) for topic in (topics.EVENTS, BY_TERMINAL, DEAD))
     codec = Codec.of("event")
@@ -169,40 +69,47 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
         *("tombstone", "empty", "invalid-utf8", "invalid-json"),
         *("missing:merchant_id, type:amount", "future:event_time"),
     }
-    assert _samples(bench)["lozenge_emitted_total"] == 502
+    assert bench.samples()["lozenge_emitted_total"] == 502
     log = (tmp_path / "stderr").read_text()
     assert '"missing:merchant_id, type:amount": 1' in log
     assert PAN[:12] not in log
     assert KEY not in log
 
 
-def test_a_stop_repeats_nothing_and_a_kill_loses_nothing(bench: Bench, tmp_path: Path) -> None:
-    count = 8_000
+def test_kills_and_a_stop_in_the_middle_of_a_batch_lose_nothing_and_repeat_nothing(
+    bench: Bench, tmp_path: Path
+) -> None:
+    count, batch = 8_000, 400
     for n in range(count):
-        bench.send(topics.RAW_JSON, flat(txn_id=f"s-{n}", pan=int(PAN) + n % 50), f"card-{n % 50}")
+        value = flat(txn_id=f"k-{n}", pan=int(PAN) + n % 50) if n % 20 else b"{"
+        bench.send(topics.RAW_JSON, value, f"card-{n % 50}")
     bench.flush()
 
-    with bench.upstream(tmp_path, MAX_OFFSETS="400") as process:
-        _wait(lambda: bench.processed() >= 800, "some batches", process)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
-    stopped = bench.processed()
-    assert stopped < count, "it had nothing left to do when it was stopped"
-    assert len(bench.written(topics.EVENTS)) == len(bench.written(BY_TERMINAL)) == stopped
-
-    with bench.upstream(tmp_path, MAX_OFFSETS="400") as process:
-        _wait(lambda: bench.processed() >= stopped + 800, "some more batches", process)
-        process.kill()
-    with bench.upstream(tmp_path) as process:
-        _wait(bench.done, "the rest", process)
+    for point in DEATHS:
+        before = bench.processed()
+        with bench.upstream(tmp_path, point, MAX_OFFSETS=str(batch)) as process:
+            assert process.wait(DEADLINE_SECONDS) == -signal.SIGKILL
+        assert before < bench.processed() < count, "it had to die with a batch behind it and one before it"
+    before = bench.processed()
+    with bench.upstream(tmp_path, SLOW, MAX_OFFSETS=str(batch), STOP_SECONDS="0.1") as process:
+        wait(lambda: bench.processed() > before and bench.open(), "a batch that is being written", process)
         process.send_signal(signal.SIGINT)
-        assert process.wait(40) == 0
+        assert process.wait(DEADLINE_SECONDS) == 0
+    assert "taken back" in (tmp_path / "stderr").read_text()
+    assert not bench.open(), "readers would wait for a transaction that nobody ends"
 
+    done = bench.committed()[topics.RAW_JSON]
+    read = {(int(p), offset) for p, end in done.items() for offset in range(bench.start[topics.RAW_JSON][p], end)}
+    letters = [_origin(letter) for letter in bench.written(DEAD)]
     for topic in (topics.EVENTS, BY_TERMINAL):
-        records = bench.written(topic)
-        distinct = {(r.partition, r.key, r.value, tuple(r.headers)) for r in records}
-        assert len(distinct) == count, "a repeat must be byte for byte the record that it repeats"
-        assert len(records) - count <= 2 * 400
+        raw = (Codec.of("event").decode(record.value)["raw"] for record in bench.written(topic))
+        assert Counter([*letters, *((r["partition"], r["offset"]) for r in raw)]) == Counter(read)
+
+
+def _origin(letter: Any) -> tuple[int, int]:
+    """Partition and offset of the raw record that a dead letter speaks of."""
+    headers = dict(letter.headers)
+    return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
 
 
 def test_offsets_that_kafka_no_longer_has_end_it_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
@@ -221,7 +128,7 @@ def test_no_broker(tmp_path: Path, bench: Bench) -> None:
         closed.bind(("127.0.0.1", 0))
         bench.kafka = KafkaSettings(bootstrap=f"127.0.0.1:{closed.getsockname()[1]}")
         with bench.upstream(tmp_path) as process:
-            assert process.wait(60) == 3
+            assert process.wait(DEADLINE_SECONDS) == 3
     lines = (tmp_path / "stderr").read_text().splitlines()
     assert "no Kafka broker answers" in json.loads(lines[-1])["event"]
     assert not [line for line in lines if "Traceback" in line]
@@ -232,7 +139,7 @@ def test_a_mapping_whose_topic_is_not_there(tmp_path: Path, bench: Bench) -> Non
     text = packaged.read_text().replace('"auth_json"', '"other"').replace('"AUTH-JSON"', '"NOWHERE"')
     (tmp_path / "other.toml").write_text(text)
     with bench.upstream(tmp_path, MAPPINGS=str(tmp_path)) as process:
-        assert process.wait(60) == 1
+        assert process.wait(DEADLINE_SECONDS) == 1
     assert "there is no NOWHERE (source other)" in (tmp_path / "stderr").read_text()
 
 
@@ -242,30 +149,3 @@ def test_money_reads_the_same_from_spark(spark: SparkSession) -> None:
     rows = spark.createDataFrame(pairs, "amount decimal(18,4), currency string")
     texts = [row.text for row in rows.select(money_column(F.col("amount"), F.col("currency")).alias("text")).collect()]
     assert texts == [money(amount, currency) for amount, currency in pairs]
-
-
-def _samples(bench: Bench) -> dict[str, float]:
-    """Upstream's newest metrics."""
-    consumer = KafkaConsumer(**bench.kafka.kafka_python(), enable_auto_commit=False, consumer_timeout_ms=3000)
-    place = KafkaPythonPartition(topics.METRICS, 0)
-    newest: dict[str, float] = {}
-    try:
-        consumer.assign([place])
-        consumer.seek_to_beginning(place)
-        end = consumer.end_offsets([place])[place]  # it grows while we read
-        for record in consumer if end else ():
-            if record.key.startswith(b"upstream/"):
-                newest = json.loads(record.value)["samples"]
-            if record.offset + 1 >= end:
-                break
-    finally:
-        consumer.close()
-    return newest
-
-
-def _wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert process is None or process.poll() is None, f"upstream ended with {process.poll()}"
-        assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}"
-        time.sleep(0.1)

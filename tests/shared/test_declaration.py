@@ -101,6 +101,27 @@ def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
     assert "'keep', 'rebuild' or 'fresh'" in problems(rebuilt.replace("rebuild", "forget"))[0]
 
 
+@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once", "at-most-once"])
+def test_every_kind_may_have_every_guarantee(kind: str, guarantee: str) -> None:
+    text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", f'guarantee = "{guarantee}"\ntrigger')
+    assert parse(text, "x")[2].guarantee == guarantee
+
+
+def test_what_begins_at_the_newest_event_has_no_policy_for_what_it_missed() -> None:
+    text = GOOD.replace("trigger", 'guarantee = "at-most-once"\nmissed = "skip"\ntrigger')
+    assert "leave out missed" in problems(text)[0]
+
+
+@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> None:
+    text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", 'backlog = "newest-first"\ntrigger')
+    if kind == "stateful":
+        assert "depends on what came before" in problems(text)[0]
+    else:
+        assert parse(text, "x")[2].backlog == "newest-first"
+
+
 def test_it_survives_as_json() -> None:
     text = GOOD.replace('"rule"', '"aggregate"').replace("trigger", 'window = "36h"\nlateness = "90s"\ntrigger')
     declaration = parse(text, "x")[2]

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from lozenge.errors import DecodeError
-from lozenge.headers import cloud_event, dead_letter, derived_traceparent
+from lozenge.headers import cloud_event, dead_letter, derived_traceparent, for_another_try
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 
@@ -45,3 +45,16 @@ def test_a_second_failure_keeps_the_first_ones_reason_and_counts_up() -> None:
     assert again["__connect.errors.stage"] == b"normalise"
     assert again["first-failed-at"] == b"then"
     assert again["attempt"] == b"2"
+
+
+def test_another_try_says_its_own_reason_and_counts_on() -> None:
+    first = dead_letter(
+        [("x", b"1")], topic="t", partition=3, offset=9, app="a", stage="decode", error=DecodeError("no"), failed_at=NOW
+    )
+    again = _letter([(name, value) for name, value in for_another_try(first)])
+    assert (again["__connect.errors.exception.message"], again["attempt"]) == (b"decoding x", b"2")
+    assert (again["__connect.errors.offset"], again["first-failed-at"], again["x"]) == (
+        b"9",
+        b"2026-03-01T12:00:00.000005Z",
+        b"1",
+    )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, ids
 from lozenge.errors import DetectorError
 from lozenge.folding import Failure, Raised
-from lozenge.testing import NOW, check, declared, events, hostile, late, plain_fold, repeated, run, shuffled
+from lozenge.testing import NOW, declared, events, hostile, late, plain_fold, repeated, run, shuffled
 
 pytestmark = pytest.mark.integration
 
@@ -248,22 +248,6 @@ def test_faults() -> None:
     assert [e["event_id"] for e in late(good)] == ["e2", "e3", "e1"]
     assert sorted(e["event_id"] for e in shuffled(good)) == ["e1", "e2", "e3"]
     assert len({e["event_id"] for e in hostile()}) == len(hostile())
-
-
-def test_check_passes_what_holds() -> None:
-    assert len(check(stateful, [{}, {}, {}])) == 1
-
-
-@pytest.mark.parametrize(
-    ("detector", "stream", "complaint"),
-    [
-        (rule, [{"amount": "5"}], "raise no alert"),
-        (declared(Detector(divide, settings=Settings)), [{}], r"hostile events fail: .*DIVIDE_BY_ZERO"),
-    ],
-)
-def test_check_shows_what_does_not(detector: Any, stream: list[dict[str, Any]], complaint: str) -> None:
-    with pytest.raises(AssertionError, match=complaint):
-        check(detector, stream)
 
 
 class _Frame:

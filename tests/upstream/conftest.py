@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.session import spark_session
-from lozenge_upstream.job import SPARK
+from lozenge_upstream.plan import SPARK
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ _SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "timestampType int, headers array<struct<key:string,value:binary>>"
 )
-_JSON_FIELDS = {
+JSON_FIELDS = {
     "txn_id": "t-1",
     "ts": "2026-03-01T11:59:58.5Z",
     "pan": PAN,
@@ -39,7 +39,7 @@ _JSON_FIELDS = {
     "channel": "pos",
     "result": "approved",
 }
-_ISO_FIELDS = {
+ISO_FIELDS = {
     "mti": "0100",
     "de2": PAN,
     "de4": "000000001250",
@@ -72,12 +72,12 @@ class Raw:
 
 def flat(**fields: Any) -> bytes:
     """A good record of AUTH-JSON with `fields` put in."""
-    return _written(_JSON_FIELDS | fields)
+    return _written(JSON_FIELDS | fields)
 
 
 def iso(**fields: Any) -> bytes:
     """A good record of AUTH-ISO with `fields` put in."""
-    return _written(_ISO_FIELDS | fields)
+    return _written(ISO_FIELDS | fields)
 
 
 def normalised(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping = JSON) -> list[Row]:

@@ -10,7 +10,7 @@ import sys
 
 from lozenge import logs
 from lozenge.environment import load
-from lozenge.errors import LozengeError
+from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge_upstream.job import run
 from lozenge_upstream.outputs import APP
@@ -25,7 +25,8 @@ def main() -> int:
         logs.configure(APP, instance=settings.instance)
         run(settings, kafka)
     except LozengeError as error:
-        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
+        say = logs.logger().warning if isinstance(error, Fenced) else logs.logger().error
+        say(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     return 0
 

@@ -8,7 +8,7 @@ projection refers to it by name:
 `reason` is null for a good record, else every problem at once: `missing:merchant_id, type:amount`.
 A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the whole record:
 
-    tombstone  empty  invalid-utf8  invalid-json    stage decode, and then the only problem
+    tombstone  empty  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
     missing    the field is absent, null or blank
     type       JSON of another type, such as an object where a text belongs
     format     not of the form that the mapping asks for
@@ -18,8 +18,9 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     sign       the record is neither a payment nor a reversal
     future     later than the raw record's Kafka timestamp by more than ten minutes
 
-JSON numbers are taken as their text; an amount never passes through a binary fraction. Of a key that
-occurs twice the last value counts. Spaces around a value do not.
+JSON numbers are taken as their text; an amount never passes through a binary fraction, an identifier does if it
+is written as one. Of a key that occurs twice the last value counts. Spaces around a value do not. Half of a
+surrogate pair (`\\ud83d` alone) is no character: Java would write a question mark, and two ids could become one.
 """
 
 from functools import reduce
@@ -34,12 +35,19 @@ from lozenge.currencies import minor_digits_column
 from lozenge_upstream.mapping import OPTIONAL, Mapping
 from lozenge_upstream.transforms import Made, Row, make
 
-DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "invalid-json")
+DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
 KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "future")
 FUTURE_SECONDS = 600
 """How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
 
-_STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE = rf"(?<!\\)(\\\\)*({_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+_STRICT = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": "_broken",
+}
 
 
 def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
@@ -53,7 +61,7 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
     parsed = raw.withColumn("_parsed", _parse(mapping)).select(
         *raw.columns,
-        ((F.size("_parsed") == 1) & _record().isNotNull()).alias("_is_record"),
+        _is_record().alias("_is_record"),
         *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
     )
     valued = parsed.withColumns(
@@ -70,15 +78,36 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
 
 
 def _parse(mapping: Mapping) -> Column:
-    """The record inside an array of one: so a second value or a rest after the first is seen, not skipped."""
+    """The record as the first of two in an array, the second being ours: it is read only if the first has ended well.
+
+    So another value, a rest or a bracket too many is seen, not skipped. What is broken within leaves its text in
+    `_broken`; else Spark would give the fields that it could read.
+    """
     text = F.col("value").cast("string")
-    array = F.concat(F.lit("["), text, F.lit("]"))
-    schema = ArrayType(_schema(mapping.paths, "", mapping.fields.amount.path))
-    return F.when(F.is_valid_utf8(text), F.from_json(array, schema, _STRICT))
+    wrapped = F.concat(F.lit('{"_records":['), text, F.lit(',{"_end":"'), _end(), F.lit('"}]}'))
+    record = _schema(mapping.paths, "", mapping.fields.amount.path).add("_end", StringType())
+    schema = StructType().add("_records", ArrayType(record)).add("_broken", StringType())
+    return F.when(F.is_valid_utf8(text) & ~_has_lone_surrogate(text), F.from_json(wrapped, schema, _STRICT))
+
+
+def _is_record() -> Column:
+    ended = F.get("_parsed._records", F.lit(1))["_end"] == _end()
+    whole = F.col("_parsed._broken").isNull() & (F.size("_parsed._records") == 2) & ended & _record().isNotNull()
+    return F.coalesce(whole, F.lit(False))
+
+
+def _end() -> Column:
+    """What a record cannot have copied: its own offset."""
+    return F.col("offset").cast("string")
+
+
+def _has_lone_surrogate(text: Column) -> Column:
+    """Whether it escapes half of a pair; records without such an escape, nearly all, cost two searches."""
+    return (text.contains(r"\ud") | text.contains(r"\uD")) & text.rlike(_LONE)
 
 
 def _record() -> Column:
-    return F.get("_parsed", F.lit(0))
+    return F.get("_parsed._records", F.lit(0))
 
 
 def _schema(paths: list[str], prefix: str, amount: str) -> StructType:
@@ -124,6 +153,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
         .when(F.col("value").isNull(), "tombstone")
         .when(F.length("value") == 0, "empty")
         .when(~F.is_valid_utf8(F.col("value").cast("string")), "invalid-utf8")
+        .when(_has_lone_surrogate(F.col("value").cast("string")), "lone-surrogate")
         .when(~F.col("_is_record"), "invalid-json")
         .otherwise(F.concat_ws(", ", *problems))
     )

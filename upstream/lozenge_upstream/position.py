@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,56 +15,68 @@ from lozenge.kafka import KafkaSettings
 Offsets = dict[str, dict[str, int]]
 """The next offset to read, by topic and partition, in the form that Spark writes and takes."""
 
-EARLIEST = -2
-"""Spark's word for the first record that Kafka still has."""
-
 _CALL_SECONDS = 10.0
-_DEADLINE_SECONDS = 30.0
+_DEADLINE_SECONDS, _TRIES = 30.0, 3
+"""How long, and how often at least: a process that stood still has waited for nobody."""
 
 
 class Position:
-    """The committed offsets of `group`. It never joins the group, so it can commit from any thread."""
+    """Reads the committed offsets of `group`, which it never joins."""
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._bootstrap = kafka.bootstrap
         self._consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
         self._done: dict[tuple[str, int], int] = {}
 
-    def read(self, topics: dict[str, int]) -> Offsets:
-        """Where to go on in each topic of so many partitions; `EARLIEST` where nothing was committed."""
-        asked = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+    def read(self, places: Mapping[str, Iterable[int]]) -> Offsets:
+        """Where to go on in each partition of each topic: its earliest record where nothing was committed.
+
+        Waits for an open transaction of the group to end. Raises BrokerUnavailable.
+        """
+        asked = [TopicPartition(topic, number) for topic, numbers in places.items() for number in numbers]
         committed = self._patiently(
             "reading committed offsets", lambda: self._consumer.committed(asked, timeout=_CALL_SECONDS)
         )
-        offsets: Offsets = {topic: {} for topic in topics}
-        for at in committed:
-            offsets[at.topic][str(at.partition)] = at.offset if at.offset >= 0 else EARLIEST
-            self._done[at.topic, at.partition] = max(at.offset, 0)
+        self._done = {
+            (at.topic, at.partition): at.offset if at.offset >= 0 else self._bounds(at.topic, at.partition)[0]
+            for at in committed
+        }
+        offsets: Offsets = {topic: {} for topic in places}
+        for (topic, number), at in self._done.items():
+            offsets[topic][str(number)] = at
         return offsets
 
-    def commit(self, offsets: Offsets) -> None:
-        """Makes `offsets` the group's position and returns when the broker has it."""
-        asked = [TopicPartition(t, int(number), at) for t, ends in offsets.items() for number, at in ends.items()]
-        self._patiently("committing offsets", lambda: self._consumer.commit(offsets=asked, asynchronous=False))
-        self._done |= {(at.topic, at.partition): at.offset for at in asked}
+    def ahead(self, offsets: Offsets) -> int:
+        """How many offsets lie between the group's position and `offsets`."""
+        return sum(at - self._done[t, int(number)] for t, ends in offsets.items() for number, at in ends.items())
+
+    def reached(self, offsets: Offsets) -> None:
+        """Notes that `offsets` are the group's position now."""
+        self._done |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
 
     def lag(self) -> int:
         """Raw records that were written and not yet committed here; raises BrokerUnavailable."""
         total = 0
         for (topic, number), done in list(self._done.items()):
-            ends = partial(self._consumer.get_watermark_offsets, TopicPartition(topic, number), _CALL_SECONDS)
-            low, high = self._patiently("reading the ends of the raw topics", ends)
+            low, high = self._bounds(topic, number)
             total += max(0, high - max(low, done))
         return total
+
+    def _bounds(self, topic: str, number: int) -> tuple[int, int]:
+        ask = partial(self._consumer.get_watermark_offsets, TopicPartition(topic, number), _CALL_SECONDS)
+        found: tuple[int, int] = self._patiently("reading the ends of the raw topics", ask)
+        return found
 
     def _patiently(self, doing: str, call: Callable[[], Any]) -> Any:
         """`call`, repeated while the broker is away or the group's coordinator is still to be found."""
         deadline = time.monotonic() + _DEADLINE_SECONDS
+        tried = 0
         while True:
             try:
                 return call()
             except KafkaException as error:
-                if time.monotonic() > deadline:
+                tried += 1
+                if time.monotonic() > deadline and tried >= _TRIES:
                     raise BrokerUnavailable(
                         f"{doing} at {self._bootstrap}: {error.args[0].str()}", hint="check the broker"
                     ) from error

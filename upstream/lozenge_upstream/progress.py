@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge import logs, topics
-from lozenge.metrics import Metrics
+from lozenge.metrics import Metrics, Reporter
 from lozenge_upstream.normalise import DECODE_KINDS
 
 _NAME = "outputs"
@@ -35,16 +35,24 @@ def counted(rows: DataFrame) -> DataFrame:
 class Progress:
     """Turns finished batches into metrics and one log line per batch with dead letters."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, metrics: Metrics, reporter: Reporter) -> None:
+        self._metrics, self._reporter = metrics, reporter
         self._committed: deque[tuple[int, float, float]] = deque()
 
-    def committed(self, batch: int, seconds: float) -> None:
-        """Notes that `batch` was written and committed just now, after `seconds`; called in batch order."""
+    def begins(self, offsets: int) -> None:
+        """Tells, before anything else happens, that a batch of so many raw offsets begins."""
+        self._metrics.begun(offsets)
+        self._reporter.publish()
+
+    def committed(self, batch: int, offsets: int, seconds: float) -> None:
+        """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""
+        self._metrics.committed(offsets)
+        self._reporter.publish()
         self._committed.append((batch, seconds, time.time()))
 
-    def report(self, query: StreamingQuery) -> None:
-        """Reports every batch that has ended since the last call; call it every few seconds at least."""
+    def report(self, query: StreamingQuery, lag: int) -> None:
+        """Reports `lag` and every batch that has ended since the last call; call it every few seconds at least."""
+        self._metrics.lag(lag)
         # an idle trigger reports under the number of the batch to come, but has observed nothing
         observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
         for batch, seconds, at in self._ended(max(observed, default=-1)):

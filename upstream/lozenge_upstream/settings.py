@@ -18,7 +18,8 @@ class UpstreamSettings(FromEnvironment):
 
     `token_key` turns card numbers into tokens and must stay the same for ever: with another one every
     card becomes another card. `mappings` is a folder of further source formats. `rekeys` (JSON list)
-    are the keys by which the events are also written. `max_offsets` bounds one batch per source.
+    are the keys by which the events are also written. `max_offsets` bounds one batch per source. A stop waits
+    `stop_seconds` for the running batch, then takes it back.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
@@ -28,6 +29,7 @@ class UpstreamSettings(FromEnvironment):
     rekeys: Json[tuple[str, ...]] = ("terminal",)
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
+    stop_seconds: Annotated[float, Field(ge=0)] = 25.0
     cores: Annotated[int, Field(gt=0)] = 2
     memory_mb: Annotated[int, Field(ge=450)] = 640
     instance: str = THIS_START

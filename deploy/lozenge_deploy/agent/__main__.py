@@ -4,6 +4,7 @@ FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent
 codes: 0 after a signal, 2 for wrong settings, 3 if the broker does not answer.
 """
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -31,4 +32,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # an environment that is being made would hold the process for as long as that takes

@@ -1,4 +1,4 @@
-"""The agent's loop: while it leads, every desired detector has a keeper that is ticked several times a second."""
+"""The agent's loop: while it leads, every desired detector has a crew that is ticked several times a second."""
 
 import socket
 import threading
@@ -12,10 +12,9 @@ from lozenge.admin import ensure_topics
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
+from lozenge_deploy.agent.crew import Crew
 from lozenge_deploy.agent.job_logs import JobLogs
-from lozenge_deploy.agent.keeper import Keeper
 from lozenge_deploy.agent.launcher import Launcher
-from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.leadership import Deposed, Leadership, Row
 from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
 from lozenge_deploy.control.table import Table
@@ -42,7 +41,7 @@ class Agent:
         ensure_topics(kafka, topics.control_topics())
         self._leadership = Leadership(kafka, self._me)
         self._desired: Table[Desired] | None = None
-        self._keepers: dict[str, Keeper] = {}
+        self._crews: dict[str, Crew] = {}
         self._launcher = Launcher(Releases(kafka))
         self._logs = JobLogs(kafka)
         self._tidied_at = 0.0
@@ -70,7 +69,7 @@ class Agent:
             except BrokerUnavailable as error:
                 self._broker_is_away(error)
                 self._stop.wait(1)
-            self._logs.ship([i for keeper in self._keepers.values() for i in keeper.running()])
+            self._logs.ship([i for crew in self._crews.values() for i in crew.running()])
             self._tidy()
         self._leave()
 
@@ -82,10 +81,10 @@ class Agent:
         self._notice_sleep()
         calm = time.monotonic() - self._calm_since
         for detector, desired in list(self._desired.rows.items()):
-            if detector not in self._keepers:
-                self._keepers[detector] = self._keeper(detector, Observed(detector=detector))
+            if detector not in self._crews:
+                self._crews[detector] = self._crew(detector, Observed(detector=detector))
             try:
-                self._keepers[detector].tick(desired, calm)
+                self._crews[detector].tick(desired, calm)
             except BrokerUnavailable as error:
                 self._broker_is_away(error)
             except Exception as error:  # one detector's trouble is no other's, whatever it is
@@ -121,18 +120,21 @@ class Agent:
         """Reads what is desired and what was observed, and adopts what runs here."""
         logger().info("leads", agent=self._me.agent, folder=str(self._folder))
         with Table(self._kafka, topics.STATUS, Observed) as status:
-            self._keepers = {d: self._keeper(d, observed) for d, observed in status.rows.items()}
-        for detector in self._keepers:
-            self._logs.find(self._folder / detector)
+            self._crews = {d: self._crew(d, observed) for d, observed in status.rows.items()}
+        for crew in self._crews.values():
+            self._logs.find(crew.folders)
         self._desired = Table(self._kafka, topics.DEPLOYMENTS, Desired)
 
-    def _keeper(self, detector: str, observed: Observed) -> Keeper:
-        place = f"{self._host}:{self._folder}"
-        here = observed.model_copy(update={"place": place, "pid": observed.pid if observed.place == place else None})
-        voice = Voice(
-            here, say=lambda new: self._outbox.append((topics.STATUS, detector, new)), tell=self._tell, wish=self._wish
+    def _crew(self, detector: str, observed: Observed) -> Crew:
+        return Crew(
+            self._folder / detector,
+            self._launcher,
+            partial(self._committed, detector),
+            observed.seen_from(f"{self._host}:{self._folder}"),
+            say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
+            tell=self._tell,
+            wish=self._wish,
         )
-        return Keeper(self._folder / detector, self._launcher, partial(self._committed, detector), voice)
 
     def _tell(self, happening: Happening) -> None:
         self._outbox.append((topics.HISTORY, happening.detector, happening))
@@ -151,8 +153,8 @@ class Agent:
     def _tidy(self) -> None:
         if time.monotonic() - self._tidied_at > TIDY_SECONDS:
             self._tidied_at = time.monotonic()
-            for detector in self._keepers:
-                self._logs.tidy(self._folder / detector)
+            for crew in self._crews.values():
+                self._logs.tidy(crew.folders)
 
     def _follow(self) -> None:
         """Leads no longer. Once it is known who does, its jobs end, unless the new leader adopts them here."""
@@ -161,13 +163,13 @@ class Agent:
             self._desired.close()
             self._desired, self._outbox = None, []
         leader = self._leadership.leader
-        if not self._keepers or leader is None or leader.agent in ("", self._me.agent):
+        if not self._crews or leader is None or leader.agent in ("", self._me.agent):
             return
         logger().info("follows", leader=leader.agent, host=leader.host, folder=leader.folder)
         if (leader.host, leader.folder) != (self._me.host, self._me.folder):
-            for instance in [i for keeper in self._keepers.values() for i in keeper.running()]:
+            for instance in [i for crew in self._crews.values() for i in crew.running()]:
                 instance.terminate()
-        self._keepers = {}
+        self._crews = {}
 
     def _leave(self) -> None:
         try:

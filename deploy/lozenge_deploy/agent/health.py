@@ -51,6 +51,8 @@ class Health:
         """Why it is ill, "" if it is not; `now` in Unix seconds, the broker has answered for `calm` seconds."""
         if loop := self.crash_loop(now):
             return loop
+        if report.parked:
+            return f"it is parked: {report.parked}"
         if stuck(report, now, trigger, calm):
             return f"no batch has ended for {now - report.turned_at:.0f} s"
         first = self._first = self._first if self._first and self._first.pid == report.pid else report

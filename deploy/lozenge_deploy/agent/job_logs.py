@@ -17,9 +17,9 @@ class JobLogs:
         self._shipper = Shipper(kafka)
         self._followed: dict[Path, Instance] = {}
 
-    def find(self, folder: Path) -> None:
-        """Begins with the jobs below the folder of a detector, also those that ended while nobody looked."""
-        for instance in instances(folder):
+    def find(self, folders: Iterable[Path]) -> None:
+        """Begins with the jobs below the folders of a detector, also those that ended while nobody looked."""
+        for instance in (i for folder in folders for i in instances(folder)):
             self._follow(instance)
 
     def ship(self, running: Iterable[Instance]) -> None:
@@ -34,10 +34,10 @@ class JobLogs:
         self._followed = present
         self._shipper.ship()
 
-    def tidy(self, folder: Path) -> None:
-        """Removes what `outlived` finds below the folder of a detector, as far as it is shipped."""
+    def tidy(self, folders: Iterable[Path]) -> None:
+        """Removes what `outlived` finds below the folders of a detector, as far as it is shipped."""
         shipping = self._shipper.following()
-        for place in outlived(folder):
+        for place in (p for folder in folders for p in outlived(folder)):
             if place / LOG not in shipping:
                 shutil.rmtree(place, ignore_errors=True)
 

@@ -275,9 +275,11 @@ class Keeper:
             self._voice.fall_back(desired, report.refused)
             return
         self._note_live(report)
+        if report.parked and self._voice.observed.phase is not Phase.PARKED:
+            self._voice.happened("parked", self.live, report.parked)
         if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
-        self._voice.note(phase=Phase.RUNNING, reason="")
+        self._voice.note(phase=Phase.PARKED if report.parked else Phase.RUNNING, reason=report.parked)
 
     def _at_work(self, live: Instance, report: Report | None) -> Report | None:
         """The report once it is live by it; one that does not get so far is killed."""

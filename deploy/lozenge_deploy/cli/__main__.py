@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, deploy, look, machine, operate
+from lozenge_deploy.cli import author, deploy, dlq, look, machine, operate
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import coverage, fill, offsets
 from lozenge_deploy.cli.options import DEBUG
@@ -39,10 +39,12 @@ app.command()(operate.pause)
 app.command()(operate.resume)
 app.command()(operate.restart)
 app.command()(operate.retire)
+app.command()(operate.scale)
 app.command()(operate.history)
 app.command()(offsets)
 app.command()(coverage)
 app.command()(fill)
+app.add_typer(dlq.app, name="dlq")
 app.command()(status)
 app.command()(logs)
 app.command()(look.describe)

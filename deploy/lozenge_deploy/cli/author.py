@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +27,9 @@ from lozenge_deploy.cli.options import (
     settings_of,
     show,
 )
+
+if TYPE_CHECKING:
+    from lozenge_deploy.verdicts import Verdict
 
 
 class Kind(StrEnum):
@@ -75,7 +78,7 @@ def run_tests(
     arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Run a detector's own tests on the code that runs it live."""
+    """Run a detector's own tests on the code that runs it live, then their events under every fault."""
     from lozenge_deploy import verdicts
     from lozenge_deploy.environments import environment_of, in_environment
     from lozenge_deploy.own_code import test_command
@@ -88,10 +91,20 @@ def run_tests(
         command = [*test_command(environment_of(folder), report), *(arguments or [])]
         said = sys.stderr if output is Format.JSON else sys.stdout
         run = subprocess.run(command, cwd=folder, env=in_environment(os.environ), stdout=said)
-        if output is Format.JSON:
-            show([asdict(verdict) for verdict in verdicts.read(report)], output)
+        found = verdicts.read(report)
+    if output is Format.JSON:
+        show([asdict(verdict) for verdict in found], output)
+    elif faults := [verdict for verdict in found if verdict.fault]:
+        show([_under(fault) for fault in faults], output)
     if run.returncode:
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="what they said stands above")
+
+
+def _under(verdict: "Verdict") -> dict[str, Any]:
+    """What became of one fault, in a line."""
+    because = verdict.words.partition("\n")[0] or None
+    seconds = round(verdict.seconds, 1)
+    return {"fault": verdict.fault, "verdict": verdict.outcome, "seconds": seconds, "because": because}
 
 
 def try_(

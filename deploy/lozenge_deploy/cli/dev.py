@@ -28,6 +28,7 @@ from lozenge.reading import offsets_at
 from lozenge.toolchain import cache_path
 from lozenge_deploy.environments import environment_of, in_environment
 from lozenge_deploy.processes import leash
+from lozenge_deploy.scratch import passing_scratch
 
 PARTITIONS = topics.EVENT_PARTITIONS
 STOP_SECONDS = 30.0
@@ -43,8 +44,12 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     name, _, declaration = declared(folder / "pyproject.toml")
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
-    with _place(kafka, name, release, topics.events_by(declaration.key), last), _telling(kafka, name, release, as_json):
-        job = _Job(python, folder, release, generation := 1)
+    with (
+        passing_scratch() as temporary,
+        _place(kafka, name, release, topics.events_by(declaration.key), last),
+        _telling(kafka, name, release, as_json),
+    ):
+        job = _Job(python, folder, temporary, release, generation := 1)
         typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C ends it", err=True)
         try:
             for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
@@ -52,7 +57,7 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
                 job.stop()
                 if any(Path(file).name == "pyproject.toml" for _, file in changes):
                     python = _remade(folder) or python
-                job = _Job(python, folder, release, generation := generation + 1)
+                job = _Job(python, folder, temporary, release, generation := generation + 1)
         except KeyboardInterrupt:
             pass  # the way it is meant to end
         finally:
@@ -126,7 +131,7 @@ def _line(alert: Mapping[str, Any]) -> str:
 class _Job:
     """The running job; it ends with this process, however that ends."""
 
-    def __init__(self, python: Path, folder: Path, release: str, generation: int) -> None:
+    def __init__(self, python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> None:
         order = {
             "LOZENGE_JOB_RELEASE": release,
             "LOZENGE_JOB_GENERATION": str(generation),
@@ -135,7 +140,7 @@ class _Job:
         }
         # a group of its own: Ctrl-C in the terminal is for us alone, who then end it in order
         command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
-        variables = in_environment(os.environ | order)
+        variables = in_environment(os.environ | order | temporary)
         self._process = subprocess.Popen(command, env=variables, cwd=folder, process_group=0)
         self._leash = leash(self._process.pid)
 

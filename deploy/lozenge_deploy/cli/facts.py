@@ -78,6 +78,8 @@ def _told(member: "Member | None") -> dict[str, Any]:
     live = member.observed.release if member.observed else ""
     digest = member.observed.digest if member.observed else ""
     given = member.desired.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
+    if member.desired.instances > 1:
+        given["instances"] = member.desired.instances
     overrides = {**member.desired.settings, **{name: value for name, value in given.items() if value is not None}}
     return {"live": live or None, "wanted": member.desired.release, "overrides": overrides} | (
         {"settings digest": digest} if digest else {}

@@ -1,4 +1,4 @@
-"""The verbs for the platform on this machine: up and down."""
+"""The verbs for the platform on this machine: up and down; and scale, of upstream."""
 
 import json
 import os
@@ -77,6 +77,18 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Fo
     if _alive(state["pid"]):
         raise LozengeError(f"ending the platform: process {state['pid']} has not ended", hint=f"see {folder / _LOG}")
     _tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
+
+
+def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) -> None:
+    """Asks for so many instances of upstream, which the platform in `folder` keeps now and after every start."""
+    from lozenge_deploy.upstreams import want_instances, wanted_instances
+
+    folder = folder.absolute()
+    before = wanted_instances(folder)
+    if not dry_run:
+        want_instances(folder, instances)
+    said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before"
+    _tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
 
 
 def _tell(said: str, state: Mapping[str, Any], output: Format) -> None:

@@ -37,6 +37,7 @@ def offsets(
     from lozenge_deploy import moving
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.releases import Releases
+    from lozenge_deploy.scaling import refused
 
     asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(asked) > 1:
@@ -57,6 +58,8 @@ def offsets(
         else:
             target = {place.partition: place.earliest if earliest else place.end for place in there}
         move = moving.planned(kafka, release, target, state)
+        if refusal := refused(release, present.instances, move.state):
+            raise refusal
         show_changes(detector, move.changes(), dry_run, output)
         if not dry_run:
             _move(control, kafka, present, move, message, limit, output)

@@ -1,9 +1,12 @@
-"""The verbs for what is deployed: pause, resume, restart, retire; and history."""
+"""The verbs for what is deployed: pause, resume, restart, retire, scale; and history."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from lozenge.errors import UsageError
+from lozenge_deploy.cli.machine import DEFAULT, FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show
 from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
@@ -84,6 +87,41 @@ def _verb(what: str, help_: str, fields_of: Callable[["Desired"], Fields], patie
 
     run.__name__, run.__doc__ = what, help_
     return run
+
+
+def scale(
+    name: NAME = ".",
+    *,
+    instances: Annotated[int, typer.Option(min=1, help="How many share its partitions.")],
+    message: MESSAGE = "",
+    dry_run: DRY_RUN = False,
+    wait: WAIT = True,
+    timeout: TIMEOUT = "5m",
+    folder: FOLDER = DEFAULT,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Let several instances share the partitions of a detector or of upstream, handed over at exact offsets."""
+    if name == "upstream":  # it belongs to the platform in `folder`, not to the agent
+        scale_upstream(folder, instances, dry_run, output)
+        return
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.control.client import Control
+    from lozenge_deploy.releases import Releases
+    from lozenge_deploy.scaling import refused
+
+    kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
+    with Control(kafka) as control:
+        present = control.deployed(app_of(name))
+        release = Releases(kafka).get(present.detector, present.release)
+        if refusal := refused(release, instances, control.pending(present)):
+            raise refusal
+        then = instances if instances != present.instances else f"{instances}: it is so already"
+        rows = [{"what": "instances", "now": present.instances, "then": then}]
+        show_changes(present.detector, rows, dry_run or instances == present.instances, output)
+        if instances != present.instances and not dry_run:
+            said = message or f"{present.instances} to {instances} instances"
+            wanted = control.change(present, "scale", said, instances=instances)
+            await_change(control, wanted, limit, output, changes=rows)
 
 
 pause = _verb("pause", "End the detector's process at a batch boundary; `resume` goes on there.", _paused, "2m")

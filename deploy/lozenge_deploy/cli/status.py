@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge import topics
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
 
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from lozenge_deploy.fleet import Member
     from lozenge_deploy.readings import Reading, Readings
 
+MANY_DEAD = 0.1
+"""More than this share of what an app reads is worth a line of its own."""
 _BRIEF = (
     *("app", "phase", "release", "instances", "restarts", "records", "per_second", "lag", "emitted", "p95_seconds"),
     *("dead_letters", "cores", "cpu_seconds", "memory_mb"),
@@ -66,9 +67,9 @@ def _show_all(readings: "Readings", members: "Mapping[str, Member]", kafka: "Kaf
         typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything at work", err=True)
         return
     show(rows, output, brief=_BRIEF)
-    for name in sorted(wanted) if output is not Format.JSON else ():
-        if trouble := members[name].trouble:
-            typer.echo(f"{name} {members[name].phase}: {trouble[0]}\n  -> {trouble[1]}")
+    for row in rows if output is not Format.JSON else ():
+        if row["reason"]:
+            typer.echo(f"{row['app']} {row['phase'] or 'runs'}: {row['reason']}\n  -> {row['next']}")
 
 
 def _show_one(
@@ -78,7 +79,7 @@ def _show_one(
     rows = [row for row in _rows(readings, members) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
-    row = rows[0] | _standing(kafka, name)
+    row = rows[0] | _standing(kafka, name) | _promised(kafka, members.get(name))
     if row["behind_offsets"] is not None:
         row["lag"] = row["behind_offsets"]  # newer than what it last reported
     if output is not Format.JSON:
@@ -90,7 +91,8 @@ def _show_one(
 
 def _rows(readings: "Readings", members: "Mapping[str, Member]") -> Iterator[dict[str, Any]]:
     for app in sorted({*readings.apps(), *members}):
-        yield {"app": app, **_wanted(members.get(app)), **_measured(readings.reading(app), members.get(app))}
+        reading, member = readings.reading(app), members.get(app)
+        yield {"app": app, **_wanted(member), **_measured(reading, member)} | _poisoned(app, reading, member)
 
 
 def _wanted(member: "Member | None") -> dict[str, Any]:
@@ -108,6 +110,14 @@ def _wanted(member: "Member | None") -> dict[str, Any]:
     }
 
 
+def _poisoned(app: str, reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
+    """What there is to say of an app that is as wanted, but can process little of what it reads now."""
+    if reading is None or (member and member.trouble) or reading.dead_rate <= MANY_DEAD * reading.rate:
+        return {}
+    share = f"{100 * reading.dead_rate / reading.rate:.0f} %" if reading.rate else "all"
+    return {"reason": f"{share} of what it reads now becomes dead letters", "next": f"`lozenge dlq ls {app}` tells why"}
+
+
 def _measured(reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
     """What the app reported itself; zeros for one that never did."""
     release = (reading and reading.release) or (member and member.desired.release)
@@ -117,6 +127,8 @@ def _measured(reading: "Reading | None", member: "Member | None") -> dict[str, A
         "records": reading.records if reading else 0,
         "per_second": round(reading.rate, 1) if reading else 0.0,
         "lag": reading.lag if reading else 0,
+        "catch_up_seconds": _seconds_left(reading),
+        "falls_behind": reading is not None and reading.catch_up == float("inf"),
         "emitted": reading.emitted if reading else 0,
         "p50_seconds": _rounded(reading.p50 if reading else None),
         "p95_seconds": _rounded(reading.p95 if reading else None),
@@ -144,9 +156,21 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     }
 
 
+def _promised(kafka: "KafkaSettings", member: "Member | None") -> dict[str, Any]:
+    """The guarantee of the release that is wanted; None for an app that is not deployed."""
+    from lozenge_deploy.releases import Releases
+
+    if member is None:
+        return {"guarantee": None}
+    desired = member.desired
+    return {"guarantee": Releases(kafka).get(desired.detector, desired.release).declaration.guarantee}
+
+
 def _sentence(row: Mapping[str, Any]) -> str:
     """What an operator wants to know first: who runs, how far it is, how far behind, and whom it relieved."""
     parts = [f"{row['app']} {row['release'] or ''}".strip()]
+    if row["guarantee"] not in (None, "exactly-once"):
+        parts.append(row["guarantee"])
     if row["phase"] not in (None, "running"):
         parts.append(row["phase"])
     if not row["instances"]:
@@ -157,13 +181,24 @@ def _sentence(row: Mapping[str, Any]) -> str:
         parts.append("nothing committed yet")
     else:
         parts.append(f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind")
+    if row["catch_up_seconds"]:
+        parts.append(f"{row['catch_up_seconds']} s to catch up at the present speed")
+    if row["falls_behind"]:
+        parts.append("and falls behind: more comes than it judges")
     if row["alerts_last_hour"] is not None:
         parts.append(f"{row['alerts_last_hour']} alerts in the last hour")
     if row["restarts"]:
         parts.append(f"{row['restarts']} restart{'s' if row['restarts'] > 1 else ''}")
     if row["dead_letters"]:
-        parts.append(f"{row['dead_letters']} dead letters (`lozenge peek {topics.dead_letters(row['app'])}`)")
+        parts.append(f"{row['dead_letters']} dead letters (`lozenge dlq ls {row['app']}`)")
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
+
+
+def _seconds_left(reading: "Reading | None") -> int | None:
+    """How long it needs to catch up; None if it does not come nearer, or nobody knows."""
+    if reading is None or reading.catch_up in (None, float("inf")):
+        return None
+    return round(reading.catch_up or 0.0)
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -4,6 +4,9 @@ import getpass
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from heapq import merge
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -13,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
+from lozenge.job.resolving import resolutions
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import read
 from lozenge_deploy.control.leadership import LEASE_SECONDS
@@ -197,10 +201,22 @@ class Control:
         )
 
     def history(self, detector: str) -> list[Happening]:
-        """All that ever happened to a detector, the oldest first."""
+        """All that ever happened to a detector, and was done about its dead letters, the oldest first."""
         messages = read(self._kafka, topics.HISTORY, {0: 0})
         mine = (m.value() for m in messages if m.key() == detector.encode())
-        return [Happening.model_validate_json(value) for value in mine if value is not None]
+        happened = [Happening.model_validate_json(value) for value in mine if value is not None]
+        resolved = [
+            Happening(
+                detector=detector,
+                what=line.what,
+                release=line.release,
+                by=line.by,
+                detail=str(line),
+                at=datetime.fromtimestamp(line.at, UTC),
+            )
+            for line in resolutions(self._kafka, detector)
+        ]
+        return list(merge(happened, resolved, key=attrgetter("at")))
 
     def _agent_leads(self) -> bool:
         with Table(self._kafka, topics.LEASES, Lease) as leases:

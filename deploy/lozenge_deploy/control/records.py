@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.job.orders import Order
+from lozenge.topics import EVENT_PARTITIONS
 
 
 class _Record(BaseModel):
@@ -38,6 +39,7 @@ class Desired(_Record):
     """What a detector should be. Each change of it has a `revision` of its own.
 
     `state` is what a release begins with that takes over from another one. None leaves resources as declared.
+    `instances` is how many processes share its partitions.
     `restart` counts: a higher one replaces the process by another of the same release. `watch` is how long
     a change is judged before it counts as good, in seconds; `before` is what to go back to if it is not, and
     `undoes` the revision that was not.
@@ -52,6 +54,7 @@ class Desired(_Record):
     trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None
     cores: Annotated[int, Field(ge=1, le=64)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
+    instances: Annotated[int, Field(ge=1, le=EVENT_PARTITIONS)] = 1
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     restart: int = 0
     watch: float = 300.0
@@ -62,6 +65,15 @@ class Desired(_Record):
     undoes: str = ""
     before: "Desired | None" = None
 
+    @model_validator(mode="after")
+    def _one_makes_memory(self) -> "Desired":
+        if self.instances > 1 and self.state != "keep":
+            raise ValueError(
+                f"several instances cannot begin with a {self.state} memory; "
+                f"`lozenge scale {self.detector} --instances 1` first"
+            )
+        return self
+
     def order(self, generation: int, *, standby: bool) -> Order:
         """What a job of this detector is told."""
         return Order(
@@ -71,6 +83,7 @@ class Desired(_Record):
             settings=self.settings,
             max_batch=self.max_batch,
             trigger=self.trigger,
+            shared=self.instances > 1,
         )
 
     def but(self, **changes: Any) -> "Desired":
@@ -90,11 +103,15 @@ class Desired(_Record):
 
 
 class Phase(StrEnum):
-    """Where a detector stands, as its agent sees it. STANDING_BY: the live job goes on until another one is ready."""
+    """Where a detector stands, as its agent sees it.
+
+    STANDING_BY: the live job goes on until another one is ready. PARKED: it runs, but its code raises on too much.
+    """
 
     PREPARING = "preparing"
     STARTING = "starting"
     RUNNING = "running"
+    PARKED = "parked"
     STANDING_BY = "standing by"
     TAKING_OVER = "taking over"
     WAITING = "waiting"
@@ -115,7 +132,8 @@ class Observed(_Record):
     """How a detector is. `reason` says why it is not well; `release`, `process` and `generation` are the live job's.
 
     `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
-    job relieved another one, of the release `fenced`. `place` is the host and folder of its processes.
+    job relieved another one, of the release `fenced`. `place` is the host and folder of its processes. Of several
+    `instances` there is a state of each; the rest tells of all of them, or of the first one where they differ.
     """
 
     detector: str
@@ -134,7 +152,13 @@ class Observed(_Record):
     restarts: int = 0
     pid: int | None = None
     place: str = ""
+    instances: list["Observed"] = []
     at: datetime = Field(default_factory=now)
+
+    def seen_from(self, place: str) -> "Observed":
+        """The same for an agent at `place`, to which processes elsewhere are none."""
+        mine = {"place": place, "pid": self.pid if self.place == place else None}
+        return self.model_copy(update=mine | {"instances": [one.seen_from(place) for one in self.instances]})
 
     def has(self, desired: Desired) -> bool:
         """Whether the live job is the process that `desired` wants."""

@@ -111,7 +111,7 @@ def _upstream(counts: Counts, feed: Summary) -> list[Line]:
     lines = [
         Line("raw records (against the feed's count)", counts.raw, feed.sent - feed.failed),
         Line("events + dead letters of upstream", counts.event_ids + refused, counts.raw),
-        Line("records repeated by upstream (allowed: at least once)", counts.repeats),
+        Line("records repeated by upstream", counts.repeats, 0),
     ]
     for topic, (_, distinct) in counts.copies.items():
         if topic == topics.events_by("account"):
@@ -126,11 +126,9 @@ def _detectors(counts: Counts) -> list[Line]:
     lines = []
     for detector, (done, of) in counts.judged.items():
         alerts = counts.alerts[detector]
-        distinct, once = len({alert.id for alert in alerts}), not counts.repeats
-        note = "" if once else f"of {len(alerts)}: a rule repeats what upstream repeats"
         lines += [
             Line(f"{detector}: events judged", done, of),
-            Line(f"{detector}: different alert ids", distinct, len(alerts) if once else None, note),
+            Line(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
             Line(f"{detector}: dead letters", counts.dead_letters[detector], 0),
         ]
     return lines

@@ -36,7 +36,7 @@ class Receiver:
         self.latest: deque[dict[str, Any]] = deque(maxlen=latest)
         self._socket = socket.create_server((LOOPBACK, port))
         routes = [
-            Route("/", self._receive, methods=["POST"]),
+            Route("/", self.receive, methods=["POST"]),
             Route("/count", self._show_count),
             Route("/latest", self._show_latest),
         ]
@@ -77,7 +77,8 @@ class Receiver:
         self._thread.join(START_SECONDS)
         self._socket.close()
 
-    async def _receive(self, request: Request) -> Response:
+    async def receive(self, request: Request) -> Response:
+        """Answers one message."""
         body = await request.body()
         try:
             message = self._verifier.verify(body, dict(request.headers))

@@ -1,17 +1,17 @@
 """`python -m lozenge.job [NAME | FOLDER]`: runs the detector installed here, or the one in a source folder.
 
-The start order comes from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. Ends with 0 after
-SIGTERM or SIGINT, 3 if the broker is not there, 1 or 2 for what a person must mend.
+The start order comes from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. SIGTERM and SIGINT end it at a batch
+boundary with 0, or after 20 s in the middle of a batch with 124. 3 if the broker is not there, 1 or 2 for what a person
+must mend.
 """
 
-import os
-import signal
 import sys
 
 from lozenge import logs
 from lozenge.admin import partitions
 from lozenge.environment import load
 from lozenge.errors import Fenced, LozengeError, StaleGeneration
+from lozenge.job.ending import end
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
 from lozenge.job.settings import JobSettings
@@ -19,6 +19,7 @@ from lozenge.job.terms import Terms
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import find
 from lozenge.metrics import Metrics, Reporter
+from lozenge.stopping import stopped_by_signals
 
 
 def main() -> int:
@@ -48,9 +49,12 @@ def main() -> int:
         )
         metrics = Metrics(identity.app, job.instance, job.release)
         runner = Runner(loaded, job, kafka, spark, metrics)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: runner.stop())
-        with outliving(spark, f"running {identity.app}", runner.stopping), Reporter(metrics, kafka):
+        doing = f"running {identity.app}"
+        with (
+            stopped_by_signals(runner.stop, doing),
+            outliving(spark, doing, runner.stopping),
+            Reporter(metrics, kafka),
+        ):
             runner.run()
         return 0
     except LozengeError as error:
@@ -63,7 +67,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # Spark's gateway threads would hold the process for seconds
+    end(main())

@@ -5,14 +5,12 @@ second can be decided beforehand, by `missed` in the declaration; of the others 
 """
 
 from collections.abc import Mapping
-from typing import Literal
 
+from lozenge.declaration import Declaration
 from lozenge.errors import OffsetsLost
-from lozenge.job.coverage import Opening
+from lozenge.job.coverage import MOVED, Opening
 from lozenge.job.positions import Positions
 from lozenge.logs import logger
-
-Missed = Literal["stop", "skip"]
 
 
 def resumable(
@@ -21,18 +19,19 @@ def resumable(
     positions: Positions,
     bounds: Mapping[int, tuple[int, int]],
     known: Opening | None,
-    missed: Missed,
+    missed: str,
 ) -> dict[int, int]:
     """The offsets at which `app` goes on; `bounds` are what `topic` has of each partition.
 
     `known` is the newest line of its coverage with the present topic's id, None if it never ran: then it may begin
-    wherever it likes. Events that are gone are left out where `missed` says "skip". Raises OffsetsLost.
+    wherever it likes, as it may in a partition that is new.
+    Events that are gone are left out where `missed` says "skip". Raises OffsetsLost.
     """
     offsets, problems, gone = dict(positions.offsets), [], 0
     for partition, (earliest, end) in sorted(bounds.items()):
         offset = offsets[partition]
-        if known is not None and partition in positions.missing:
-            last = known.since.get(partition)
+        if known is not None and partition in known.since and partition in positions.missing:
+            last = known.since[partition]
             problems.append(f"partition {partition}: the group's offset is gone; the last that is known is {last}")
         elif offset > end:
             problems.append(f"partition {partition}: {offset} is next, but the topic ends at {end}: it was shortened")
@@ -51,6 +50,25 @@ def resumable(
     if gone:
         logger().error(f"{app}: retention took {gone} events before it judged them; it goes on behind them")
     return offsets
+
+
+def too_far(
+    offsets: Mapping[int, int], ends: Mapping[int, int], declaration: Declaration, known: Opening | None
+) -> bool:
+    """Whether a job is to begin with the newest events and leave to later what it would need several batches for.
+
+    Not at its first start, of which no coverage would remember anything to fill, nor where somebody has moved it.
+    """
+    if declaration.backlog == "oldest-first" or known is None or known.what == MOVED:
+        return False
+    return sum(ends[p] - offset for p, offset in offsets.items()) > declaration.max_batch
+
+
+def decided(positions: Positions, known: Opening | None) -> dict[int, int]:
+    """How far a detector has come; where the group's offsets are gone, no further than `known` wrote down."""
+    if known is None:
+        return dict(positions.offsets)
+    return {p: known.since.get(p, o) if p in positions.missing else o for p, o in positions.offsets.items()}
 
 
 def refuse_another(app: str, topic: str, known: Opening | None, now: str) -> None:

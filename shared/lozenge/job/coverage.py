@@ -23,7 +23,8 @@ class Opening(msgspec.Struct, frozen=True):
     """From `since` on, by partition of the input, `release` judges under the settings `digest`.
 
     `ended` is where that ends which was so before, and `until`, of what was filled in later, where this ends. `input`
-    is the id of the topic that it judges. What was moved by hand is nobody's yet: its `release` is "".
+    is the id of the topic that it judges. What was moved by hand is nobody's yet: its `release` is "". One that is
+    `shared` is one of several instances, each with a writer for each of its partitions.
     """
 
     what: str
@@ -35,6 +36,7 @@ class Opening(msgspec.Struct, frozen=True):
     until: dict[int, int] = {}
     input: str = ""
     by: str = ""
+    shared: bool = False
     at: float = msgspec.field(default_factory=time.time)
 
     def record(self, topic: str) -> Record:
@@ -68,8 +70,15 @@ def openings(kafka: KafkaSettings, topic: str) -> list[Opening]:
 
 
 def newest(lines: Sequence[Opening]) -> Opening | None:
-    """The line that says where its jobs stand; None if there is none. What was filled in moves nobody."""
-    return next((line for line in reversed(lines) if line.what != FILLED), None)
+    """The line that says where its jobs stand; None if there is none. What was filled in moves nobody.
+
+    Its `since` also has the partitions of which only earlier lines tell.
+    """
+    moves = [line for line in lines if line.what != FILLED]
+    if not moves:
+        return None
+    same = [line.since for line in moves if line.input == moves[-1].input]
+    return msgspec.structs.replace(moves[-1], since={p: o for since in same for p, o in since.items()})
 
 
 def intervals(lines: Iterable[Opening], committed: Mapping[int, int]) -> list[Interval]:
@@ -126,6 +135,19 @@ def gaps(covered: Sequence[Interval]) -> list[Interval]:
     """
     next_ = {i.partition: i.end for i in covered if i.open}
     return [Interval(p, end, begin) for p, end, begin in _seams(covered) if end < begin <= next_.get(p, begin)]
+
+
+def left_behind(lines: Sequence[Opening], covered: Sequence[Interval]) -> list[Interval]:
+    """Those gaps, or parts of gaps, that a start has made; what was moved by hand is somebody's will."""
+    starts = [line for line in lines if line.what == START and line.input == lines[-1].input]
+    jumps = [(p, line.ended.get(p, o), o) for line in starts for p, o in line.since.items()]
+    parts = (
+        Interval(gap.partition, max(gap.begin, ended), min(gap.end, since))
+        for gap in gaps(covered)
+        for partition, ended, since in jumps
+        if partition == gap.partition
+    )
+    return sorted(part for part in parts if part.size > 0)
 
 
 def overlaps(covered: Sequence[Interval]) -> list[Interval]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from lozenge.job.output import AlertWriter, Finding
-from lozenge.job.state_topic import read_state
+from lozenge.job.state_topic import Stored, read_state
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
@@ -29,7 +29,11 @@ class Crossings:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the remembered ids back; returns how many."""
-        self._closes = self._stored(kafka)
+        return self.recall(read_state(kafka, self._topic, range(self._partitions)))
+
+    def recall(self, stored: Iterable[Stored]) -> int:
+        """Remembers the ids that were read back; returns how many."""
+        self._closes = _closes(stored)
         self._newest = max(self._closes.values(), default=None)
         return len(self._closes)
 
@@ -59,15 +63,11 @@ class Crossings:
 
     def take_over(self, kafka: KafkaSettings, held: Iterable[Finding]) -> list[Finding]:
         """Those of `held` that no predecessor has told; what it told is remembered too."""
-        told = self._stored(kafka)
+        told = _closes(read_state(kafka, self._topic, range(self._partitions)))
         self._closes |= told
         for alert_id in told.keys() & self._changed.keys():
             del self._changed[alert_id]
         return [finding for finding in held if self._writer.alert_id(finding) not in told]
-
-    def _stored(self, kafka: KafkaSettings) -> dict[str, datetime]:
-        stored = read_state(kafka, self._topic, self._partitions)
-        return {key.decode(): datetime.fromisoformat(value.decode()) for _, key, value in stored}
 
     def _forget(self) -> None:
         assert self._newest is not None
@@ -79,3 +79,7 @@ class Crossings:
     def _record(self, alert_id: str, closes: datetime | None) -> Record:
         key, value = alert_id.encode(), closes.isoformat().encode() if closes is not None else None
         return Record(self._topic, partition_of(key, self._partitions), key, value)
+
+
+def _closes(stored: Iterable[Stored]) -> dict[str, datetime]:
+    return {key.decode(): datetime.fromisoformat(value.decode()) for _, key, value in stored}

@@ -8,7 +8,6 @@ fold; no broker is needed. Exit codes as those of the job: 2 with every problem 
 import argparse
 import contextlib
 import json
-import os
 import sys
 from datetime import timedelta
 from typing import Any
@@ -22,6 +21,7 @@ from lozenge.detector import Settings
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.folding import Fold
+from lozenge.job.ending import end
 from lozenge.job.settings import detector_settings, overrides
 from lozenge.job.state_shape import shape
 from lozenge.loading import Loaded, find
@@ -95,8 +95,7 @@ def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
 
     declaration = loaded.declaration
     spark = spark_session(f"{loaded.name}-describe", cores=1)
-    records = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
-    events = source.events(spark.createDataFrame([], records), [newest("event")], declaration.key_column)
+    events = source.events(spark.createDataFrame([], source.RECORDS), [newest("event")], declaration.key_column)
     tables = load(spark, declaration.tables, loaded.folder)
     try:
         result = loaded.detector.detect(events, settings, tables)
@@ -135,7 +134,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # Spark's gateway threads would hold the process for seconds
+    end(main())

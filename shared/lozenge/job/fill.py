@@ -2,7 +2,8 @@
 
 Every step is one transaction: alerts, dead letters, and the line of coverage that says that these events are judged
 now. So a fill that is killed is simply run again, and of two at once the later one goes on. Alerts have the ids that
-the live job would have given them. Prints one JSON object for each step; exit codes as those of the job.
+the live job would have given them. Prints one JSON object for each step; ends between two of them when it is told to.
+Exit codes as those of the job.
 
 Only for what remembers nothing: what a fold or an aggregate makes of an event depends on those before it.
 """
@@ -10,15 +11,19 @@ Only for what remembers nothing: what a fold or an aggregate makes of an event d
 import json
 import os
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
 
 from lozenge import logs, topics
 from lozenge.admin import topic_id
 from lozenge.environment import load
 from lozenge.errors import LozengeError, UsageError
-from lozenge.job.coverage import FILLED, Opening, gaps, intervals, openings
+from lozenge.job.coverage import FILLED, Interval, Opening, gaps, intervals, openings
+from lozenge.job.ending import end
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
 from lozenge.job.ledger import dead_letters
@@ -34,10 +39,13 @@ from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded, find
 from lozenge.reading import bounds
 from lozenge.session import spark_session
+from lozenge.stopping import stopped_by_signals
 
 STEP = 50_000
 """Offsets that are judged and committed at a time: what a kill makes a fill judge again at most."""
 PARTITIONS = topics.EVENT_PARTITIONS
+Which = Callable[[list[Opening], list[Interval]], list[Interval]]
+"""Some of the gaps, from the lines of a coverage and its intervals."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,17 @@ class Step:
     gone: int
 
 
-def fill(loaded: Loaded, job: JobSettings, kafka: KafkaSettings) -> Iterator[Step]:
-    """Judges every gap of its coverage, the oldest offsets of each partition first; raises as a job's start does."""
+def fill(
+    loaded: Loaded,
+    job: JobSettings,
+    kafka: KafkaSettings,
+    which: Which = lambda _, covered: gaps(covered),
+    spark: SparkSession | None = None,
+) -> Iterator[Step]:
+    """Judges every gap of its coverage, or `which` of them, the oldest offsets of each partition first.
+
+    Without a session it begins one once there is something to judge. Raises as a job's start does.
+    """
     declaration = loaded.declaration
     if declaration.kind not in ("rule", "model"):
         raise UsageError(
@@ -63,22 +80,22 @@ def fill(loaded: Loaded, job: JobSettings, kafka: KafkaSettings) -> Iterator[Ste
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
     writer = TransactionalWriter(kafka, f"{loaded.name}@fill")
     writer.fence()  # before it looks: what another one fills is committed, or never will be
-    ranges, gone = _gaps(kafka, identity)
+    ranges, gone = _gaps(kafka, identity, which)
     left = _size(ranges)
     if gone and not ranges:
         yield Step(0, 0, 0, 0, gone)
-    alerts = AlertWriter(
-        identity, PARTITIONS, title=declaration.title, severity=declaration.severity, digest=settings.digest
-    )
+    alerts = AlertWriter(identity, declaration, settings)
     while ranges:
-        spark = spark_session(f"{loaded.name}-fill", cores=os.cpu_count() or 1, memory_mb=1024)
+        spark = spark or spark_session(f"{loaded.name}-fill", cores=os.cpu_count() or 1, memory_mb=1024)
         for part in chunks(ranges, STEP):
-            judged = judge(Plan(loaded, identity, settings, kafka, spark), alerts, declaration.kind, part)
+            plan = Plan(loaded, identity, settings, kafka, spark)
+            plan.learn()
+            judged = judge(plan, alerts, declaration.kind, part)
             _commit(kafka, identity, writer, alerts, judged, part, settings.digest)
             events = _size(part)
             left -= events
             yield Step(events, len(judged.findings), len(judged.poisoned) + len(judged.unplaced), left, gone)
-        ranges, gone = _gaps(kafka, identity)
+        ranges, gone = _gaps(kafka, identity, which)
         left = _size(ranges)
 
 
@@ -86,7 +103,7 @@ def _size(ranges: Ranges) -> int:
     return sum(end - begin for begin, end in ranges.values())
 
 
-def _gaps(kafka: KafkaSettings, identity: Identity) -> tuple[Ranges, int]:
+def _gaps(kafka: KafkaSettings, identity: Identity, which: Which) -> tuple[Ranges, int]:
     """The first gap of each partition, as far as it is retained, and how many offsets of all gaps are not."""
     assert identity.coverage is not None
     group = Group(kafka, identity.app, identity.input, PARTITIONS)
@@ -95,7 +112,8 @@ def _gaps(kafka: KafkaSettings, identity: Identity) -> tuple[Ranges, int]:
     earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, PARTITIONS).items()}
     first: Ranges = {}
     gone = 0
-    for gap in gaps(intervals(openings(kafka, identity.coverage), committed)):
+    lines = openings(kafka, identity.coverage)
+    for gap in which(lines, intervals(lines, committed)):
         begin = max(gap.begin, min(gap.end, earliest[gap.partition]))
         gone += begin - gap.begin
         if begin < gap.end:
@@ -140,8 +158,12 @@ def main() -> int:
     try:
         job, kafka = load(JobSettings, KafkaSettings)
         loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
-        for step in fill(loaded, job, kafka):
-            print(json.dumps(asdict(step)), flush=True)
+        stop = threading.Event()
+        with stopped_by_signals(stop.set, f"filling the gaps of {loaded.name}"):
+            for step in fill(loaded, job, kafka):
+                print(json.dumps(asdict(step)), flush=True)
+                if stop.is_set():
+                    break
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -149,7 +171,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # Spark's gateway threads would hold the process for seconds
+    end(main())

@@ -5,7 +5,7 @@ the same transaction as the alerts and offsets, in the same partition number as 
 reads that topic back; no Spark checkpoint holds anything.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -21,7 +21,7 @@ from lozenge.errors import DetectError, DetectorError
 from lozenge.folding import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced
-from lozenge.job.state_topic import read_state
+from lozenge.job.state_topic import Stored, read_state
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
 from lozenge.records import event_type
@@ -34,9 +34,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FoldHost:
-    """The slots of one running fold. `judge` is called once per batch, from one thread."""
+    """A running fold, with a slot for each of `partitions`. `judge` is called once per batch, from one thread."""
 
-    def __init__(self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str, partitions: int) -> None:
+    def __init__(
+        self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str, partitions: Collection[int]
+    ) -> None:
         if key_column not in fold.by:
             raise DetectorError(
                 f"planning the fold: by={fold.by} lacks the detector's key {key_column}",
@@ -86,8 +88,12 @@ class FoldHost:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
+        return self.recall(read_state(kafka, self._topic, self._partitions))
+
+    def recall(self, stored: Iterable[Stored]) -> int:
+        """Puts what was read back into the slots and returns the number of keys."""
         self._slots, self._restored = self._empty(), True
-        for partition, key, value in read_state(kafka, self._topic, self._partitions):
+        for partition, key, value in stored:
             self._slots[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
@@ -118,7 +124,7 @@ class FoldHost:
         return held
 
     def _empty(self) -> dict[int, Slot[Any]]:
-        return {partition: Slot(self._fold, self._settings) for partition in range(self._partitions)}
+        return {partition: Slot(self._fold, self._settings) for partition in self._partitions}
 
     def _changes(self, *, all_dropped: bool = False) -> Iterator[Record]:
         for partition, slot in self._slots.items():

@@ -1,6 +1,6 @@
 """What judges a batch: one host per kind of detector, all with the same calls."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -11,6 +11,7 @@ from lozenge.errors import EncodeError
 from lozenge.job.crossings import Crossings
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced, from_row
+from lozenge.job.state_topic import Stored
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
 
@@ -27,6 +28,9 @@ class Host(Protocol):
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads committed state back; returns the number of keys."""
+
+    def recall(self, stored: Iterable[Stored]) -> int:
+        """Takes committed state as it was read back; returns the number of keys."""
 
     def inherit(self, before: Any) -> int:
         """Takes the memory of a host of its own kind that ended at a batch boundary; returns the number of keys."""
@@ -53,6 +57,10 @@ class RuleHost:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Nothing: a rule has no state."""
+        return 0
+
+    def recall(self, stored: Iterable[Stored]) -> int:
+        """Nothing."""
         return 0
 
     def inherit(self, before: Any) -> int:
@@ -95,6 +103,10 @@ class AggregateHost(RuleHost):
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads back which crossings have been told."""
         return self._crossings.restore(kafka)
+
+    def recall(self, stored: Iterable[Stored]) -> int:
+        """Remembers which crossings have been told."""
+        return self._crossings.recall(stored)
 
     def inherit(self, before: "AggregateHost") -> int:
         """Takes over which crossings have been told."""

@@ -1,11 +1,17 @@
 """What a job has decided and how far it has read: the only place that claims, commits and holds back."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TypeVar
+
+import msgspec
 
 from lozenge.admin import topic_id
-from lozenge.job.continuity import Missed, refuse_another, resumable
+from lozenge.declaration import Declaration
+from lozenge.job.continuity import decided, refuse_another, resumable, too_far
 from lozenge.job.coverage import SETTINGS, START, Opening, newest, openings
+from lozenge.job.guarantees import WAYS, AcknowledgedWriter
 from lozenge.job.held import Held
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
@@ -13,21 +19,31 @@ from lozenge.job.judgement import Judgement
 from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
 from lozenge.job.positions import Group, Positions, Stamp, refuse_if_stale
 from lozenge.job.source import fetch
-from lozenge.job.transaction import Record, TransactionalWriter
+from lozenge.job.state_topic import read_state
+from lozenge.job.transaction import Record
+from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
+from lozenge.logs import logger
+
+T = TypeVar("T")
 
 
 class Ledger:
     """Positions of one job on its input, and the one transaction per batch that moves them.
 
+    How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
+    on its own partitions only, and a transaction for each of them.
+
     `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
     """
 
-    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, missed: Missed) -> None:
-        self._kafka, self._identity, self._missed = kafka, identity, missed
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, declaration: Declaration) -> None:
+        self._kafka, self._identity, self._partitions = kafka, identity, partitions
+        self._declaration = declaration
         self._group = Group(kafka, identity.app, identity.input, partitions)
-        self._writer = TransactionalWriter(kafka, identity.app)  # so a second job of any name fences it
+        self._writers = Writers(kafka, identity.app)
+        self._shared = False
         self.stamp = Stamp(0)
         self.offsets = dict[int, int]()
         self.read = dict[int, int]()
@@ -35,20 +51,37 @@ class Ledger:
         self._input = ""
         self._known: Opening | None = None
 
-    def claim(self, generation: int, digest: str) -> None:
+    def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:
         """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
 
-        Refuses if a newer generation committed, fences earlier writers, reads the offsets, looks again, and
-        writes the claim down, with its line of coverage. The first look does not wait for a transaction that a dead
-        writer left open: the fence ends it. Raises StaleGeneration, OffsetsLost, BrokerUnavailable.
+        Of all partitions, or of those `among` them that it was given as one of several instances: those need no newer
+        generation, for they come and go between them.
+
+        At most once it begins at the end of its input and without memory, and newest first at the end if that is far,
+        unless it has stood by and nothing lies between, or shares. Refuses if a newer generation committed, fences
+        earlier writers, reads the offsets, looks again, and writes the claim down, with its line of coverage. The first
+        look does not wait for a transaction that a dead writer left open: the fence ends it. Raises StaleGeneration,
+        OffsetsLost, BrokerUnavailable.
         """
-        refuse_if_stale(self._group.glance(), generation, self._identity.app)
-        self._learn()
-        self._writer.fence()
-        positions = self._group.read()
-        refuse_if_stale(positions, generation, self._identity.app)
+        afresh = self._declaration.guarantee == "at-most-once" and self.held is None
+        given, self._shared = self._shared or among is not None, among is not None
+        mine = range(self._partitions) if among is None else sorted(among)
+        if not given:
+            refuse_if_stale(self._group.glance(), generation, self._identity.app)
+        self._learn(any_topic=afresh, again=given)
+        self._writers.fence(mine, shared=self._shared, before=self._known is not None and self._known.shared)
+        positions = self._group.read(mine)
+        if not given:
+            refuse_if_stale(positions, generation, self._identity.app)
+        if afresh:
+            self.offsets = self._ends()
+            self.stamp = Stamp(generation)
+            self._open(START, digest, positions, forgotten=self._deletions())
+            return
         self._stand(positions)
-        self.stamp = Stamp(generation, self.stamp.checkpoint, self.stamp.batch)
+        if self.held is None and not self._shared:
+            self._leave_behind()
+        self.stamp = Stamp(max(generation, self.stamp.generation), self.stamp.checkpoint, self.stamp.batch)
         self._open(START, digest, positions)
 
     def judge_by(self, digest: str) -> None:
@@ -90,23 +123,31 @@ class Ledger:
         return told
 
     def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> int:
-        """Alerts, dead letters, state and offsets in one transaction; returns how many events that decides.
+        """Dead letters, state and offsets in one transaction, and alerts as guaranteed; how many events that decides.
 
         Raises Fenced, BrokerUnavailable.
         """
-        now = datetime.now(UTC)
-        records = [alerts.record(finding, now) for finding in judged.findings]
-        records += dead_letters(self._kafka, self._identity, judged.poisoned)
-        records += [unplaced_record(self._identity, unplaced) for unplaced in judged.unplaced]
-        decided = {p: max(end, self.offsets[p]) for p, end in ends.items()}
-        self._writer.commit([*records, *host.changes()], self._group, decided, stamp)
-        events = sum(end - self.offsets[p] for p, end in decided.items())
-        self.stamp, self.offsets = stamp, self.offsets | decided
+        now, changes = datetime.now(UTC), host.changes()
+        offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
+        for writer, own in self._writers.each():
+            part = judged.within(own) if self._shared else judged
+            others = [*dead_letters(self._kafka, self._identity, part.poisoned)]
+            others += [unplaced_record(self._identity, unplaced) for unplaced in part.unplaced]
+            others += [record for record in changes if record.partition in own]
+            WAYS[self._declaration.guarantee](
+                [alerts.record(finding, now) for finding in part.findings],
+                others,
+                partial(writer.commit, group=self._group, offsets=_of(offsets, own), stamp=stamp),
+                lambda records: self._acknowledged.write(records),
+            )
+        events = sum(end - self.offsets[p] for p, end in offsets.items())
+        self.stamp, self.offsets = stamp, self.offsets | offsets
         return events
 
     def touch(self) -> None:
         """Commits the same offsets again, so that they never expire."""
-        self._writer.commit([], self._group, self.offsets, self.stamp)
+        for writer, own in self._writers.each():
+            writer.commit([], self._group, _of(self.offsets, own), self.stamp)
 
     def undecided(self, records: Iterable[Poisoned], ends: dict[int, int]) -> list[Poisoned]:
         """Those of `records` that a batch up to `ends` is the first to reach."""
@@ -117,32 +158,64 @@ class Ledger:
         """Gives the connection back."""
         self._group.close()
 
-    def _learn(self) -> None:
-        """What is known of the input from earlier jobs of this detector; asked once, before anybody is fenced."""
-        if self._identity.coverage is not None and not self._input:
+    @cached_property
+    def _acknowledged(self) -> AcknowledgedWriter:
+        return AcknowledgedWriter(self._kafka)
+
+    def _learn(self, *, any_topic: bool = False, again: bool = False) -> None:
+        """What is known of the input from other jobs of this detector; asked once, before anybody is fenced."""
+        if self._identity.coverage is not None and (again or not self._input):
             self._known = newest(openings(self._kafka, self._identity.coverage))
             self._input = topic_id(self._kafka, self._identity.input)
-            refuse_another(self._identity.app, self._identity.input, self._known, self._input)
+            if not any_topic:
+                refuse_another(self._identity.app, self._identity.input, self._known, self._input)
 
-    def _open(self, what: str, digest: str, before: Positions) -> None:
-        records = []
+    def _deletions(self) -> list[Record]:
+        """The deletion of all that a fold has stored. Which crossings were told, an aggregate never forgets."""
+        if self._declaration.kind != "stateful":
+            return []
+        stored = read_state(self._kafka, self._identity.state, range(self._partitions))
+        return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]
+
+    def _open(self, what: str, digest: str, before: Positions, forgotten: Sequence[Record] = ()) -> None:
+        line = Opening(
+            what=what,
+            release=self._identity.release,
+            digest=digest,
+            generation=self.stamp.generation,
+            ended=decided(before, self._known),
+            since=dict(self.offsets),
+            input=self._input,
+            shared=self._shared,
+        )
+        for writer, own in self._writers.each():
+            records = [*forgotten]
+            if self._identity.coverage is not None:
+                mine = msgspec.structs.replace(line, ended=_of(line.ended, own), since=_of(line.since, own))
+                records.append(mine.record(self._identity.coverage))
+            writer.commit(records, self._group, _of(self.offsets, own), self.stamp)
         if self._identity.coverage is not None:
-            self._known = Opening(
-                what=what,
-                release=self._identity.release,
-                digest=digest,
-                generation=self.stamp.generation,
-                ended=dict(before.offsets),
-                since=dict(self.offsets),
-                input=self._input,
-            )
-            records.append(self._known.record(self._identity.coverage))
-        self._writer.commit(records, self._group, self.offsets, self.stamp)
+            self._known = line
+
+    def _ends(self) -> dict[int, int]:
+        return {p: end for p, (_, end) in self._group.bounds().items()}
+
+    def _leave_behind(self) -> None:
+        ends = self._ends()
+        if too_far(self.offsets, ends, self._declaration, self._known):
+            left = sum(ends[p] - offset for p, offset in self.offsets.items())
+            logger().warning("begins with the newest events, and judges the others beside them", left=left)
+            self.offsets = ends
 
     def _stand(self, positions: Positions) -> None:
         app, topic = self._identity.app, self._identity.input
-        self.offsets = resumable(app, topic, positions, self._group.bounds(), self._known, self._missed)
+        bounds = _of(self._group.bounds(), positions.offsets)
+        self.offsets = resumable(app, topic, positions, bounds, self._known, self._declaration.missed)
         self.stamp = positions.stamp or Stamp(0)
+
+
+def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
+    return {partition: value for partition, value in values.items() if partition in partitions}
 
 
 def dead_letters(kafka: KafkaSettings, identity: Identity, poisoned: Sequence[Poisoned]) -> Iterator[Record]:

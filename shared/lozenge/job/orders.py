@@ -22,8 +22,9 @@ class Order(BaseModel):
     """Who a job is to be, and what may change while it runs.
 
     `revision` names the change that it carries out; `generation` rises with every order to go live. A job that
-    stands by judges what comes but tells nothing, until an order says that it no longer does. None leaves
-    `max_batch` and `trigger` as declared.
+    stands by judges what comes but tells nothing, until an order says that it no longer does. One that is `shared`
+    judges only the partitions that it is given among the instances of its detector. None leaves `max_batch` and
+    `trigger` as declared.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -31,6 +32,7 @@ class Order(BaseModel):
     revision: str = ""
     generation: int = 1
     standby: bool = False
+    shared: bool = False
     settings: dict[str, Any] = {}
     max_batch: Annotated[int, Field(ge=1)] | None = None
     trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None

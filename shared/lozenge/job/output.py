@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from lozenge import ids
+from lozenge import ids, topics
 from lozenge.avro import Codec
+from lozenge.declaration import Declaration
+from lozenge.detector import Settings
 from lozenge.errors import DecodeError, EncodeError, Poison
 from lozenge.headers import cloud_event, dead_letter
 from lozenge.job.identity import Identity
@@ -46,6 +48,11 @@ class Poisoned:
     error: Exception
 
     @property
+    def place(self) -> tuple[int, int]:
+        """The record's partition and offset."""
+        return self.partition, self.offset
+
+    @property
     def stage(self) -> str:
         """Where it failed: decode, detect or encode."""
         match self.error:
@@ -77,9 +84,8 @@ class Unplaced:
 class AlertWriter:
     """Turns findings into alert records of one detector, release and settings."""
 
-    def __init__(self, identity: Identity, partitions: int, *, title: str, severity: str, digest: str) -> None:
-        self._identity, self._partitions = identity, partitions
-        self._title, self._severity, self._digest = title, severity, digest
+    def __init__(self, identity: Identity, declaration: Declaration, settings: Settings) -> None:
+        self._identity, self._declaration, self._digest = identity, declaration, settings.digest
         self._codec = Codec.of("alert")
 
     def alert_id(self, finding: Finding) -> str:
@@ -98,9 +104,9 @@ class AlertWriter:
                 "settings_digest": self._digest,
                 "model_version": None,
                 "entity": {"type": self._identity.key, "id": finding.entity},
-                "severity": alert.severity or self._severity,
+                "severity": alert.severity or self._declaration.severity,
                 "score": float(alert.score),
-                "title": alert.title or self._title,
+                "title": alert.title or self._declaration.title,
                 "reason": alert.reason,
                 "evidence": {
                     "event_ids": [e for e in alert.evidence if e is not None],
@@ -121,7 +127,7 @@ class AlertWriter:
             time=finding.event_time,
             traceparent=finding.traceparent or derived(alert_id),
         )
-        return Record(self._identity.alerts, partition_of(key, self._partitions), key, value, headers)
+        return Record(self._identity.alerts, partition_of(key, topics.EVENT_PARTITIONS), key, value, headers)
 
 
 def derived(alert_id: str) -> str:

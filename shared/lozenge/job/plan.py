@@ -1,6 +1,6 @@
 """How a detector becomes a Spark query: source, decoding, the author's function, the host of its result."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,15 +40,18 @@ class Plan:
         self.excluded: list[Poisoned] = []
 
     def host(self, offsets: Mapping[int, int], max_batch: int, alerts: AlertWriter, partitions: int) -> Host:
-        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch."""
+        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch.
+
+        It judges the partitions of `offsets`, of `partitions` that there are.
+        """
         result = self._detect(self._stream(offsets, max_batch))
         if self._loaded.declaration.kind != "aggregate":
             refuse_state(self._identity.app, expressions(result))
-        return self._host(result, alerts, partitions)
+        return self._host(result, alerts, partitions, offsets.keys())
 
     def bounded_host(self, ranges: Ranges, alerts: AlertWriter, partitions: int) -> Host:
         """The host of the records of `ranges` and no others; its frame is no stream."""
-        return self._host(self._detect(self._bounded(ranges)), alerts, partitions)
+        return self._host(self._detect(self._bounded(ranges)), alerts, partitions, range(partitions))
 
     def tables_version(self) -> str:
         """Digest over the reference tables as they are now; "" without any."""
@@ -73,16 +76,18 @@ class Plan:
         error = kind(first_line(poisoned.error))
         self.excluded.append(Poisoned(poisoned.partition, poisoned.offset, error))
 
-    def learn(self, schema_id: int) -> bool:
-        """Fetches event schemas announced since the start; whether `schema_id` is known now."""
+    def learn(self) -> set[int]:
+        """Takes in the event schemas that were announced until now; the ids of all that it knows then."""
         known = {s.id for s in self._schemas}
         self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
-        return any(s.id == schema_id for s in self._schemas)
+        return {s.id for s in self._schemas}
 
-    def _host(self, result: "DataFrame | Fold[Any]", alerts: AlertWriter, partitions: int) -> Host:
+    def _host(
+        self, result: "DataFrame | Fold[Any]", alerts: AlertWriter, partitions: int, judged: Collection[int]
+    ) -> Host:
         declaration = self._loaded.declaration
         if isinstance(result, Fold):
-            return FoldHost(result, self.settings, declaration.key_column, self._identity.state, partitions)
+            return FoldHost(result, self.settings, declaration.key_column, self._identity.state, judged)
         if declaration.kind == "aggregate":
             return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
         return RuleHost(result)

@@ -7,22 +7,45 @@ puts those records aside as dead letters and runs the batch without them.
 
 from collections.abc import Callable, Sequence
 
-from lozenge.errors import DetectorError
-from lozenge.job.output import Poisoned
+from lozenge.errors import DetectorError, Flood
+from lozenge.job.output import Poisoned, Unplaced
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
 ENOUGH_TO_TELL = 10
 """So many failing records, with hardly a good one between them, mean the same."""
+NAMED = 5
+"""So many of them are named by their place."""
 
 Ranges = dict[int, tuple[int, int]]
+Refusal = Callable[[Sequence[Poisoned | Unplaced], int], None]
+"""Raises if what was found, of so many records looked at, is too much to go on."""
 
 
-def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Poisoned]:
+def refuse_too_many(found: Sequence[Poisoned | Unplaced], looked_at: int) -> None:
+    """Raises Flood if so many of the records looked at failed that the code must be at fault."""
+    if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > looked_at - len(found):
+        first, places = found[0].error, sorted({failure.place for failure in found if failure.place is not None})
+        at = " ".join(f"{partition}:{offset}" for partition, offset in places[:NAMED])
+        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        raise Flood(
+            f"judging a batch: the detector raises on {len(found)} of the first {looked_at} records looked at, "
+            f"first with {type(first).__name__}: {first_line(first)}{f'; at {at}{more}' if at else ''}",
+            hint="nothing was committed; mend the detector, it goes on at the same offsets",
+        )
+
+
+def refuse_nothing(found: Sequence[Poisoned | Unplaced], looked_at: int) -> None:
+    """For records that have failed before: every one that fails again is found."""
+
+
+def find_poison(
+    ranges: Ranges, evaluate: Callable[[Ranges], None], refuse: Refusal = refuse_too_many
+) -> list[Poisoned]:
     """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
 
-    Costs about 2 log2(batch) evaluations per poisoned record. Raises DetectorError when the code rather
-    than the records must be at fault.
+    Costs about 2 log2(batch) evaluations per poisoned record. Raises Flood when the code rather than the
+    records must be at fault, as far as `refuse` says so.
     """
     found: list[Poisoned] = []
     good = 0
@@ -39,18 +62,8 @@ def find_poison(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> list[Pois
             pending += [(partition, middle, end), (partition, start, middle)]
         else:
             found.append(Poisoned(partition, start, error))
-            refuse_too_many([poison.error for poison in found], len(found) + good)
+            refuse(found, len(found) + good)
     return found
-
-
-def refuse_too_many(errors: Sequence[Exception], looked_at: int) -> None:
-    """Raises DetectorError if so many of the records looked at failed that the code must be at fault."""
-    if len(errors) > MAX_POISON or len(errors) >= ENOUGH_TO_TELL > looked_at - len(errors):
-        raise DetectorError(
-            f"judging a batch: the detector raises on {len(errors)} of the first {looked_at} records looked at, "
-            f"first with {type(errors[0]).__name__}: {first_line(errors[0])}",
-            hint="nothing was committed; mend the detector, it goes on at the same offsets",
-        )
 
 
 def first_line(error: BaseException) -> str:

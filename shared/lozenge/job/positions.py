@@ -6,7 +6,7 @@ has the same end offsets as the one before it.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -73,23 +73,38 @@ class Group:
         """What a transactional producer needs to commit for this group."""
         return self._consumer.consumer_group_metadata()
 
-    def read(self) -> Positions:
+    def read(self, among: Collection[int] | None = None) -> Positions:
         """The committed positions; a partition without one starts at its earliest offset.
 
-        Waits for an open transaction of the group to end. Raises BrokerUnavailable.
+        Of all partitions, or of those `among` them. Waits for an open transaction of the group on these to end.
+        Raises BrokerUnavailable.
         """
-        return self._ask(self._consumer)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            positions = self._ask(self._consumer, among)
+            if not positions.missing - self.glance().missing:
+                return positions
+            # while a commit of a transaction becomes valid, it may hide the one before it: nothing is missing
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    f"reading the offsets of {self.topic}: a transaction does not come to its end",
+                    hint=f"check the broker at {self._bootstrap}; the job is started again",
+                )
+            time.sleep(0.05)
 
     def glance(self) -> Positions:
         """The same without waiting: what an open transaction would move stands where it stood."""
         return self._ask(self._glancing)
 
-    def _ask(self, consumer: Consumer) -> Positions:
-        asked = [TopicPartition(self.topic, p) for p in range(self._partitions)]
+    def _ask(self, consumer: Consumer, among: Collection[int] | None = None) -> Positions:
+        asked = [TopicPartition(self.topic, p) for p in (range(self._partitions) if among is None else among)]
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             try:
                 committed = consumer.committed(asked, timeout=CALL_SECONDS)
+                for each in committed:
+                    if each.error is not None:  # not to be taken for an offset that nobody has committed
+                        raise KafkaException(each.error)
                 missing = frozenset(t.partition for t in committed if t.offset < 0)
                 offsets = {t.partition: t.offset if t.offset >= 0 else self._bounds(t)[0] for t in committed}
                 return Positions(offsets, Stamp.newest(committed), missing)

@@ -29,9 +29,10 @@ class Report(msgspec.Struct):
     """How a job is; times in Unix seconds, 0 for never.
 
     `session_at` is when Spark was there, `query_at` when its first query had started, `first_batch_at` when that had
-    done its first batch, `turned_at` when it last was between two batches, `committed_at` when its last transaction
-    ended. `since` are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried
-    out or, for the reason `refused`, is not.
+    done its first batch, `turned_at` when it last was between two batches or came further in a search for poison,
+    `committed_at` when its last transaction ended. `since` are the offsets from which on `digest` holds. `revision` is
+    its newest order's, once that is carried out or, for the reason `refused`, is not. `parked` says why it judges
+    nothing at present.
     """
 
     pid: int
@@ -42,6 +43,7 @@ class Report(msgspec.Struct):
     digest: str = ""
     since: dict[int, int] = {}
     refused: str = ""
+    parked: str = ""
     batch: int = -1
     offsets: dict[int, int] = {}
     lag: int = 0

@@ -1,43 +1,47 @@
 """Runs one detector until it is told to stop.
 
 The order, in numbers that come back below:
-1. claim (see `ledger`), or stand by: read the group's offsets and claim once told to take over;
+1. claim (see `ledger`), or stand by: read the group's offsets and claim once told to take over; one of several
+   instances claims the partitions that it is given, and again whenever these change;
 2. plan the query at the group's offsets, restore the state that the state topic holds, start (an
    aggregate's own checkpoint continues if it is the one that committed last; else it counts its open
    windows again);
 3. per batch: judge, then commit alerts, dead letters, state and offsets in one transaction; a job that
    stands by holds all of it back, and its first transaction begins exactly where its predecessor's last ended;
 4. when a batch fails: learn a new schema, shrink the batch, or find the poison; when settings or tables
-   change: end between two batches; then plan again in the same session. Whatever else happens ends the
-   process, and a restart is always safe.
+   change: end between two batches; then plan again in the same session. A live job that raises on too much
+   is parked and tries again later. Whatever else happens ends the process, and a restart is always safe.
 """
 
-import re
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lozenge import topics
-from lozenge.admin import check_topics, partitions
-from lozenge.errors import ConfigError, DetectorError, LozengeError
+from lozenge.admin import check_topics
+from lozenge.errors import ConfigError, DetectorError, Flood
 from lozenge.job.batch_limit import BatchLimit
+from lozenge.job.behind import Behind
+from lozenge.job.breaker import TRY_AGAIN_SECONDS, Breaker
 from lozenge.job.checkpoint import Checkpoint
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Judgement
+from lozenge.job.judgement import Judgement, count
 from lozenge.job.ledger import Ledger
 from lozenge.job.orders import Orders
 from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
-from lozenge.job.poison import find_poison, first_line, refuse_too_many
+from lozenge.job.poison import refuse_too_many
 from lozenge.job.positions import Stamp
+from lozenge.job.recovery import Recovery
 from lozenge.job.report import Phase, Reporting
 from lozenge.job.rewind import rewound
 from lozenge.job.settings import JobSettings
+from lozenge.job.share import Share
 from lozenge.job.terms import Terms
 from lozenge.job.turns import Turns
 from lozenge.kafka import KafkaSettings
@@ -47,19 +51,19 @@ from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge.registry import announce
 from lozenge.schemas import newest
-from lozenge.spark_avro import UNKNOWN_SCHEMA
+from lozenge.stopping import STOP_SECONDS
 
-STOP_SECONDS = 20.0
 RETOUCH_SECONDS = 6 * 3600.0
 """An idle group commits again this often, so that its offsets never expire."""
 LOOK_SECONDS = 2.0
 """How often it looks for new tables."""
+WARM_UP_OFFSETS = 1_000
+"""Of each partition: on so many events an instance gets warm before it asks for its share."""
 COMPARE_SECONDS = 0.5
 """How often a job that stands by looks how far the live one has come."""
 CAUGHT_UP_OFFSETS = 1_000
 """It is ready while it is warm and no further than this behind the live one."""
 SNAPSHOT_TRIES = 5
-_OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
 
 
 class Runner:
@@ -78,12 +82,18 @@ class Runner:
         self._plan = Plan(loaded, identity, self._terms.settings, kafka, spark)
         self._limit = BatchLimit(self._terms.max_batch)
         self._reporting = Reporting(job.folder)
+        self._breaker = Breaker(self._reporting, metrics)
         self._checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
-        self._ledger = Ledger(kafka, identity, self._partitions, self._declaration.missed)
+        self._ledger = Ledger(kafka, identity, self._partitions, self._declaration)
+        self._share = Share(kafka, identity)
+        self._warm = False
+        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, self._reporting)
+        self._behind = Behind(loaded, job, kafka, spark, metrics)
         self._host: Host | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
         self._batch = -1
         self._failure: Exception | None = None
+        self._ending, self._boundary = threading.Event(), threading.Event()  # a stop is asked for; a batch has ended
         self._lock = threading.RLock()  # batches come in Spark's thread, orders in ours
         self._stop = threading.Event()
 
@@ -91,6 +101,11 @@ class Runner:
     def offsets(self) -> dict[int, int]:
         """What is decided: the next offset by partition."""
         return self._ledger.offsets
+
+    @property
+    def parked(self) -> str:
+        """Why it judges nothing at present; "" if it does."""
+        return self._reporting.now.parked
 
     def stop(self) -> None:
         """Asks for an end at the next batch boundary; safe from a signal handler."""
@@ -105,19 +120,68 @@ class Runner:
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
         self._reporting.say(session_at=time.time(), generation=self._order.generation, revision=self._order.revision)
-        if not self._order.standby:
-            self._ledger.claim(self._order.generation, self._terms.settings.digest)
-        while not self._stop.is_set():
-            error = self._watch(self._start())
-            if error is not None and not self._stop.is_set():
-                self._recover(error)
+        try:
+            while not self._stop.is_set():
+                if not self._hold():
+                    self._idle()
+                    continue
+                error = self._watch(self._start())
+                if error is not None and not self._stop.is_set():
+                    self._recover_or_park(error)
+        finally:
+            self._behind.stop()
+            self._share.leave()
         self._ledger.close()
 
-    # 1. stand by and take over
+    # 1. claim, share, stand by and take over
+
+    def _hold(self) -> bool:
+        """Claims what it is to judge, if that has changed; False if there is nothing to judge now."""
+        order, share = self._order, self._share
+        if not order.shared:
+            share.leave()
+            if not order.standby and not share.alone:
+                self._ledger.claim(order.generation, self._terms.settings.digest)
+                share.alone = True
+                self._go_back()
+            return True
+        self._behind.stop()  # of several instances nobody does; `lozenge fill` can
+        if order.standby:
+            self._warm_up()
+            return False
+        if (given := share.given()) and given != share.claimed:
+            self._ledger.claim(order.generation, self._terms.settings.digest, given)
+            self._host = None  # its memory is of other partitions
+        share.claimed = given
+        return bool(given)
+
+    def _go_back(self) -> None:
+        """What was left behind at some start is the live job's to judge."""
+        if self._declaration.backlog == "newest-first" and self._identity.live:
+            self._behind.start()
+
+    def _warm_up(self) -> None:
+        """Lets Spark plan and compile, so that the partitions that it takes over do not wait for that."""
+        if not self._warm:
+            ends = bounds(self._kafka, self._identity.input, self._partitions)
+            with suppress(Exception):  # what fails on these is looked into where they are judged
+                self._plan.evaluate({p: (max(low, end - WARM_UP_OFFSETS), end) for p, (low, end) in ends.items()})
+        self._warm = True
+
+    def _idle(self) -> None:
+        """Looks for orders: one of several instances is ready to take over partitions, or has none."""
+        phase = Phase.READY if self._order.standby else Phase.LIVE
+        self._reporting.say(phase=phase, generation=self._order.generation, lag=0)
+        self._reporting.turned()
+        if self._obey():
+            self._reporting.say(revision=self._order.revision, digest=self._terms.settings.digest, refused="")
+        self._stop.wait(0.05)
 
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
         self._ledger.claim(self._order.generation, self._reporting.now.digest)  # by which it has judged so far
+        self._share.alone = True
+        self._go_back()
         assert self._host is not None
         if self._settled:  # else its query is about to end, and the next one begins where the predecessor ended
             self._settle(self._host)
@@ -127,7 +191,7 @@ class Runner:
         told = self._ledger.settle(host, self._alerts, self._stamp())
         if told is not None:
             self._reporting.took_over(self._order.generation, since, self.offsets)
-            self._count(told)
+            count(self._metrics, told)
             logger().info("took over", generation=self._order.generation, since=since, told=len(told.findings))
 
     def _begin_live(self) -> None:
@@ -153,13 +217,7 @@ class Runner:
         if not self._order.standby:
             ledger.judge_by(terms.settings.digest)
         self._tables = self._plan.tables_version()
-        self._alerts = AlertWriter(
-            self._identity,
-            self._partitions,
-            title=self._declaration.title,
-            severity=self._declaration.severity,
-            digest=terms.settings.digest,
-        )
+        self._alerts = AlertWriter(self._identity, self._declaration, terms.settings)
         host, keys = self._remembering(inherited)
         logger().info("query starts", offsets=ledger.read, keys=keys, checkpoint=self._checkpoint.id)
         writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
@@ -218,6 +276,11 @@ class Runner:
         def on_batch(frame: DataFrame, batch: int) -> None:
             try:
                 with self._lock:
+                    # a busy query begins its next batch at once, and is never seen between two. That batch is left to
+                    # the next query; an aggregate's counts are in its checkpoint, which would take it for done
+                    if self._ending.is_set() and self._declaration.kind != "aggregate":
+                        self._boundary.set()
+                        return
                     self._batch = batch
                     self._run_batch(host, frame)
             except Exception as error:
@@ -242,8 +305,7 @@ class Runner:
             return
         self._settled = False
         judged = host.judge(frame.toArrow())
-        errors = [p.error for p in judged.poisoned] + [u.error for u in judged.unplaced]
-        refuse_too_many(errors, sum(ends[p] - ledger.read[p] for p in ends))
+        refuse_too_many(judged.failures, sum(ends[p] - ledger.read[p] for p in ends))
         judged = judged._replace(poisoned=[*ledger.undecided(self._plan.excluded, ends), *judged.poisoned])
         ledger.read |= ends
         if ledger.held is not None:
@@ -263,20 +325,10 @@ class Runner:
         return Stamp(self._order.generation, self._checkpoint.id, self._batch)
 
     def _measure(self, judged: Judgement, events: int, started: float) -> None:
-        letters = len(judged.poisoned) + len(judged.unplaced)
-        self._reporting.committed(self._batch, self.offsets, events, letters)
+        self._reporting.committed(self._batch, self.offsets, events, len(judged.failures))
+        self._breaker.reset()
         self._metrics.batch(time.monotonic() - started)
-        self._count(judged)
-
-    def _count(self, judged: Judgement) -> None:
-        stages = [p.stage for p in judged.poisoned] + [u.stage for u in judged.unplaced]
-        self._metrics.emitted(len(judged.findings))
-        for stage in stages:
-            self._metrics.dead_letters(1, stage)
-        now = datetime.now(UTC)
-        for finding in judged.findings:
-            if finding.arrived is not None:
-                self._metrics.latency((now - finding.arrived).total_seconds())
+        count(self._metrics, judged)
 
     # 4. watch, obey, recover
 
@@ -295,17 +347,50 @@ class Runner:
             if self._order.standby and now - compared > COMPARE_SECONDS:
                 compared = now
                 self._compare(turns)
-            elif self._ledger.held is None and time.time() - self._reporting.now.committed_at > RETOUCH_SECONDS:
-                with self._lock:
-                    self._ledger.touch()
-                self._reporting.say(committed_at=time.time())
+            else:
+                self._retouch()
             anew = self._obey() or self._limit.grow()
             if now - looked > LOOK_SECONDS:
                 looked = now
                 anew = anew or self._plan.tables_version() != self._tables
-            if anew or self._stop.is_set():
-                _stop_at_boundary(query)
+            if anew or self._share.moved or self._stop.is_set():
+                # one that is to end never cuts its batch short: whoever told it so bounds how long that may take
+                self._stop_at_boundary(query, within=float("inf") if self._stop.is_set() else STOP_SECONDS)
                 return None
+
+    def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
+        """Ends the query between two batches, or after `within` seconds within one: its transaction decides then."""
+        self._boundary.clear()
+        self._ending.set()
+        deadline = time.monotonic() + within
+        while query.status["isTriggerActive"] and not self._boundary.is_set() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        query.stop()
+        self._ending.clear()
+
+    def _recover_or_park(self, error: Exception) -> None:
+        ends = self._checkpoint.planned(self._batch) or {}
+        ranges = {p: (self._ledger.read[p], end) for p, end in ends.items()}
+        try:
+            self._recovery.after(error, self._batch, ranges, self._limit)
+        except Flood as flood:
+            if self._order.standby:  # the live job goes on
+                raise
+            self._park(flood)
+
+    def _park(self, flood: Flood) -> None:
+        """Waits until it is time to try again, or until it is ordered otherwise or to stop."""
+        self._breaker.trip(flood)
+        again = time.monotonic() + TRY_AGAIN_SECONDS
+        while not (self._obey() or self._share.moved or time.monotonic() > again or self._stop.wait(0.2)):
+            self._reporting.turned()
+            self._retouch()
+
+    def _retouch(self) -> None:
+        if self._ledger.held is None and time.time() - self._reporting.now.committed_at > RETOUCH_SECONDS:
+            with self._lock:
+                self._ledger.touch()
+            self._reporting.say(committed_at=time.time())
 
     def _follow(self, turns: Turns) -> None:
         ended = list(turns.new())
@@ -336,48 +421,13 @@ class Runner:
         if order is None:
             return False
         with self._lock:  # a batch sees either order whole
-            takes_over = self._order.standby and not order.standby
-            changed, self._terms, self._order = terms != self._terms, terms, order
+            takes_over = self._order.standby and not order.standby and not order.shared
+            changed, shared = terms != self._terms, order.shared != self._order.shared
+            self._terms, self._order = terms, order
             if takes_over:
                 self._take_over()
         if changed:
             self._plan.settings, self._limit = terms.settings, BatchLimit(terms.max_batch)
         else:
             self._reporting.say(refused="", revision=order.revision)
-        return changed
-
-    def _recover(self, error: Exception) -> None:
-        """Changes the plan so that the next start gets further, or raises."""
-        if isinstance(error, LozengeError):
-            raise error
-        text, log = str(error), logger()
-        if "spark.driver.maxResultSize" in text and self._limit.shrink():
-            self._checkpoint.forget(self._batch)
-            log.warning("batch too large for the driver, halved", max_batch=self._limit.value)
-            return
-        if _OTHER_STATE.search(text):
-            self._checkpoint.renew()
-            log.warning("what was counted does not fit these settings: open windows are counted again")
-            return
-        unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
-        if unknown and self._plan.learn(int(unknown.group(1))):
-            log.info("schema learned, query starts again", schema=int(unknown.group(1)))
-            return
-        partitions(self._kafka)  # an unreachable broker is never a record's fault
-        ends = self._checkpoint.planned(self._batch)
-        found = find_poison({p: (self._ledger.read[p], end) for p, end in (ends or {}).items()}, self._plan.evaluate)
-        if not found:
-            raise DetectorError(
-                f"running {self._identity.app}: a batch failed, though no record fails alone: {first_line(error)}",
-                hint="see the log above; the job is restarted at its committed offsets",
-            ) from error
-        for poisoned in found:
-            self._plan.exclude(poisoned)
-        log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
-
-
-def _stop_at_boundary(query: StreamingQuery) -> None:
-    deadline = time.monotonic() + STOP_SECONDS
-    while query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.02)
-    query.stop()
+        return changed or shared

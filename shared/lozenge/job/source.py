@@ -18,6 +18,8 @@ from lozenge.kafka import KafkaSettings
 from lozenge.schemas import Schema, newest
 
 FETCH_SECONDS = 15.0
+RECORDS = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
+"""What of a Kafka record becomes an event."""
 Ranges = Mapping[int, tuple[int, int]]
 """Offsets by partition: from (inclusive) and to (exclusive)."""
 

@@ -1,8 +1,8 @@
-"""One Kafka transaction per batch: alerts, dead letters, state and the consumed offsets, all or nothing."""
+"""One Kafka transaction per batch: its records and the consumed offsets, all or nothing."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
@@ -28,6 +28,18 @@ class Record(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+def produce(producer: Producer, record: Record, **more: Any) -> None:
+    """Hands `record` over, and waits where the producer's queue is full."""
+    while True:
+        try:
+            producer.produce(
+                record.topic, record.value, record.key, record.partition, headers=list(record.headers), **more
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 class TransactionalWriter:
@@ -72,7 +84,7 @@ class TransactionalWriter:
             try:
                 self._producer.begin_transaction()
                 for record in records:
-                    self._produce(record)
+                    produce(self._producer, record)
                 add_offsets()
                 self._retrying("committing", lambda: self._producer.commit_transaction(15))
                 return
@@ -80,20 +92,6 @@ class TransactionalWriter:
                 self._raise_if_final(error, "committing", deadline)
                 self._retrying("aborting", lambda: self._producer.abort_transaction(15))
                 time.sleep(0.2)
-
-    def _produce(self, record: Record) -> None:
-        while True:
-            try:
-                self._producer.produce(
-                    record.topic,
-                    record.value,
-                    record.key,
-                    record.partition,
-                    headers=list(record.headers),
-                )
-                return
-            except BufferError:
-                self._producer.poll(0.1)
 
     def _retrying(self, doing: str, call: object) -> None:
         assert callable(call)

@@ -22,14 +22,15 @@ from lozenge.avro import Codec
 from lozenge.cost import Meter
 from lozenge.durations import duration
 from lozenge.environment import load
-from lozenge.errors import LozengeError
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.job.ending import end
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement, joined
 from lozenge.job.orders import Orders
 from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
-from lozenge.job.poison import Ranges, find_poison
+from lozenge.job.poison import Ranges, Refusal, find_poison, first_line, refuse_too_many
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded, find
@@ -83,11 +84,10 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     warm = starts if declaration.kind == "rule" else offsets_at(kafka, identity.input, PARTITIONS, since - last)
     ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
     spark = spark_session(f"{loaded.name}-trial", cores=os.cpu_count() or 1, memory_mb=1024)
-    writer = AlertWriter(
-        identity, PARTITIONS, title=declaration.title, severity=declaration.severity, digest=settings.digest
-    )
+    writer = AlertWriter(identity, declaration, settings)
     ranges = {partition: (warm[partition], ends[partition]) for partition in ends if ends[partition] > warm[partition]}
     plan = Plan(loaded, identity, settings, kafka, spark)
+    plan.learn()
     _start_up(plan, writer, ranges)
     meter = Meter()
     before = meter.read()
@@ -136,10 +136,11 @@ def _start_up(plan: Plan, writer: AlertWriter, ranges: Ranges) -> None:
         plan.bounded_host(few, writer, PARTITIONS).frame().toArrow()
 
 
-def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges) -> Judgement:
+def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many) -> Judgement:
     """What a detector makes of `ranges` from an empty memory on.
 
-    An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing.
+    An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing. Raises
+    DetectorError where `refuse` finds that too much fails.
     """
     parts: list[Judgement] = []
     first: Host | None = None
@@ -149,9 +150,12 @@ def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges) -> Judgeme
             batch = host.frame().toArrow()
         except LozengeError:
             raise
-        except Exception:  # whatever the author's code or Spark raises
-            if not (found := find_poison(part, plan.evaluate)):
-                raise
+        except Exception as error:  # whatever the author's code or Spark raises
+            if not (found := find_poison(part, plan.evaluate, refuse)):
+                raise DetectorError(
+                    f"judging retained events: they fail together, though none fails alone: {first_line(error)}",
+                    hint="try again; if it comes back, the detector's own tests may show why",
+                ) from error
             for poisoned in found:
                 plan.exclude(poisoned)
             batch = plan.bounded_host(part, writer, PARTITIONS).frame().toArrow()
@@ -198,7 +202,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # Spark's gateway threads would hold the process for seconds
+    end(main())

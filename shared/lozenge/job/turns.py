@@ -1,12 +1,19 @@
 """What Spark tells of a running query: its batches and its waiting."""
 
+import json
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from pyspark.sql.streaming import StreamingQuery
 
 WARM_BATCHES, WARM_SECONDS = 2, 5.0
 """A query is warm after so many batches with events, or so long after it first waited for some."""
+
+
+def _total(offsets: Any) -> int:
+    """The sum over all partitions of a source's offsets, which are JSON, or null before it has any."""
+    return sum(offset for topic in (json.loads(offsets or "null") or {}).values() for offset in topic.values())
 
 
 class Turns:
@@ -24,8 +31,8 @@ class Turns:
             if progress.timestamp > self._seen:  # an idle trigger reports under the number of the batch to come
                 self._seen = progress.timestamp
                 self._batches += progress.numInputRows > 0
-                lag = sum(int(s.metrics.get("maxOffsetsBehindLatest", 0)) for s in progress.sources)
-                yield max(0, progress.numInputRows), lag
+                lag = sum(_total(s.latestOffset) - _total(s.endOffset) for s in progress.sources)
+                yield max(0, progress.numInputRows), max(0, lag)
 
     def waiting(self) -> bool:
         """Whether it is between two batches."""

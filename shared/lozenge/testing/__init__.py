@@ -10,13 +10,15 @@
 
 `run` goes through the same code as the live job from the event's columns to the alert's bytes; only
 Kafka is left out. `events` shows what a partial event becomes, `repeated`, `shuffled`, `late` and
-`hostile` make a bad day of a good one, `check` runs all of them, `plain_fold` is the fold by itself.
+`hostile` make a bad day of a good one, `plain_fold` is the fold by itself. What every detector promises
+(`promises`) `lozenge test` shows by itself on the events of all runs; `check` does so for some events.
 """
 
 from lozenge.testing.bench import spark
 from lozenge.testing.events import NOW, events
-from lozenge.testing.faults import check, hostile, late, repeated, shuffled
+from lozenge.testing.faults import hostile, late, repeated, shuffled
 from lozenge.testing.oracle import plain_fold
+from lozenge.testing.promises import check
 from lozenge.testing.running import AlertRecord, DeadLetter, Run, beside, declared, run
 
 __all__ = [

@@ -1,27 +1,23 @@
 """Evaluates one detector as its job would, with Kafka left out.
 
 A rule, a model and a fold's own expressions are evaluated once over all events; the fold is then fed in
-batches. An aggregate runs as a real streaming query over one file per batch and partition, because its
-watermark and its update mode have no counterpart outside of one. What Spark cannot stream is refused
+batches. An aggregate runs as a real streaming query, because its watermark and its update mode have no
+counterpart outside of one; so does any kind in `judge_live`. What Spark cannot stream is refused
 as it would be in the job, and events on which the author's code raises are found and put aside.
 """
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.detector import Settings
 from lozenge.errors import DetectorError
 from lozenge.folding import Fold, expressions
-from lozenge.job import source
 from lozenge.job.crossings import Crossings
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
@@ -35,6 +31,7 @@ from lozenge.loading import Loaded
 from lozenge.session import spark_session
 from lozenge.tables import load
 from lozenge.testing.events import places
+from lozenge.testing.live import Memory, stream
 from lozenge.topics import EVENT_PARTITIONS
 
 _RELEASE = "test"
@@ -47,6 +44,8 @@ _QUICK = {
         "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
+    # in update mode a batch without events tells nothing
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 
@@ -69,13 +68,7 @@ class Bench:
         self._tables = load(spark(), {n: t for n, t in declaration.tables.items() if n not in rows}, loaded.folder)
         for name, given in rows.items():
             self._tables[name] = spark().createDataFrame(list(given), declaration.tables[name].columns or None)
-        self.writer = AlertWriter(
-            self._identity,
-            EVENT_PARTITIONS,
-            title=declaration.title,
-            severity=declaration.severity,
-            digest=settings.digest,
-        )
+        self.writer = AlertWriter(self._identity, declaration, settings)
 
     def judge(self, batch: pa.Table, size: int | None) -> Judgement:
         """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
@@ -91,6 +84,19 @@ class Bench:
                 raise
             judgements = run(_without(batch, poisoned), size)
         return joined(judgements, poisoned)
+
+    def judge_live(self, batches: Sequence[pa.Table], killed: int | None = None) -> Judgement:
+        """What a job tells that reads these batches, as a stream of whatever kind it is.
+
+        With `killed` it ends within the batch of that number, before anything of it is committed. Then it begins again
+        with what was committed: an aggregate counts its open windows again, any other goes on with that batch.
+        """
+        memory: Memory = {}
+        told = self._live(batches if killed is None else batches[: killed + 1], memory, lost=killed)
+        if killed is not None:
+            again = 0 if self._declaration.kind == "aggregate" else killed
+            told += self._live(batches[again:], memory)
+        return joined(told, [])
 
     def judge_frame(self, events: DataFrame) -> Judgement:
         """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.
@@ -111,26 +117,12 @@ class Bench:
         return [host.judge(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
 
     def _as_stream(self, batch: pa.Table, size: int | None) -> list[Judgement]:
-        lateness = self._declaration.lateness
-        assert lateness is not None  # the declaration sees to it
-        judgements = []
-        with tempfile.TemporaryDirectory() as folder:
-            schema = spark().createDataFrame(batch.slice(0, 0)).schema
-            streams = [
-                spark().readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(part))
-                for part in _write(batch, size or max(batch.num_rows, 1), Path(folder))
-            ]
-            host = self._host(self._detect(source.watermarked(streams, lateness)))
-            query = (
-                host.frame()
-                .writeStream.outputMode("update")
-                .foreachBatch(lambda frame, _: judgements.append(host.judge(frame.toArrow())))
-                .option("checkpointLocation", f"{folder}/checkpoint")
-                .trigger(availableNow=True)
-                .start()
-            )
-            query.awaitTermination()
-        return judgements
+        size = size or max(batch.num_rows, 1)
+        return self._live([batch.slice(start, size) for start in range(0, max(batch.num_rows, 1), size)], {})
+
+    def _live(self, batches: Sequence[pa.Table], memory: Memory, lost: int | None = None) -> list[Judgement]:
+        lateness = self._declaration.lateness  # only aggregates have one
+        return stream(spark(), batches, lateness, lambda events: self._host(self._detect(events)), memory, lost=lost)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
         result = self._loaded.detector.detect(events, self._settings, self._tables)
@@ -139,7 +131,7 @@ class Bench:
     def _host(self, result: "DataFrame | Fold[Any]") -> Host:
         state = self._identity.state
         if isinstance(result, Fold):
-            return FoldHost(result, self._settings, self._declaration.key_column, state, EVENT_PARTITIONS)
+            return FoldHost(result, self._settings, self._declaration.key_column, state, range(EVENT_PARTITIONS))
         if self._declaration.kind == "aggregate":
             return AggregateHost(result, Crossings(self.writer, state, EVENT_PARTITIONS))
         return RuleHost(result)
@@ -163,22 +155,6 @@ class Bench:
                 hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
             ) from error
         refuse_state(self._loaded.name, frame)
-
-
-def _write(batch: pa.Table, size: int, folder: Path) -> list[Path]:
-    """One folder per partition that has events, in each one file per batch, so that all keep step."""
-    where = [partition for partition, _ in places(batch)]
-    parts = []
-    for partition in sorted(set(where)) or [0]:
-        part = folder / f"partition-{partition}"
-        part.mkdir()
-        parts.append(part)
-        for number, start in enumerate(range(0, max(batch.num_rows, 1), size)):
-            mine = [p == partition for p in where[start : start + size]]
-            file = part / f"{number:06d}.parquet"
-            pq.write_table(batch.slice(start, size).filter(pa.array(mine, pa.bool_())), file)
-            os.utime(file, (number, number))  # Spark reads the oldest first
-    return parts
 
 
 def _ranges(batch: pa.Table) -> Ranges:

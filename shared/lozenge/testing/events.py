@@ -109,6 +109,12 @@ def _whole(partial: Partial, number: int) -> Whole:
 
 
 @cache
+def nullable() -> tuple[str, ...]:
+    """The fields that an event may lack."""
+    return tuple(f["name"] for f in newest("event").definition["fields"] if "null" in f["type"])
+
+
+@cache
 def _fields() -> dict[str, pa.DataType]:
     return {field["name"]: _arrow(field["type"]) for field in newest("event").definition["fields"]}
 

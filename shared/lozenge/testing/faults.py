@@ -1,16 +1,9 @@
-"""A bad day made of a good one: repeats, late and disordered arrival, hostile values; and `check`, which tries them."""
+"""A bad day made of a good one: repeats, late and disordered arrival, hostile values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from random import Random
-from typing import Any
 
-from lozenge.detector import Detector
-from lozenge.loading import Loaded
 from lozenge.testing.events import Partial, Whole, events
-from lozenge.testing.running import Run, of, run
-
-_BATCHES = {"stateful": (1, 7), "aggregate": (3,)}
-"""Batch sizes that `check` tries beside all in one; a rule and a model see no batches."""
 
 
 def repeated(partials: Iterable[Partial]) -> list[Whole]:
@@ -46,30 +39,3 @@ def hostile(card_id: str = "hostile") -> list[Whole]:
         {"at": "-20000d"},
     ]
     return events({**value, "card_id": card_id, "event_id": f"hostile-{n}"} for n, value in enumerate(values))
-
-
-def check(detector: Loaded | Detector[Any], partials: Sequence[Partial], **how: Any) -> Run:
-    """Runs the events under faults too, and returns the undisturbed run for the caller to look at.
-
-    Asserts that they raise an alert at all; that small batches tell what one batch tells, with the same
-    ids; that a replay and repeated events tell nothing new; and that hostile events of another card
-    neither fail nor change what is told of these. `how` goes to `run`. Takes a few seconds.
-    """
-    loaded = detector if isinstance(detector, Loaded) else of(detector)
-    plain = run(loaded, partials, **how)
-    assert plain, "these events raise no alert, so nothing is shown; use some that do"
-    for size in _BATCHES.get(loaded.declaration.kind, ()):
-        _same(plain, run(loaded, partials, batches=size, **how), f"batches of {size}")
-    _same(plain, run(loaded, repeated(partials), **how), "every event twice")
-    beset = run(loaded, [*hostile(), *events(partials)], **how)
-    assert not beset.dead_letters, f"hostile events fail: {beset.dead_letters}"
-    others = {event["event_id"] for event in hostile()}
-    _same(plain, Run((alert for alert in beset if not others.intersection(alert.evidence)), ()), "hostile events")
-    return plain
-
-
-def _same(plain: Run, disturbed: Run, fault: str) -> None:
-    lost = plain.told.items() - disturbed.told.items()
-    added = disturbed.told.items() - plain.told.items()
-    assert not lost, f"{fault}: lost {sorted(lost)}, told instead {sorted(added)}"
-    assert not added, f"{fault}: told besides {sorted(added)}"

@@ -1,20 +1,26 @@
 """`run` and what it returns; how the detector is evaluated stands in `bench`."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector, Settings
 from lozenge.errors import LozengeError
+from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding
 from lozenge.loading import Loaded, from_folder
 from lozenge.testing.bench import Bench
-from lozenge.testing.events import NOW, Partial, Place, events, places, table
+from lozenge.testing.events import NOW, Partial, Place, Whole, events, places, table
+
+Tables = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Rows in the place of reference tables, by name."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,23 @@ class Run(list[AlertRecord]):
         return {alert.alert_id: alert.reason for alert in self}
 
 
+@dataclass(frozen=True)
+class Case:
+    """A detector, its settings and tables, and the events that it is to judge."""
+
+    loaded: Loaded
+    settings: Settings
+    tables: Tables
+    events: Sequence[Whole]
+
+    def bench(self) -> Bench:
+        """What evaluates it."""
+        return Bench(self.loaded, self.settings, self.tables)
+
+
+_listeners: list[Callable[[Case, Run], None]] = []
+
+
 def beside(test_file: str) -> Loaded:
     """The detector in the folder of a test: `detector = beside(__file__)`."""
     return from_folder(Path(test_file).resolve().parent)
@@ -76,7 +99,7 @@ def run(
     partials: Iterable[Partial],
     settings: Mapping[str, Any] | Settings | None = None,
     *,
-    tables: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    tables: Tables | None = None,
     batches: int | None = None,
 ) -> Run:
     """What the detector makes of these events, which arrive in the order given.
@@ -87,13 +110,36 @@ def run(
     module; one that has none goes through `declared` first. Raises DetectorError for a detector that
     could not run as a job.
     """
+    case = case_of(detector, partials, settings, tables)
+    batch = table(case.events, case.loaded.declaration.key_column)
+    bench = case.bench()
+    told = told_of(bench, batch, bench.judge(batch, batches))
+    for listener in _listeners:
+        listener(case, told)
+    return told
+
+
+def listen(listener: Callable[[Case, Run], None]) -> None:
+    """From now on `listener` is told of every `run`, after it."""
+    _listeners.append(listener)
+
+
+def case_of(
+    detector: Loaded | Detector[Any],
+    partials: Iterable[Partial],
+    settings: Mapping[str, Any] | Settings | None = None,
+    tables: Tables | None = None,
+) -> Case:
+    """What `run` with these arguments evaluates."""
     loaded = detector if isinstance(detector, Loaded) else of(detector)
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
     )
-    bench = Bench(loaded, values, tables or {})
-    batch = table(events(partials), loaded.declaration.key_column)
-    judged = bench.judge(batch, batches)
+    return Case(loaded, values, tables or {}, events(partials))
+
+
+def told_of(bench: Bench, batch: pa.Table, judged: Judgement) -> Run:
+    """What `bench` has judged of `batch`, as it would stand in the detector's topics."""
     names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
         (_written(bench, finding) for finding in judged.findings),

@@ -1,9 +1,11 @@
 """What a job should judge next is there, or the job says what is not."""
 
+import msgspec
 import pytest
 
+from lozenge.declaration import Declaration
 from lozenge.errors import OffsetsLost
-from lozenge.job.continuity import refuse_another, resumable
+from lozenge.job.continuity import refuse_another, resumable, too_far
 from lozenge.job.coverage import Opening
 from lozenge.job.positions import Positions, Stamp
 
@@ -52,3 +54,21 @@ def test_a_topic_of_the_same_name_is_not_the_same_topic() -> None:
     refuse_another("spotter", "events", None, "two")
     with pytest.raises(OffsetsLost, match="events was made anew"):
         refuse_another("spotter", "events", KNOWN, "two")
+
+
+def begins_newest_first(known: Opening | None, *, left: int = 21, **declared: str) -> bool:
+    declaration = Declaration.model_validate(
+        {"kind": "rule", "owner": "x", "title": "x", "max_batch": 20, "backlog": "newest-first"} | declared
+    )
+    return too_far({0: 10, 1: 0}, {0: 10 + left, 1: 0}, declaration, known)
+
+
+def test_newest_first_leaves_behind_what_is_more_than_a_batch() -> None:
+    assert begins_newest_first(KNOWN)
+    assert not begins_newest_first(KNOWN, left=20)
+    assert not begins_newest_first(KNOWN, backlog="oldest-first")
+
+
+def test_nobody_leaves_behind_what_no_coverage_would_remember_or_where_somebody_has_moved_it() -> None:
+    assert not begins_newest_first(None)
+    assert not begins_newest_first(msgspec.structs.replace(KNOWN, what="moved"))

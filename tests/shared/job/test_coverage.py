@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.job.coverage import Interval, Opening, gaps, intervals, judges, overlaps
+from lozenge.job.coverage import Interval, Opening, gaps, intervals, judges, left_behind, overlaps
 
 
 def line(release: str, since: Mapping[int, int], ended: Mapping[int, int] | None = None, **more: object) -> Opening:
@@ -47,6 +47,20 @@ def test_a_move_forward_leaves_a_gap_until_it_is_filled() -> None:
 def test_what_was_left_out_before_the_first_event_was_judged_is_a_gap_too() -> None:
     lines = [line("r1", {0: 4}), line("", {0: 50}, {0: 4}, what="moved"), line("r1", {0: 50})]
     assert gaps(intervals(lines, {0: 50})) == [Interval(0, 4, 50)]
+
+
+def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> None:
+    lines = [
+        line("r1", {0: 0, 1: 0}),
+        line("r1", {0: 30, 1: 5}, {0: 10, 1: 5}),
+        line("r1", {0: 40, 1: 5}, {0: 30, 1: 5}),  # nothing was judged in between: one gap of two starts
+        line("", {0: 40, 1: 50}, {0: 44, 1: 9}, what="moved"),
+        line("r1", {0: 40, 1: 50}),
+    ]
+    assert gaps(intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 40), Interval(1, 9, 50)]
+    assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 30), Interval(0, 30, 40)]
+    lines.append(line("r1", {0: 10}, what="filled", until={0: 25}))
+    assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 25, 30), Interval(0, 30, 40)]
 
 
 def test_a_move_back_is_an_overlap_and_both_judges_are_told() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.errors import DetectorError
+from lozenge.errors import Flood
 from lozenge.job.poison import MAX_POISON, Ranges, find_poison
 
 Places = set[tuple[int, int]]
@@ -41,11 +41,11 @@ def test_a_failure_that_does_not_come_back_blames_nobody() -> None:
 def test_code_that_fails_on_everything_is_not_the_records_fault() -> None:
     everything = {(0, offset) for offset in range(1000)}
     evaluation = Evaluation(everything)
-    with pytest.raises(DetectorError, match=r"10 of the first 10 records looked at.*ValueError: bad record"):
+    with pytest.raises(Flood, match=r"10 of the first 10 records looked at.*ValueError: bad record; at 0:0 0:1 0:2 "):
         find_poison({0: (0, 1000)}, evaluation)
     assert evaluation.calls < 40
 
 
 def test_too_many_bad_records_among_good_ones_stop_the_job_too() -> None:
-    with pytest.raises(DetectorError, match=f"{MAX_POISON + 1} of"):
+    with pytest.raises(Flood, match=f"{MAX_POISON + 1} of"):
         find_poison({0: (0, 10_000)}, Evaluation({(0, 50 * n) for n in range(200)}))

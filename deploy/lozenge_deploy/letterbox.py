@@ -1,0 +1,63 @@
+"""Dead letters for a person: how many stand and why, one in a line, and one whole."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lozenge.errors import UsageError
+from lozenge.job.resolving import resolution_of
+from lozenge.kafka import KafkaSettings
+from lozenge.letters import Letter, Place, letters, places_of
+from lozenge_deploy.peeking import decoded, text
+
+Row = dict[str, Any]
+
+
+def summaries(found: Iterable[Letter], by: Callable[[Letter], str]) -> list[Row]:
+    """One row for each group of letters, the largest first: how many, since when and until when, mostly why."""
+    rows: dict[str, Row] = {}
+    reasons: dict[str, Counter[str]] = {}
+    for letter in found:
+        group = by(letter)
+        row = rows.setdefault(group, {"app": letter.app, "standing": 0, "oldest": letter.at, "newest": letter.at})
+        row |= {
+            "standing": row["standing"] + 1,
+            "oldest": min(row["oldest"], letter.at),
+            "newest": max(row["newest"], letter.at),
+        }
+        reasons.setdefault(group, Counter())[letter.reason] += 1
+    for group, row in rows.items():
+        row["oldest"], row["newest"] = (row[which].isoformat(timespec="seconds") for which in ("oldest", "newest"))
+        row["reason"] = reasons[group].most_common(1)[0][0]
+    return sorted(rows.values(), key=lambda row: -row["standing"])
+
+
+def row_of(letter: Letter) -> Row:
+    """A letter in a line."""
+    return {
+        "place": places_of([letter.place]),
+        "key": text(letter.key),
+        "attempt": letter.attempt,
+        "first_failed_at": letter.first_failed_at or None,
+        "from": f"{letter.topic} {places_of([letter.origin])}",
+        "reason": letter.reason,
+    }
+
+
+def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
+    """The letter at `place`, whether it stands or not; raises UsageError if there is none, BrokerUnavailable."""
+    letter = next((letter for letter in letters(kafka, app) if letter.place == place), None)
+    if letter is None:
+        raise UsageError(
+            f"looking for the dead letter {places_of([place])} of {app}: there is none",
+            hint=f"`lozenge dlq show {app}` lists those that stand",
+        )
+    line = resolution_of(kafka, app, place)
+    return row_of(letter) | {
+        "error": letter.error,
+        "message": letter.message,
+        "at": letter.at.isoformat(timespec="milliseconds"),
+        "now": f"{line.what} by {line.by}{f': {line.message}' if line.message else ''}" if line else "stands",
+        "value": decoded(letter.value),
+        "headers": {name: text(value) for name, value in letter.headers},
+    }

@@ -1,0 +1,58 @@
+"""What a job does about a batch that failed, so that the next start of its query gets further."""
+
+import re
+
+from lozenge.admin import partitions
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.job.batch_limit import BatchLimit
+from lozenge.job.checkpoint import Checkpoint
+from lozenge.job.plan import Plan
+from lozenge.job.poison import Ranges, find_poison, first_line
+from lozenge.job.report import Reporting
+from lozenge.kafka import KafkaSettings
+from lozenge.logs import logger
+from lozenge.spark_avro import UNKNOWN_SCHEMA
+
+_OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
+
+
+class Recovery:
+    """Learns a new schema, shrinks the batch, begins another checkpoint, or puts poison aside."""
+
+    def __init__(
+        self, app: str, plan: Plan, checkpoint: Checkpoint, kafka: KafkaSettings, reporting: Reporting
+    ) -> None:
+        self._app, self._plan, self._checkpoint, self._kafka = app, plan, checkpoint, kafka
+        self._reporting = reporting
+
+    def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
+        """Changes what the next start is planned by, if `batch`, which read `ranges`, failed so; or raises."""
+        if isinstance(error, LozengeError):
+            raise error
+        text, log = str(error), logger()
+        if "spark.driver.maxResultSize" in text and limit.shrink():
+            self._checkpoint.forget(batch)
+            log.warning("batch too large for the driver, halved", max_batch=limit.value)
+            return
+        if _OTHER_STATE.search(text):
+            self._checkpoint.renew()
+            log.warning("what was counted does not fit these settings: open windows are counted again")
+            return
+        unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
+        if unknown and int(unknown.group(1)) in self._plan.learn():
+            log.info("schema learned, query starts again", schema=int(unknown.group(1)))
+            return
+        partitions(self._kafka)  # an unreachable broker is never a record's fault
+        found = find_poison(ranges, self._evaluate)
+        if not found:
+            raise DetectorError(
+                f"running {self._app}: a batch failed, though no record fails alone: {first_line(error)}",
+                hint="see the log above; the job is restarted at its committed offsets",
+            ) from error
+        for poisoned in found:
+            self._plan.exclude(poisoned)
+        log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
+
+    def _evaluate(self, ranges: Ranges) -> None:
+        self._reporting.turned()  # a search that takes long is no hang
+        self._plan.evaluate(ranges)

@@ -1,0 +1,62 @@
+"""The reference experiment at full size: a second instance of upstream comes and goes while a million records wait."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lozenge import topics
+from lozenge_deploy.broker import EmbeddedBroker
+from tests.integration.upstream_bench import Bench, wait
+from tests.upstream.samples import PAN, flat
+
+RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
+BATCH = 20_000
+BEGUN, COMMITTED = "lozenge_offsets_begun_total", "lozenge_offsets_committed_total"
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
+        bench = Bench(broker)
+        for n in range(RECORDS):
+            bench.send(topics.RAW_JSON, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
+        bench.flush()
+        yield bench
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_an_instance_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> None:
+    options = {"REKEYS": "[]", "MAX_OFFSETS": str(BATCH), "STOP_SECONDS": "250"}
+    logs = [tmp_path / "first", tmp_path / "second"]
+    for log in logs:
+        log.mkdir()
+    with bench.upstream(logs[0], **options) as first:
+        wait(lambda: bench.samples(0)[COMMITTED] > 0, "the first instance to commit", first)
+        with bench.upstream(logs[1], **options) as second:
+            wait(lambda: bench.samples(1)[COMMITTED] > 0, "the second instance to commit", second)
+            runs, ended = _runs(logs[0]), time.monotonic()
+            if end == "killed":
+                wait(lambda: bench.samples(1)[BEGUN] > bench.samples(1)[COMMITTED], "a batch to be hit", second)
+                second.kill()
+            else:
+                second.terminate()
+            wait(lambda: _runs(logs[0]) > runs, "its partitions to move", first)
+            moved = time.monotonic() - ended
+        wait(bench.done, "everything to be processed", first)
+        samples = bench.samples()
+    ids = bench.ids(topics.EVENTS)
+    print(
+        f"\n{RECORDS:,} records in 4 partitions, the second instance was {end}; its partitions moved in {moved:.1f} s"
+    )
+    print(f"  came out {ids.total():,}, different {len(ids):,}, said to be committed {samples[COMMITTED]:,.0f}")
+    print(f"  records processed twice {samples[BEGUN] - len(ids):,.0f}, written twice {ids.total() - len(ids):,}")
+    assert len(ids) == ids.total() == RECORDS
+    assert samples[BEGUN] - len(ids) <= (BATCH if end == "killed" else 0)
+
+
+def _runs(log: Path) -> int:
+    """How often an instance was given partitions."""
+    return (log / "stderr").read_text().count('"upstream runs"')

@@ -1,0 +1,38 @@
+"""How many instances of upstream run on this machine."""
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.platform import become, programs
+from lozenge_deploy.processes import Program, Supervisor
+from lozenge_deploy.shipping import Shipper
+from lozenge_deploy.upstreams import instance_names, wanted_instances
+from tests.deploy.test_cli import lozenge
+
+
+def test_what_is_wanted_is_told_and_holds_for_every_later_start(tmp_path: Path) -> None:
+    assert wanted_instances(tmp_path) == 1
+    for arguments, before, now in ((["2"], 1, 2), (["3", "--dry-run"], 2, 2)):
+        run = lozenge("scale", "upstream", "--instances", *arguments, "--folder", ".", "-o", "json", cwd=tmp_path)
+        assert (run.returncode, json.loads(run.stdout)[0]["before"], wanted_instances(tmp_path)) == (0, before, now)
+
+
+def test_every_instance_is_a_program(tmp_path: Path) -> None:
+    names = programs(tmp_path, "127.0.0.1:1", ("terminal",), 0.0, 3).keys()
+    assert [name for name in names if name.startswith("upstream")] == instance_names(3)
+
+
+def test_instances_come_and_go_and_the_others_keep_their_process(tmp_path: Path) -> None:
+    def wanted(count: int) -> dict[str, Program]:
+        return {n: Program(n, ["sleep", "600"], lambda _: os.environ, tmp_path) for n in instance_names(count)}
+
+    with Supervisor(tmp_path / "logs") as supervisor, closing(Shipper(KafkaSettings(bootstrap="127.0.0.1:1"))) as logs:
+        become(wanted(1), supervisor, logs)
+        pid = supervisor.children["upstream"].pid
+        for count in (3, 2):
+            become(wanted(count), supervisor, logs)
+            assert list(supervisor.children) == instance_names(count)
+            assert supervisor.children["upstream"].pid == pid

@@ -1,0 +1,117 @@
+"""Builds the scene of a campaign: the platform in one folder, its detectors deployed, records flowing."""
+
+import base64
+import secrets
+import shutil
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, Proxied
+from lozenge_deploy.platform import jobs_of, programs
+from lozenge_deploy.processes import Program, Supervisor
+from tests.bench.checkout import Checkout
+from tests.faults.flow import Flow
+from tests.faults.plan import DETECTORS
+from tests.faults.proxy import Proxy
+from tests.faults.receiver import Ledger
+from tests.faults.scene import Scene
+from tests.faults.verify import DELIVERIES, RECEIPTS
+
+TRIGGER = "1s"
+TICK_SECONDS = 0.2
+OWN = Path(__file__).with_name("detectors")
+SECRET = "LOZENGE_FAULTS_WEBHOOK_SECRET"
+ROUTING = """[webhooks.faults]
+url = "{url}"
+secret = {{ env = "{secret}" }}
+timeout = 5
+attempts = 100
+first_retry = 0.5
+max_retry = 5
+"""
+
+
+@contextmanager
+def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
+    """The platform, all detectors deployed and records flowing; nothing of it is left at the end but files."""
+    secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+    behind = f"{LOOPBACK}:{_free_port()}"
+    with ExitStack() as stack:
+        receiver = stack.enter_context(Ledger(secret, folder / DELIVERIES))
+        hooks = stack.enter_context(Proxy(receiver.url.removeprefix("http://").rstrip("/")))
+        proxy = stack.enter_context(Proxy(behind))
+        proxied = Proxied(int(behind.rpartition(":")[2]), proxy.port)
+        broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, [*topics.platform_topics(()), *(t for d in DETECTORS for t in topics.detector_topics(d))])
+        checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", DETECTORS)
+        for detector in DETECTORS:
+            _write(checkout, detector)
+        stack.enter_context(jobs_of(folder / "jobs"))
+        supervisor = stack.enter_context(Supervisor(folder / "logs"))
+        routing = folder / "routing.toml"
+        routing.write_text(ROUTING.format(url=f"http://{LOOPBACK}:{hooks.port}/", secret=SECRET))
+        variables = {
+            "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
+            "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{_new(folder / 'notifier') / 'downstream.db'}",
+            SECRET: secret,
+        }
+        for program in programs(folder, f"{LOOPBACK}:{proxy.port}", (), 0, 1).values():
+            if program.name != "exporter":
+                supervisor.start(_with(program, variables))
+        stack.enter_context(_watched(supervisor))
+        for detector in DETECTORS:
+            checkout.trust(detector)
+            checkout.lozenge("deploy", detector)
+        flow = Flow(kafka, seed, rate, folder / RECEIPTS)
+        flow.start()
+        yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow)
+
+
+def _write(checkout: Checkout, detector: str) -> None:
+    """From its template, or the one that lies beside this module."""
+    if (OWN / detector).is_dir():
+        shutil.copytree(OWN / detector, checkout.detectors / detector)
+        checkout.declare(detector, trigger=TRIGGER)
+    else:
+        checkout.scaffold(detector, TRIGGER)
+
+
+def _with(program: Program, variables: Mapping[str, str]) -> Program:
+    return replace(program, environment=lambda start: {**program.environment(start), **variables})
+
+
+@contextmanager
+def _watched(supervisor: Supervisor) -> Iterator[None]:
+    """A thread looks after the stages for the length of the block."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(TICK_SECONDS):
+            supervisor.watch()
+
+    thread = threading.Thread(target=watch, name="watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _new(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port

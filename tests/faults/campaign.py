@@ -1,0 +1,144 @@
+"""A campaign: incident after incident, each until the platform is back, then the independent verifier's verdict."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lozenge.errors import LozengeError
+from tests.faults.building import scene_of
+from tests.faults.disks import small_disk
+from tests.faults.flow import NotSent
+from tests.faults.plan import TARGETS, Fault, Incident, plan
+from tests.faults.recovery import NotBack, Recovery
+from tests.faults.scene import Scene
+from tests.faults.strikes import strike
+
+ROOT = Path(__file__).parents[2]
+DISK_MB = {"broker": 3072, "jobs": 1536, "notifier": 512}
+FULL_DISK = "full disk of"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a campaign is to be: `faults` in all unless `seconds` are over before, at least `records` raw records.
+
+    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds.
+    """
+
+    seed: int
+    faults: int
+    records: int
+    rate: float
+    kinds: tuple[str, ...] = tuple(TARGETS)
+    together: int = 1
+    seconds: float = float("inf")
+    deadline: float = 240.0
+    upstream: str = "exactly-once"
+
+
+@dataclass
+class Struck:
+    """An incident as it went: seconds since the campaign's begin, and until the platform was back (None: never)."""
+
+    at: float
+    faults: tuple[Fault, ...]
+    said: tuple[str, ...]
+    recovery: float | None = None
+    why: str = ""
+
+
+@dataclass
+class Campaign:
+    """All there is to report of one."""
+
+    order: Order
+    struck: list[Struck] = field(default_factory=list)
+    skipped: str = ""
+    seconds: float = 0.0
+    verdict: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was lost or doubled and the platform came back each time."""
+        back = all(incident.recovery is not None for incident in self.struck)
+        return back and not self.why and bool(self.verdict.get("holds"))
+
+
+def run(order: Order, folder: Path, tell: Callable[[Struck], None]) -> Campaign:
+    """Runs it in `folder`, which is to be empty; `tell` hears of each incident."""
+    campaign = Campaign(order)
+    with ExitStack() as stack:
+        kinds = order.kinds
+        if FULL_DISK in kinds:
+            refused = [stack.enter_context(small_disk(folder / name, size)) for name, size in DISK_MB.items()]
+            campaign.skipped = "; ".join(filter(None, refused))
+            kinds = tuple(kind for kind in kinds if kind != FULL_DISK or not campaign.skipped)
+        incidents = plan(order.seed, order.faults, kinds, order.together)
+        scene = stack.enter_context(scene_of(folder, order.seed, order.rate))
+        recovery = Recovery(scene, scene.kafka)
+        began = time.monotonic()
+        try:
+            recovery.wait(order.deadline)
+            for incident in incidents:
+                if time.monotonic() - began > order.seconds:
+                    break
+                scene.flow.slug(order.records // len(incidents) + 1)
+                campaign.struck.append(_one(scene, recovery, incident, order.deadline, began))
+                tell(campaign.struck[-1])
+                if campaign.struck[-1].recovery is None:
+                    break
+            scene.flow.end()
+            recovery.settle(2 * order.deadline)
+        except (NotBack, NotSent, LozengeError) as error:
+            campaign.why = str(error)
+        campaign.seconds = time.monotonic() - began
+        campaign.verdict = _verdict(scene.kafka.bootstrap, folder, order.upstream)
+    return campaign
+
+
+def _one(scene: Scene, recovery: Recovery, incident: Incident, deadline: float, began: float) -> Struck:
+    time.sleep(incident.wait)
+    at = time.monotonic() - began
+    with ThreadPoolExecutor(len(incident.faults)) as strikers:
+        said = tuple(strikers.map(lambda fault: _struck(scene, fault), incident.faults))
+    struck, over = Struck(at, incident.faults, said), time.monotonic()
+    try:
+        recovery.wait(deadline)
+        struck.recovery = time.monotonic() - over
+    except NotBack as error:
+        struck.why = str(error)
+    return struck
+
+
+def _struck(scene: Scene, fault: Fault) -> str:
+    time.sleep(fault.after)
+    return strike(scene, fault)
+
+
+def _verdict(bootstrap: str, folder: Path, upstream: str) -> dict[str, Any]:
+    """What the verifier says, which is a process of its own and knows nothing of us."""
+    command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
+    verified = subprocess.run([*command, "--upstream", upstream], cwd=ROOT, capture_output=True, text=True)
+    if not verified.stdout:
+        return {"holds": False, "counts": {}, "wrong": [], "error": verified.stderr}
+    verdict: dict[str, Any] = json.loads(verified.stdout)
+    return verdict
+
+
+def recoveries(struck: Iterable[Struck]) -> dict[str, list[float]]:
+    """Recovery seconds by kind of fault, "two at once" for what came together."""
+    times: dict[str, list[float]] = {}
+    for incident in struck:
+        if incident.recovery is not None:
+            kinds = {fault.kind for fault in incident.faults}
+            several = len(incident.faults) > 1
+            times.setdefault("several at once" if several else kinds.pop(), []).append(incident.recovery)
+    return times

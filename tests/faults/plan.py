@@ -1,0 +1,116 @@
+"""Which faults strike a campaign, drawn from its seed alone: the same seed gives the same plan."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+DETECTORS = {"each_large": "rule", "steady_count": "stateful", "declined_often": "aggregate"}
+"""The detectors of a campaign and their kinds; `verify` knows what each should raise."""
+
+JOBS = tuple(DETECTORS)
+STAGES = ("upstream", "downstream", "agent", "broker", *JOBS)
+TARGETS: Mapping[str, tuple[str, ...]] = {
+    "kill": STAGES,
+    "kill the JVM of": ("upstream", *JOBS),
+    "freeze": STAGES,
+    "outage of": ("broker",),
+    "restart": ("broker",),
+    "network": ("latency", "bandwidth", "slices", "limit", "slow close", "reset", "half close", "silence", "cut"),
+    "full disk of": ("broker", "jobs", "notifier"),
+    "webhook": ("slow", "failing", "hanging", "resetting"),
+    "deploy": JOBS,
+    "set": JOBS,
+    "rollback": JOBS,
+    "pause": JOBS,
+    "relieve": JOBS,
+    "records": ("ahead", "behind", "poison"),
+}
+"""What can be done, and to whom."""
+
+CHANGES = ("deploy", "set", "rollback", "pause", "relieve")
+OFTEN = {"kill": 3}
+SECONDS: Mapping[str, tuple[float, float]] = {
+    "freeze": (5, 30),
+    "outage of": (10, 40),
+    "network": (3, 20),
+    "full disk of": (5, 15),
+    "webhook": (5, 20),
+}
+"""How long a fault lasts that does not end by itself."""
+
+ONCE = ("reset", "half close")
+
+WAIT_SECONDS = (0.5, 4.0)
+DOUBLE_SHARE = 0.3
+APART_SECONDS = (0.2, 12.0)
+
+
+class Fault(NamedTuple):
+    """`kind` of harm to `target`, `after` seconds into its incident, for `seconds` where it has a length."""
+
+    kind: str
+    target: str
+    after: float = 0.0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target}" + (f" for {self.seconds:.0f} s" if self.seconds else "")
+
+
+class Incident(NamedTuple):
+    """Faults that strike together, `wait` seconds after the platform was well."""
+
+    wait: float
+    faults: tuple[Fault, ...]
+
+
+def plan(seed: int, count: int, kinds: Sequence[str], together: int = 1) -> list[Incident]:
+    """Incidents of `count` faults in all, of the given `kinds`; each pair of kind and target comes before any repeats.
+
+    With `together` above 1 so many strike within one incident; else one, or two that are worse together.
+    """
+    chance = Random(seed)
+    deck = _deck(chance, kinds)
+    incidents: list[Incident] = []
+    left = count
+    while left:
+        first = _fault(chance, *next(deck))
+        faults = [first]
+        if together > 1:
+            for _ in range(min(together, left) - 1):
+                faults.append(_fault(chance, *next(deck), after=faults[-1].after + chance.uniform(1, 6)))
+        elif left > 1 and chance.random() < DOUBLE_SHARE:
+            faults.append(_worse(chance, first))
+        incidents.append(Incident(chance.uniform(*WAIT_SECONDS), tuple(faults)))
+        left -= len(faults)
+    return incidents
+
+
+def _deck(chance: Random, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of kind and target, for ever; a kind that strikes often has its pairs several times in each round."""
+    while True:
+        cards = [(kind, target) for kind in kinds for target in TARGETS[kind]]
+        chance.shuffle(cards)
+        more = [card for card in cards for _ in range(OFTEN.get(card[0], 1) - 1)]
+        chance.shuffle(more)
+        yield from cards
+        yield from more
+
+
+def _fault(chance: Random, kind: str, target: str, after: float = 0.0) -> Fault:
+    lasts = kind in SECONDS and target not in ONCE
+    return Fault(kind, target, after, chance.uniform(*SECONDS[kind]) if lasts else 0.0)
+
+
+def _worse(chance: Random, first: Fault) -> Fault:
+    """A kill that comes where it hurts: within a change, within a recovery, or with the broker."""
+    after = chance.uniform(*APART_SECONDS)
+    if first.kind in CHANGES:
+        return Fault("kill", chance.choice([first.target, "agent", "broker"]), after)
+    if first.kind == "kill" and first.target == "broker":
+        return Fault("kill", chance.choice(["upstream", "downstream", *JOBS]), after)
+    if first.kind == "webhook":
+        return Fault("kill", "downstream", after)
+    if first.kind == "kill":
+        return Fault("kill", chance.choice([first.target, "broker"]), after)
+    return Fault("kill", chance.choice(STAGES), after)

@@ -1,0 +1,101 @@
+"""When the platform is back: all that had been sent by a moment has gone through every stage, offsets committed."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from lozenge import topics
+from lozenge.kafka import KafkaSettings
+from tests.faults.plan import DETECTORS
+from tests.faults.scene import Scene
+
+CALL_SECONDS = 10.0
+LOOK_SECONDS = 0.3
+QUIET_SECONDS = 10.0
+
+Place = tuple[str, int]
+ALERTS = tuple(topics.alerts(detector) for detector in DETECTORS)
+
+
+class NotBack(Exception):
+    """The platform did not come back in time, or never will."""
+
+
+class Recovery:
+    """Asks the broker, directly, how far every stage is."""
+
+    def __init__(self, scene: Scene, kafka: KafkaSettings) -> None:
+        self._scene, self._kafka = scene, kafka
+        self._admin = AdminClient(kafka.client())
+
+    def wait(self, seconds: float) -> None:
+        """Until all of it runs, and each stage has done what its predecessor had done by now; raises NotBack."""
+        deadline = time.monotonic() + seconds
+        flow = self._scene.flow
+        self._until(self._scene.complete, "all of it runs", deadline)
+        self._until(lambda: not flow.asked_for, "the broker takes what is sent", deadline)
+        sent = flow.sent
+        self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
+        self._passed("upstream", [topics.RAW_JSON], deadline)
+        for detector in DETECTORS:
+            self._passed(detector, [topics.EVENTS], deadline)
+        self._passed("downstream", ALERTS, deadline)
+
+    def settle(self, seconds: float) -> None:
+        """Until nothing more comes, neither notifications nor webhooks; raises NotBack."""
+        self.wait(seconds)
+        deadline = time.monotonic() + seconds
+        seen, since = self._outputs(), time.monotonic()
+        while time.monotonic() < since + QUIET_SECONDS:
+            if time.monotonic() > deadline:
+                raise NotBack(f"after {seconds:.0f} s there are still notifications or webhooks to come")
+            time.sleep(LOOK_SECONDS)
+            if (now := self._outputs()) != seen:
+                seen, since = now, time.monotonic()
+
+    def _outputs(self) -> object:
+        return self._ends([topics.NOTIFICATIONS]), self._scene.receiver.count()
+
+    def _passed(self, group: str, inputs: Iterable[str], deadline: float) -> None:
+        ends: Mapping[Place, int] = {}
+
+        def known() -> bool:
+            nonlocal ends
+            ends = self._ends(inputs)
+            return True
+
+        def behind() -> int:
+            done = self._committed(group, ends)
+            return sum(max(0, end - done[place]) for place, end in ends.items())
+
+        self._until(known, "the broker answers", deadline)
+        self._until(lambda: behind() == 0, f"{group} has done what there was to do", deadline)
+
+    def _until(self, condition: Callable[[], bool], what: str, deadline: float) -> None:
+        """A broker that does not answer, as it may for a while, has not said yes."""
+        why = ""
+        while time.monotonic() < deadline:
+            try:
+                if condition():
+                    return
+            except KafkaException as error:
+                why = str(error)
+                self._admin = AdminClient(self._kafka.client())  # the old one asks the leader of before, for ever
+            if failed := self._scene.failed():
+                raise NotBack(f"given up by the supervisor: {failed}")
+            self._scene.revive()
+            time.sleep(LOOK_SECONDS)
+        raise NotBack(f"waited in vain until {what} {why}".strip())
+
+    def _committed(self, group: str, places: Iterable[Place]) -> Mapping[Place, int]:
+        request = ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])
+        answer = self._admin.list_consumer_group_offsets([request])[group].result(CALL_SECONDS)
+        return {(p.topic, p.partition): p.offset for p in answer.topic_partitions}
+
+    def _ends(self, names: Iterable[str]) -> dict[Place, int]:
+        places = [TopicPartition(name, number) for name in names for number in range(topics.EVENT_PARTITIONS)]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets(dict.fromkeys(places, latest))
+        return {(p.topic, p.partition): future.result(CALL_SECONDS).offset for p, future in asked.items()}

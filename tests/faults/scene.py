@@ -1,0 +1,103 @@
+"""The whole platform in one folder, ready to be hurt: broker behind a proxy, stages, agent, detectors, a webhook."""
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.processes import State, Supervisor
+from tests.bench.checkout import Checkout
+from tests.faults.flow import Flow
+from tests.faults.plan import DETECTORS
+from tests.faults.proxy import Proxy
+from tests.faults.receiver import Ledger
+
+
+class Scene:
+    """What a fault can be done to. `kafka` leads straight to the broker; everybody else goes through `proxy`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        broker: EmbeddedBroker,
+        proxy: Proxy,
+        hooks: Proxy,
+        receiver: Ledger,
+        supervisor: Supervisor,
+        checkout: Checkout,
+        flow: Flow,
+    ) -> None:
+        self.folder, self.broker, self.proxy, self.hooks = folder, broker, proxy, hooks
+        self.receiver, self.checkout, self.flow = receiver, checkout, flow
+        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        self._supervisor = supervisor
+        self._broker_lock = threading.Lock()
+
+    def bounce(self, *, gently: bool = False, away: float = 0.0) -> None:
+        """Ends the broker, as a power cut does or in order, and starts it again after `away` seconds."""
+        with self._broker_lock:
+            if gently:
+                self.broker.stop()
+            else:
+                self.broker.kill()
+            time.sleep(away)
+            self.broker.start()
+
+    def revive(self) -> bool:
+        """Starts the broker again if it has ended by itself; whether it had."""
+        with self._broker_lock:
+            dead = self.broker.pid is None
+            self.broker.start()
+            return dead
+
+    def failed(self) -> str:
+        """Which of the stages the supervisor has given up, with its last words; "" for none."""
+        children = self._supervisor.children.items()
+        return "; ".join(f"{name}: {child.last_words()}" for name, child in children if child.state is State.FAILED)
+
+    def complete(self) -> bool:
+        """Whether every stage and a job of every detector runs."""
+        stages = all(child.state is State.RUNNING for child in self._supervisor.children.values())
+        return stages and all(self.instance(detector) for detector in DETECTORS)
+
+    def instance(self, detector: str) -> Instance | None:
+        """The latest job of a detector that runs; None if none does."""
+        running = [i for i in instances(self.folder / "jobs" / detector) if i.alive()]
+        return max(running, key=lambda i: i.facts.started_at, default=None)
+
+    def leader(self, target: str) -> int | None:
+        """The process group of a stage, of the broker or of a detector's job; None if it does not run."""
+        if target == "broker":
+            return self.broker.pid
+        if target in DETECTORS:
+            instance = self.instance(target)
+            return instance.facts.pid if instance else None
+        child = self._supervisor.children[target]
+        return child.pid if child.state is State.RUNNING else None
+
+    def main(self, target: str) -> int | None:
+        """Its own process: Python's, where a JVM runs beside it."""
+        if target in DETECTORS and (instance := self.instance(target)) and (report := instance.report()):
+            return report.pid
+        return self.leader(target)
+
+    def jvm(self, target: str) -> int | None:
+        """The JVM that it has started."""
+        if (leader := self.leader(target)) is None:
+            return None
+        with suppress(psutil.Error):
+            return next((p.pid for p in psutil.Process(leader).children(recursive=True) if p.name() == "java"), None)
+        return None
+
+
+def signal_group(leader: int, number: signal.Signals) -> None:
+    """Sends a signal to a process group, if there still is one."""
+    with suppress(ProcessLookupError):
+        os.killpg(leader, number)

@@ -1,0 +1,36 @@
+"""The plan of a campaign: the same seed gives the same one, and nothing is left out."""
+
+from tests.faults.plan import TARGETS, plan
+
+ALL = tuple(TARGETS)
+
+
+def test_the_same_seed_gives_the_same_plan_and_another_one_another() -> None:
+    assert plan(7, 60, ALL) == plan(7, 60, ALL)
+    assert plan(7, 60, ALL) != plan(8, 60, ALL)
+
+
+def test_a_longer_plan_begins_as_the_shorter_one_does() -> None:
+    assert plan(7, 90, ALL)[:30] == plan(7, 60, ALL)[:30]
+
+
+def test_it_has_as_many_faults_as_were_asked_for() -> None:
+    for count in range(1, 40):
+        assert sum(len(incident.faults) for incident in plan(3, count, ALL)) == count
+
+
+def test_every_kind_of_harm_comes_to_every_target() -> None:
+    struck = {(fault.kind, fault.target) for incident in plan(1, 120, ALL) for fault in incident.faults}
+    assert struck >= {(kind, target) for kind, targets in TARGETS.items() for target in targets}
+
+
+def test_some_strike_two_at_once_and_what_is_left_out_does_not_strike() -> None:
+    incidents = plan(5, 100, ["kill", "deploy"])
+    assert {len(incident.faults) for incident in incidents} == {1, 2}
+    assert {fault.kind for incident in incidents for fault in incident.faults} == {"kill", "deploy"}
+
+
+def test_kills_may_come_in_volleys() -> None:
+    assert [len(incident.faults) for incident in plan(2, 20, ["kill"], together=5)] == [5, 5, 5, 5]
+    for incident in plan(2, 20, ["kill"], together=5):
+        assert [fault.after for fault in incident.faults] == sorted(fault.after for fault in incident.faults)

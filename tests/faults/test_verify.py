@@ -1,0 +1,127 @@
+"""The verifier as the process that it is: it accepts a sound log, and refuses one alert told twice or lost."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from lozenge.partitions import partition_of
+from lozenge_deploy.broker import EmbeddedBroker
+from tests.faults import oracle
+from tests.faults.campaign import ROOT
+from tests.faults.plan import DETECTORS
+from tests.faults.records import record
+from tests.faults.verify import DELIVERIES, RECEIPTS
+
+pytestmark = pytest.mark.integration
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+RECORDS = 3000
+
+
+class Log:
+    """A sound log of `RECORDS` raw records and all that comes of them, written by hand."""
+
+    def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
+        self.producer = Producer(kafka.client())
+        self.alerts: list[tuple[str, bytes]] = []
+        start = int(NOW.timestamp() * 1000)
+        ends = [0] * topics.RAW_PARTITIONS
+        payments, receipts = [], []
+        for number in range(RECORDS):
+            raw = record(5, number, (start + number) * 1000)
+            partition = partition_of(raw.key, topics.RAW_PARTITIONS)
+            place = partition, ends[partition]
+            ends[partition] += 1
+            self.send(topics.RAW_JSON, raw.value, partition, {"number": str(number)}, start + number)
+            receipts.append(f"{number} {place[0]} {place[1]}\n")
+            if payment := oracle.payment(place, raw.value, start + number):
+                payments.append(payment)
+                self.send(topics.EVENTS, Codec.of("event").encode(_event(payment)), partition)
+            else:
+                where = {"__connect.errors.partition": str(place[0]), "__connect.errors.offset": str(place[1])}
+                self.send(topics.dead_letters("upstream"), raw.value, partition, where)
+        told = 0
+        for name, expected in oracle.alerts(payments).items():
+            for alert in expected:
+                self.alerts.append((topics.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
+                self.send(*self.alerts[-1])
+                notification = Codec.of("notification").encode(_notification(told, alert.alert_id))
+                self.send(topics.NOTIFICATIONS, notification)
+                told += 1
+        assert self.producer.flush(30) == 0
+        (folder / RECEIPTS).write_text("".join(receipts))
+        (folder / DELIVERIES).write_text("".join(f"n-{n} n-{n}\n" for n in range(told)))
+
+    def send(
+        self, topic: str, value: bytes, partition: int = 0, headers: dict[str, str] | None = None, at: int = 0
+    ) -> None:
+        """Writes one record."""
+        given: dict[str, str | bytes | None] = dict(headers or {})
+        self.producer.produce(topic, value, b"key", partition, headers=given, timestamp=at)
+        self.producer.poll(0)
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker of its own: the verifier reads the platform's topics whole."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("verify")) as broker:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, [*topics.platform_topics(()), *(t for d in DETECTORS for t in topics.detector_topics(d))])
+        yield broker.bootstrap
+
+
+def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(bootstrap: str, tmp_path: Path) -> None:
+    log = Log(KafkaSettings(bootstrap=bootstrap), tmp_path)
+    code, verdict = _verify(bootstrap, tmp_path)
+    assert (code, verdict["wrong"]) == (0, [])
+    assert verdict["counts"]["raw records"] == RECORDS
+    assert verdict["counts"]["notifications"] == len(log.alerts) > 20
+
+    log.send(*log.alerts[0])
+    assert log.producer.flush(30) == 0
+    code, verdict = _verify(bootstrap, tmp_path)
+    assert code == 1
+    assert [(w["name"], w["stage"], w["count"]) for w in verdict["wrong"]] == [("duplicate", "each_large", 1)]
+
+    (tmp_path / DELIVERIES).write_text((tmp_path / DELIVERIES).read_text().partition("\n")[2])
+    code, verdict = _verify(bootstrap, tmp_path)
+    assert (code, [w["name"] for w in verdict["wrong"]]) == (1, ["duplicate", "unseen"])
+
+
+def _verify(bootstrap: str, folder: Path) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout, run.stderr
+    return run.returncode, json.loads(run.stdout)
+
+
+def _event(payment: oracle.Payment) -> dict[str, Any]:
+    words = dict.fromkeys(("merchant_id", "terminal_id", "mcc", "country", "currency", "channel", "auth_result"), "x")
+    raw = {"source": "s", "topic": "t", "partition": payment.place[0], "offset": payment.place[1], "timestamp": NOW}
+    own = {"event_id": payment.event_id, "card_id": payment.card_id, "amount": payment.amount, "account_id": None}
+    return words | own | {"event_time": payment.at, "raw": raw}
+
+
+def _alert(detector: str, expected: oracle.Expected) -> dict[str, Any]:
+    words = dict.fromkeys(("release", "settings_digest", "severity", "title", "reason"), "x")
+    evidence = {"event_ids": list(expected.evidence), "values": dict(expected.values)}
+    about = {"entity": {"type": "card", "id": "x"}, "score": 1.0, "labels": {}, "evidence": evidence}
+    times = {"event_time": NOW, "detected_at": NOW}
+    return words | about | times | {"alert_id": expected.alert_id, "detector": detector}
+
+
+def _notification(number: int, alert_id: str) -> dict[str, Any]:
+    words = dict.fromkeys(("status", "case_id", "severity", "title", "text"), "x")
+    own = {"notification_id": f"n-{number}", "seq": number, "alert_ids": [alert_id], "routes": []}
+    return words | own | {"event_time": NOW, "created_at": NOW}

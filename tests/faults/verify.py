@@ -1,0 +1,166 @@
+"""The independent verifier: `python -m tests.faults.verify FOLDER --bootstrap HOST:PORT`.
+
+A process of its own that reads every committed record with kafka-python, decodes with fastavro and the contracts'
+.avsc files, and compares with the plain folds of `oracle`. It knows the raw topic, the receipts of its producer and
+the log of the webhook's receiver (both in FOLDER); nothing of Lozenge is imported. Prints JSON; exit code 1 if
+anything is lost, doubled, out of order or unexpected.
+"""
+
+import argparse
+import io
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fastavro
+from kafka import KafkaConsumer, TopicPartition
+
+from tests.faults import findings, oracle
+from tests.faults.findings import Alert, Finding, Notification, Receipt
+from tests.faults.oracle import Place
+
+RAW, EVENTS, DEAD_LETTERS = "AUTH-JSON", "pay.canonical.auth.v1", "pay.dlq.upstream.v1"
+ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
+SCHEMAS = Path(__file__).parents[2] / "shared" / "lozenge" / "schemas"
+RECEIPTS, DELIVERIES = "receipts.txt", "deliveries.txt"
+FRAME_BYTES = 5
+EXAMPLES = 5
+POLL_MS, PATIENCE_POLLS = 1000, 60
+
+
+class Verdict(NamedTuple):
+    """What was counted at each stage, and what is wrong: (name, stage) with how often and a few examples."""
+
+    counts: Mapping[str, int]
+    wrong: Mapping[tuple[str, str], tuple[int, list[str]]]
+
+    def told(self) -> dict[str, Any]:
+        """For programs."""
+        wrong = [{"name": n, "stage": s, "count": c, "examples": e} for (n, s), (c, e) in sorted(self.wrong.items())]
+        return {"holds": not self.wrong, "counts": dict(self.counts), "wrong": wrong}
+
+
+def committed(bootstrap: str, topic: str) -> Iterator[Any]:
+    """Every committed record of a topic, each partition in offset order."""
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        max_poll_records=5000,
+        fetch_max_bytes=16 << 20,
+        max_partition_fetch_bytes=8 << 20,
+    )
+    try:
+        places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(places)
+        consumer.seek_to_beginning(*places)
+        ends, silent = consumer.end_offsets(places), 0
+        while any(consumer.position(place) < end for place, end in ends.items()):
+            polled = consumer.poll(POLL_MS)
+            silent = 0 if polled else silent + 1
+            if silent > PATIENCE_POLLS:
+                raise TimeoutError(f"{topic} was not read to its end: {ends}")
+            for records in polled.values():
+                yield from records
+    finally:
+        consumer.close()
+
+
+def decoded(values: Iterable[bytes], contract: str) -> Iterator[dict[str, Any]]:
+    """The records in framed Avro bytes."""
+    schema = fastavro.parse_schema(json.loads((SCHEMAS / f"{contract}.v1.avsc").read_text()))
+    for value in values:
+        fields: Any = fastavro.schemaless_reader(io.BytesIO(value[FRAME_BYTES:]), schema)
+        yield fields
+
+
+def verify(bootstrap: str, folder: Path) -> Verdict:
+    """Reads everything and compares."""
+    counts: dict[str, int] = {}
+    found: list[Finding] = []
+
+    numbers: dict[Place, int] = {}
+    payments: dict[Place, oracle.Payment | None] = {}
+    for record in committed(bootstrap, RAW):
+        place = record.partition, record.offset
+        numbers[place] = int(dict(record.headers)["number"])
+        payments[place] = oracle.payment(place, record.value or b"", record.timestamp)
+    receipts = [Receipt(n, (p, o)) for n, p, o in (map(int, line.split()) for line in _lines(folder / RECEIPTS))]
+    counts["raw records"] = len(numbers)
+    found += findings.in_raw(receipts, numbers)
+
+    values = (record.value for record in committed(bootstrap, EVENTS))
+    events = [
+        ((e["raw"]["partition"], e["raw"]["offset"]), e["event_id"], e["card_id"]) for e in decoded(values, "event")
+    ]
+    dead = [_refused(record) for record in committed(bootstrap, DEAD_LETTERS)]
+    counts |= {"events": len(events), "dead letters": len(dead)}
+    counts["repeats of events"] = len(events) - len({place for place, _, _ in events})
+    counts["repeats of dead letters"] = len(dead) - len(set(dead))
+    found += findings.of_upstream(payments, events, dead)
+
+    alert_ids: list[str] = []
+    for name, expected in oracle.alerts(p for p in payments.values() if p).items():
+        values = (record.value for record in committed(bootstrap, ALERTS.format(name)))
+        alerts = [_alert(fields) for fields in decoded(values, "alert")]
+        alert_ids += [alert.alert_id for alert in alerts]
+        counts |= {f"alerts of {name}": len(alerts), f"expected of {name}": len(expected)}
+        found += findings.of_detector(name, expected, alerts)
+
+    records = list(committed(bootstrap, NOTIFICATIONS))
+    fields = zip(records, decoded((r.value for r in records), "notification"), strict=True)
+    told = [Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"])) for r, n in fields]
+    counts["notifications"] = len(told)
+    found += findings.of_notifier(alert_ids, told)
+
+    delivered = [(message, notification) for message, notification in map(str.split, _lines(folder / DELIVERIES))]
+    counts |= {"webhooks": len(delivered), "webhooks more than once": len(delivered) - len(set(delivered))}
+    found += findings.of_webhook((n.notification_id for n in told), delivered)
+    return Verdict(counts, _summed(found))
+
+
+def _refused(record: Any) -> Place:
+    headers = dict(record.headers)
+    return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
+
+
+def _alert(fields: Mapping[str, Any]) -> Alert:
+    evidence = fields["evidence"]
+    return Alert(fields["alert_id"], tuple(evidence["event_ids"]), tuple(sorted(evidence["values"].items())))
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines()
+
+
+def _summed(found: Iterable[Finding]) -> dict[tuple[str, str], tuple[int, list[str]]]:
+    found = list(found)
+    kinds = Counter((finding.name, finding.stage) for finding in found)
+    return {
+        kind: (n, list(islice((f.example for f in found if (f.name, f.stage) == kind), EXAMPLES)))
+        for kind, n in kinds.items()
+    }
+
+
+def main() -> int:
+    """Prints the verdict as JSON; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.verify", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument(
+        "--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once", help="what upstream promises"
+    )
+    given = parser.parse_args()
+    verdict = verify(given.bootstrap, given.folder)
+    if given.upstream == "at-least-once":
+        verdict = Verdict(verdict.counts, {k: v for k, v in verdict.wrong.items() if k != ("duplicate", "upstream")})
+    json.dump(verdict.told(), sys.stdout, indent=1)
+    return 0 if not verdict.wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

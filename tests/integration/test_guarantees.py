@@ -1,0 +1,258 @@
+"""Three guarantees, three verdicts: what becomes of a batch's alerts if its job dies, or sleeps, at each step of it."""
+
+import itertools
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge.avro import Codec
+from lozenge.errors import Fenced
+from lozenge.job import guarantees
+from lozenge.job.coverage import gaps, openings
+from lozenge.job.fill import fill
+from lozenge.job.runner import Runner
+from lozenge.job.settings import JobSettings
+from lozenge.job.transaction import Record, TransactionalWriter
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
+from lozenge.partitions import partition_of
+from lozenge.reading import bounds
+from lozenge.records import Alert
+from lozenge_deploy.covering import covered
+from tests.integration.conftest import Broker
+from tests.integration.harness import (
+    NOW,
+    Crash,
+    Running,
+    alerts,
+    event,
+    group_offsets,
+    new_detector,
+    running,
+    wait_for,
+)
+
+pytestmark = pytest.mark.integration
+
+EVENTS = 12
+"""In one batch; they make as many alerts, of an aggregate a third of it."""
+BEFORE, BETWEEN, AFTER = STEPS = "before it writes", "between alerts and offsets", "after both"
+TIMES_TOLD = {
+    "exactly-once": {BEFORE: 1, BETWEEN: 1, AFTER: 1},
+    "at-least-once": {BEFORE: 1, BETWEEN: 2, AFTER: 1},
+    "at-most-once": {BEFORE: 0, BETWEEN: 0, AFTER: 1},
+}
+_numbers = itertools.count(7 * 10**9)
+
+
+def every_event(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    return events.select(*alert(reason=F.col("event_id")))
+
+
+class Count(State):
+    n: int = 0
+
+
+def number(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    state.n += 1
+    yield Alert(reason=str(state.n))
+
+
+def numbering(events: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+    return fold(events, by="card_id", state=Count, step=number, expires=timedelta(days=1))
+
+
+def threes(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    counted = events.groupBy(F.window("event_time", "1 minute"), "card_id").agg(
+        F.count("*").alias("n"), F.max("event_time").alias("last")
+    )
+    return counted.where(F.col("n") >= 3).select(
+        *alert(reason=F.lit("three"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="3")
+    )
+
+
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "rule": (every_event, {}),
+    "stateful": (numbering, {}),
+    "aggregate": (threes, {"lateness": "10m", "window": "1m"}),
+}
+
+
+class Halting(Runner):
+    """Once it is `armed`, it comes to `halt` at `step` of its next batch with events."""
+
+    step = BEFORE
+    armed = False
+
+    def halt(self) -> None:
+        raise Crash("killed here")
+
+    def _run_batch(self, host: Any, frame: DataFrame) -> None:
+        if not self.armed or self._checkpoint.planned(self._batch) == self._ledger.read:
+            super()._run_batch(host, frame)
+            return
+        if self.step == BEFORE:
+            self.halt()
+        if self.step == BETWEEN:
+            self._halt_between()
+        super()._run_batch(host, frame)
+        if self.step == AFTER:
+            self.halt()
+
+    def _halt_between(self) -> None:
+        """Halts where the second of the two is written, or, where they are one, at its commit."""
+        ledger: Any = self._ledger
+        [(writer, _)] = ledger._writers.each()
+        owner, name = {
+            "exactly-once": (writer, "_retrying"),
+            "at-least-once": (writer, "commit"),
+            "at-most-once": (ledger._acknowledged, "write"),
+        }[self._declaration.guarantee]
+        written = getattr(owner, name)
+
+        def halted(*given: Any, **named: Any) -> None:
+            self.halt()
+            written(*given, **named)
+
+        setattr(owner, name, halted)
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def send_a_batch(kafka: KafkaSettings, card: str, hour: int) -> None:
+    """Sends events of one card in one transaction, so that no two batches share them."""
+    writer, codec, key = TransactionalWriter(kafka, f"{card}-feed"), Codec.of("event"), card.encode()
+    sent = [event(next(_numbers), card, at=timedelta(hours=hour, seconds=20 * n)) for n in range(EVENTS)]
+    partition = partition_of(key, topics.EVENT_PARTITIONS)
+    writer.fence()
+    writer.write([Record(topics.EVENTS, partition, key, codec.encode(e)) for e in sent])
+
+
+def caught_up(kafka: KafkaSettings, run: Running) -> None:
+    """Waits until it has decided all events that there are: what is sent from now on is a batch of its own."""
+    ends = {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()}
+    wait_for(lambda: run.runner.offsets == ends, "the end of the events")
+
+
+def told(kafka: KafkaSettings, loaded: Loaded, hour: int) -> list[dict[str, Any]]:
+    """The alerts about the batch of one hour."""
+    return [
+        a
+        for a in alerts(kafka, loaded.name)
+        if a["entity"]["id"] == loaded.name and (a["event_time"] - NOW) // timedelta(hours=1) == hour
+    ]
+
+
+def times_told(found: Sequence[dict[str, Any]]) -> dict[int, int]:
+    """How many alerts came how often, by id."""
+    return dict(Counter(Counter(a["alert_id"] for a in found).values()))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("guarantee", TIMES_TOLD)
+def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
+    guarantee: str, kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    detect, declared = KINDS[kind]
+    loaded = new_detector(
+        kafka, Detector(detect, settings=Settings), tmp_path, kind=kind, guarantee=guarantee, **declared
+    )
+    last, raised = len(STEPS), EVENTS if kind != "aggregate" else EVENTS // 3
+    for hour, step in enumerate(STEPS):
+        _die(step, loaded, kafka, spark, tmp_path, hour)
+    with running(loaded, kafka, spark, tmp_path, generation=last + 1) as run:
+        caught_up(kafka, run)
+        send_a_batch(kafka, loaded.name, last)
+        wait_for(lambda: len(told(kafka, loaded, last)) >= raised, "the alerts of the last batch")
+    expected = {hour: TIMES_TOLD[guarantee][step] for hour, step in enumerate(STEPS)} | {last: 1}
+    assert {hour: times_told(told(kafka, loaded, hour)) for hour in expected} == {
+        hour: {times: raised} if times else {} for hour, times in expected.items()
+    }
+    if kind == "stateful":
+        _memory_is_exact(guarantee, {hour: told(kafka, loaded, hour) for hour in expected})
+    _gaps_are_known(guarantee, kind, loaded, kafka)
+
+
+def _die(step: str, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, work: Path, hour: int) -> None:
+    """Runs it until it dies at `step` of the batch of this hour."""
+    run = Running(Halting(loaded, JobSettings(work=work, generation=hour + 1), kafka, spark, Metrics(loaded.name)))
+    caught_up(kafka, run)
+    dying: Any = run.runner
+    dying.step, dying.armed = step, True
+    send_a_batch(kafka, loaded.name, hour)
+    run.join()
+    assert isinstance(run.error, Crash)
+
+
+def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -> None:
+    """The fold has counted every event once, also where it told it twice; or begun anew at every start."""
+    for hour, found in by_hour.items():
+        begin = 0 if guarantee == "at-most-once" else hour * EVENTS
+        if found:
+            assert {int(a["reason"]) for a in found} == {*range(begin + 1, begin + EVENTS + 1)}
+
+
+def _gaps_are_known(guarantee: str, kind: str, loaded: Loaded, kafka: KafkaSettings) -> None:
+    """What was left out for being late is in its coverage, and may be filled; nothing else is missing there."""
+    left_out = gaps(covered(kafka, loaded.name))
+    if guarantee != "at-most-once":
+        assert left_out == []
+        return
+    lines = openings(kafka, topics.coverage(loaded.name))
+    assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
+    if kind == "rule":
+        assert [step.alerts for step in fill(loaded, JobSettings(), kafka)] == [EVENTS]
+        assert times_told(told(kafka, loaded, STEPS.index(BEFORE))) == {1: EVENTS}
+
+
+class Sleeping(Halting):
+    """Sleeps where others die."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.asleep, self.wakes = threading.Event(), threading.Event()
+
+    def halt(self) -> None:
+        self.asleep.set()
+        self.wakes.wait()
+
+
+@pytest.mark.parametrize(("guarantee", "times"), [("exactly-once", 1), ("at-least-once", 2), ("at-most-once", 0)])
+def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
+    guarantee: str, times: int, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """At least once it still tells what it had judged; at most once nobody tells that."""
+    loaded = new_detector(kafka, Detector(every_event, settings=Settings), tmp_path, guarantee=guarantee)
+    old = Sleeping(loaded, JobSettings(work=tmp_path / "old"), kafka, spark, Metrics(loaded.name))
+    run = Running(old)
+    caught_up(kafka, run)
+    old.armed = True
+    send_a_batch(kafka, loaded.name, 0)
+    assert old.asleep.wait(60)
+    with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2) as new:
+        caught_up(kafka, new)
+        send_a_batch(kafka, loaded.name, 1)
+        wait_for(lambda: len(told(kafka, loaded, 1)) >= EVENTS, "the alerts of its successor")
+        after = group_offsets(kafka, loaded.name)
+        old.wakes.set()
+        run.join()
+        assert group_offsets(kafka, loaded.name) == after
+    assert isinstance(run.error, Fenced)
+    assert times_told(told(kafka, loaded, 0)) == ({times: EVENTS} if times else {})
+    assert times_told(told(kafka, loaded, 1)) == {1: EVENTS}
+
+
+def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
+    assert guarantees.WAYS.keys() == TIMES_TOLD.keys()

@@ -1,0 +1,100 @@
+"""Several instances of one detector: partitions change hands at exact offsets, also those of one that dies."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lozenge import Detector
+from lozenge.errors import Fenced
+from lozenge.job.coverage import gaps, intervals, openings, overlaps
+from lozenge.job.report import Phase
+from lozenge.job.writers import Writers
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.topics import coverage
+from tests.integration.conftest import Broker
+from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
+from tests.integration.test_take_over import KINDS, Above, Job, Mortal, Traffic, told_once
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+@pytest.fixture(params=["rule", "stateful"])
+def loaded(request: pytest.FixtureRequest, kafka: KafkaSettings, tmp_path: Path) -> Loaded:
+    detect, declared = KINDS[request.param]
+    return new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=request.param, **declared)
+
+
+@contextmanager
+def traffic_to(kafka: KafkaSettings, loaded: Loaded) -> Iterator[Traffic]:
+    traffic = Traffic(kafka, loaded)
+    try:
+        yield traffic
+    finally:
+        traffic.end()
+
+
+def share(job: Job) -> int:
+    """How many partitions it judges."""
+    return len(job.run.runner._share.claimed)
+
+
+def covered_once(kafka: KafkaSettings, loaded: Loaded) -> None:
+    committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
+    covered = intervals(openings(kafka, coverage(loaded.name)), committed)
+    assert (gaps(covered), overlaps(covered)) == ([], [])
+
+
+def test_partitions_are_handed_over_while_events_come(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: Loaded
+) -> None:
+    with traffic_to(kafka, loaded) as traffic:
+        one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
+        one.wait(Phase.LIVE)
+        one.order(generation=1, shared=True)
+        wait_for(lambda: share(one) == 4, "the first one judges all")
+        two = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, shared=True)
+        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both judge their half")
+        two.run.stop()
+        wait_for(lambda: share(one) == 4, "the first one judges all again")
+        one.order(generation=1)
+        wait_for(lambda: one.run.runner._share.alone, "it shares with nobody")
+        sent = traffic.end()
+        told_once(kafka, loaded, loaded.declaration.kind, sent, one)
+    covered_once(kafka, loaded)
+
+
+def test_what_an_instance_left_that_died_inside_its_transaction_is_taken_over_exactly(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: Loaded
+) -> None:
+    with traffic_to(kafka, loaded) as traffic:
+        one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
+        two = Job(loaded, kafka, spark, tmp_path / "r2", make=Mortal, generation=2, shared=True)
+        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both judge their half")
+        assert isinstance(two.run.runner, Mortal)
+        two.run.runner.dies = "inside its transaction"
+        two.run.join()
+        wait_for(lambda: share(one) == 4, "the survivor judges all")
+        sent = traffic.end()
+        told_once(kafka, loaded, loaded.declaration.kind, sent, one)
+    covered_once(kafka, loaded)
+
+
+def test_an_instance_whose_partition_was_taken_while_it_slept_tells_nothing_more(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(KINDS["rule"][0], settings=Above), tmp_path)
+    zombie = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
+    wait_for(lambda: share(zombie) == 4, "it judges all")
+    Writers(kafka, loaded.name).fence({0, 1, 2, 3}, shared=True, before=True)
+    before = group_offsets(kafka, loaded.name)
+    send(kafka, [event(n, f"card_{n}", "150.00") for n in range(20)])
+    zombie.run.join()
+    assert isinstance(zombie.run.error, Fenced)
+    assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {p: o for p, (o, _) in before.items()}

@@ -1,0 +1,278 @@
+"""Dead letters are replayed or dropped once, and a flood of poison parks its job where it stands."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, Tables, alert, ids, topics
+from lozenge.avro import Codec
+from lozenge.errors import Fenced, UsageError
+from lozenge.headers import dead_letter
+from lozenge.job import replay as replaying
+from lozenge.job.orders import Order
+from lozenge.job.replay import Step, replay
+from lozenge.job.report import Report, read_report
+from lozenge.job.resolving import DROPPED, Choice, Resolver, standing
+from lozenge.job.settings import JobSettings
+from lozenge.job.transaction import Record, TransactionalWriter
+from lozenge.kafka import KafkaSettings
+from lozenge.letters import Letter, letters
+from lozenge.loading import Loaded
+from lozenge_deploy.replaying import refuse_strays, send_back
+from tests.deploy.test_cli import lozenge
+from tests.integration.conftest import Broker
+from tests.integration.harness import (
+    NOW,
+    alerts,
+    committed,
+    event,
+    group_offsets,
+    new_detector,
+    running,
+    send,
+    wait_for,
+)
+
+pytestmark = pytest.mark.integration
+
+
+class Fragile(Settings):
+    bad: str = "a b"
+
+
+def fragile(events: DataFrame, settings: Fragile, tables: Tables) -> DataFrame:
+    """Raises on the merchants that are `bad`, and flags all others."""
+    bad = F.col("merchant_id").isin(settings.bad.split())
+    number = F.when(bad, F.lit("no number")).otherwise(F.lit("1")).cast("int")
+    return events.where(number > 0).select(*alert(reason=F.lit("seen")))
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def mended(bad: str = "") -> JobSettings:
+    """The order of a release that raises on the merchants `bad` only."""
+    return JobSettings(release="r2", settings=json.dumps({"bad": bad}))
+
+
+def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> Loaded:
+    """A rule with a letter of an event of each of the merchants under the card at its place."""
+    loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
+    codec = Codec.of("event")
+    written = [
+        dead(loaded.name, topics.EVENTS, f"card_{c}", "detect", place=(c % 4, n), value=codec.encode(poison(n, m, c)))
+        for n, (m, c) in enumerate(zip(merchants, map(int, cards), strict=True))
+    ]
+    write(kafka, written)
+    return loaded
+
+
+def poison(number: int, merchant: str, card: int) -> dict[str, Any]:
+    """An event on which a release raises that takes this merchant for a bad one."""
+    return event(number, f"card_{card}", merchant_id=merchant)
+
+
+def dead(
+    app: str,
+    topic: str,
+    key: str,
+    stage: str,
+    *,
+    times: int = 1,
+    place: tuple[int, int] = (3, 17),
+    value: bytes = b'{"pan": 1}',
+) -> Record:
+    """A letter as `app` writes it after it has failed so often on a record at `place` of `topic`."""
+    headers: list[tuple[str, bytes | None]] = [("traceparent", b"00-1-2-01")]
+    for _ in range(times):
+        headers = dead_letter(
+            headers,
+            topic=topic,
+            partition=place[0],
+            offset=place[1],
+            app=app,
+            stage=stage,
+            error=ValueError("missing:merchant_id"),
+            failed_at=NOW,
+        )
+    return Record(topics.dead_letters(app), 1, key.encode(), value, headers)
+
+
+def write(kafka: KafkaSettings, records: list[Record]) -> None:
+    """Writes `records` in one transaction."""
+    writer = TransactionalWriter(kafka, "test-letters")
+    writer.fence()
+    writer.write(records)
+
+
+def open_(kafka: KafkaSettings, loaded: Loaded) -> list[Letter]:
+    """The letters that stand, in the order of what they stand for."""
+    return Choice().of(loaded.name, standing(kafka, loaded.name))
+
+
+def told(kafka: KafkaSettings, loaded: Loaded, card: str = "") -> list[str]:
+    """The events, of a card or all, on which replays have raised alerts."""
+    new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2" and card in ("", a["entity"]["id"])]
+    return [a["evidence"]["event_ids"][0] for a in new]
+
+
+def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again_is_counted(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path)
+    send(kafka, [event(100 + n, card=f"card_{n}") for n in range(20)])
+    send(kafka, [poison(0, "a", 1), poison(1, "a", 2), poison(2, "b", 3)])
+    with running(loaded, kafka, spark, tmp_path, release="r1"):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the alerts")
+        wait_for(lambda: len(open_(kafka, loaded)) == 3, "the dead letters")
+    before = {letter.key: letter for letter in open_(kafka, loaded)}
+    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", topics.EVENTS)}
+
+    assert list(replay(loaded, mended("b"), kafka, Choice(), in_order=False)) == [Step(3, 2, 1, 0, 0)]
+    new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2"]
+    for number, card in ((0, "card_1"), (1, "card_2")):
+        [one] = [a for a in new if a["entity"]["id"] == card]
+        assert one["alert_id"] == ids.alert_id(loaded.name, "card", card, f"event-{number}")
+        assert (one["trigger"]["partition"], one["trigger"]["offset"]) == before[card.encode()].origin
+    [again] = open_(kafka, loaded)
+    first = before[b"card_3"]
+    assert (again.key, again.attempt, again.value) == (first.key, 2, first.value)
+    assert (again.origin, again.first_failed_at) == (first.origin, first.first_failed_at)
+    Resolver(kafka, loaded.name).write(DROPPED, [again], message="known")
+    assert open_(kafka, loaded) == []
+    assert len(committed(kafka, topics.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
+    assert list(replay(loaded, mended(), kafka, Choice(), in_order=False)) == []
+    assert len(told(kafka, loaded)) == 2
+
+
+def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
+    kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = put(kafka, tmp_path, "abaa", "1112")
+    monkeypatch.setattr(replaying, "STEP", 3)
+    steps = list(replay(loaded, mended("b"), kafka, Choice(), in_order=True))
+    assert [sum(counts) for counts in zip(*((s.letters, s.alerts, s.again, s.held) for s in steps), strict=True)] == [
+        *(3, 2, 1, 1)
+    ]
+    assert sorted(told(kafka, loaded)) == ["event-0", "event-3"]
+    assert [(x.key, x.attempt) for x in open_(kafka, loaded)] == [(b"card_1", 2), (b"card_1", 1)]
+    assert sum(s.alerts for s in replay(loaded, mended(), kafka, Choice(), in_order=True)) == 2
+    assert told(kafka, loaded, "card_1") == ["event-0", "event-1", "event-2"]
+    assert open_(kafka, loaded) == []
+
+
+def test_a_replay_that_was_cut_short_is_run_again_and_of_two_at_once_the_earlier_one_ends(
+    kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = put(kafka, tmp_path, "aaaaa", "12345")
+    monkeypatch.setattr(replaying, "STEP", 2)
+    first = replay(loaded, mended(), kafka, Choice(), in_order=False)
+    assert next(first).left == 3
+    assert sum(s.letters for s in replay(loaded, mended(), kafka, Choice(), in_order=False)) == 3
+    with pytest.raises(Fenced):
+        next(first)
+    assert sorted(told(kafka, loaded)) == [f"event-{n}" for n in range(5)]
+    assert open_(kafka, loaded) == []
+
+
+def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded, folder = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path), tmp_path / "job"
+    folder.mkdir()
+    before = group_offsets(kafka, loaded.name)
+    send(kafka, [event(n, f"card_{n % 7}", merchant_id="a") for n in range(200)])
+    Order(revision="one").give(folder)
+
+    def report() -> Report:
+        return read_report(folder) or Report(0, 0.0)
+
+    with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
+        wait_for(lambda: report().parked, "the breaker")
+        assert "raises on 10 of the first 10 records looked at" in report().parked
+        assert _open_breakers(run.runner) == 1.0
+        assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {
+            p: o for p, (o, _) in before.items()
+        }
+        assert not list(letters(kafka, loaded.name))
+        turned = report().turned_at
+        wait_for(lambda: report().turned_at > turned, "a sign that it is not hung")
+        Order(revision="two", settings={"bad": "b"}).give(folder)
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "all alerts")
+        wait_for(lambda: not report().parked, "the breaker's reset")
+        assert _open_breakers(run.runner) == 0.0
+    assert len({a["alert_id"] for a in alerts(kafka, loaded.name)}) == 200
+
+
+def _open_breakers(runner: Any) -> Any:
+    return runner._metrics.snapshot()["samples"]["lozenge_breaker_open"]
+
+
+def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
+    write(kafka, [dead("upstream", topics.RAW_JSON, "key_of_a_test", "normalise", times=2)])
+    mine = Choice(key="key_of_a_test")
+    assert [line.letters for line in send_back(kafka, "upstream", mine, "mapping mended")] == [1]
+    [raw] = [record for record in committed(kafka, topics.RAW_JSON) if record.key == b"key_of_a_test"]
+    assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
+    headers = dict(raw.headers)
+    assert headers["traceparent"] == b"00-1-2-01"
+    assert (headers["attempt"], headers["__connect.errors.offset"]) == (b"2", b"17")
+    assert "__connect.errors.exception.message" not in headers, "the next failure says its own"
+    with pytest.raises(UsageError, match="none stands under the key key_of_a_test"):
+        list(send_back(kafka, "upstream", mine, ""))
+
+
+@pytest.mark.parametrize(
+    ("app", "topic", "stage", "said"),
+    [
+        ("upstream", topics.NOTIFICATIONS, "normalise", "did not come from a topic that it reads"),
+        ("upstream", "no_such_topic", "normalise", "did not come from a topic that it reads"),
+        ("downstream", topics.RAW_JSON, "decode", "did not come from a topic that it reads"),
+        ("downstream", topics.alerts("x"), "deliver", "a webhook refused 1:0 to the last attempt"),
+    ],
+)
+def test_what_cannot_go_back_is_refused_with_the_reason(
+    kafka: KafkaSettings, app: str, topic: str, stage: str, said: str
+) -> None:
+    letter = _letter(app, dead(app, topic, "key", stage))
+    with pytest.raises(UsageError, match=said):
+        refuse_strays(kafka, app, [letter])
+
+
+def _letter(app: str, record: Record) -> Letter:
+    """The letter in a record that was never written."""
+
+    class Message:
+        def __getattr__(self, name: str) -> Any:
+            given = {"partition": 1, "offset": 0, "timestamp": (1, 0)} | record._asdict()
+            return lambda: given[name]
+
+    return Letter.of(app, Message())  # type: ignore[arg-type]
+
+
+def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSettings, tmp_path: Path) -> None:
+    name = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path).name
+    write(kafka, [dead(name, topics.EVENTS, f"card_{n}", "detect", times=n) for n in (1, 2)])
+
+    def said(*arguments: str) -> Any:
+        run = lozenge(*arguments, "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    [row] = [row for row in said("dlq", "ls") if row["app"] == name]
+    assert (row["standing"], row["reason"]) == (2, "detect: missing:merchant_id")
+    rows = said("dlq", "show", name)
+    assert [(row["key"], row["attempt"]) for row in rows] == [("card_1", 1), ("card_2", 2)]
+    [whole] = said("dlq", "show", name, rows[1]["place"])
+    assert (whole["value"], whole["now"], whole["from"]) == ({"pan": 1}, "stands", f"{topics.EVENTS} 3:17")
+    assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
+    assert said("dlq", "drop", name, rows[1]["place"], "-m", "a test card") == [{"app": name, "letters": 1}]
+    assert [letter.key for letter in standing(kafka, name)] == [b"card_1"]
+    [line] = said("history", name)
+    assert (line["what"], line["detail"]) == ("dropped", "1 dead letter; a test card")

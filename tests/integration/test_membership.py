@@ -1,0 +1,108 @@
+"""Members of a group share the partitions of a topic, and none has two owners that work on it."""
+
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.membership import Membership, Slot
+from lozenge.topics import Topic
+from tests.integration.conftest import Broker
+from tests.integration.harness import wait_for
+
+ALL = frozenset(range(4))
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings.model_construct(bootstrap=broker.bootstrap)
+
+
+@pytest.fixture
+def topic(kafka: KafkaSettings) -> str:
+    name = f"shared-{uuid.uuid4().hex[:8]}"
+    ensure_topics(kafka, [Topic(name, 4)])
+    return name
+
+
+class Worker:
+    """Works on its slots as a job does: stops when they change, settles, and goes on with the new ones."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[Slot, "Worker"]) -> None:
+        self.member = Membership(kafka, topic, [topic])
+        self.works: frozenset[Slot] = frozenset()
+        self.collided = False
+        self._busy, self._ends = busy, threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> "Worker":
+        self.member.join()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ends.set()
+        self._thread.join()
+        self.member.leave()
+
+    def _work(self) -> None:
+        while not self._ends.is_set():
+            self.works = self.member.settle()
+            self.collided = self.collided or any(slot in self._busy for slot in self.works)
+            self._busy.update(dict.fromkeys(self.works, self))
+            while self.member.slots == self.works and not self._ends.is_set():
+                time.sleep(0.02)
+            for slot in self.works:
+                self._busy.pop(slot, None)
+            self.works = frozenset()
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        return frozenset(partition for _, partition in self.works)
+
+
+def test_slots_are_handed_over_only_once_they_are_given_up(kafka: KafkaSettings, topic: str) -> None:
+    busy: dict[Slot, Worker] = {}
+    with Worker(kafka, topic, busy) as first:
+        wait_for(lambda: first.partitions == ALL, "the only member works on all")
+        with Worker(kafka, topic, busy) as second:
+            wait_for(lambda: len(first.partitions) == len(second.partitions) == 2, "each works on half")
+            assert first.partitions | second.partitions == ALL
+        wait_for(lambda: first.partitions == ALL, "those of one that left come back")
+        assert not first.collided
+    assert not second.collided
+
+
+def test_the_slots_of_a_member_that_is_killed_move_by_themselves(kafka: KafkaSettings, topic: str) -> None:
+    with Worker(kafka, topic, {}) as survivor, _member_elsewhere(kafka, topic) as other:
+        wait_for(lambda: len(survivor.partitions) == 2, "each has half")
+        other.kill()
+        wait_for(lambda: survivor.partitions == ALL, "the survivor works on all")
+
+
+@contextmanager
+def _member_elsewhere(kafka: KafkaSettings, topic: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own that is a member and gives up whatever it is to give up."""
+    code = f"""
+import time
+from lozenge.kafka import KafkaSettings
+from lozenge.membership import Membership
+member = Membership(KafkaSettings.model_construct(bootstrap={kafka.bootstrap!r}), {topic!r}, [{topic!r}])
+member.join()
+while True:
+    member.settle()
+    time.sleep(0.05)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()

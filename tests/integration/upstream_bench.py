@@ -1,0 +1,166 @@
+"""Raw records in, upstream as a process of its own, and what an independent reader finds in the topics."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.partitions import partition_of
+from lozenge.reading import read
+from lozenge_upstream.position import Offsets
+from tests.integration.conftest import Broker
+from tests.integration.harness import committed, move
+
+KEY = "the-token-key-of-this-test"
+RAW = (topics.RAW_JSON, topics.RAW_ISO)
+BY_TERMINAL = topics.events_by("terminal")
+DEAD = topics.dead_letters("upstream")
+CHILD = Path(__file__).with_name("upstream_child.py")
+DEADLINE_SECONDS = 600.0
+
+
+class Bench:
+    """Raw records in, a process to normalise them, and what it has written since the bench was set up."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(self.kafka, topics.platform_topics())
+        self._reader = Consumer(self.kafka.client(group_id="test-upstream", enable_auto_commit=False))
+        self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
+        self.start = {topic: self.ends(topic) for topic in (*RAW, topics.EVENTS, BY_TERMINAL, DEAD)}
+        self._instances: list[str] = []
+        self.commit({topic: self.start[topic] for topic in RAW})
+
+    def ends(self, topic: str) -> dict[str, int]:
+        """The next offset of every partition."""
+        places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+        return {str(p.partition): self._reader.get_watermark_offsets(p, timeout=10)[1] for p in places}
+
+    def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
+        """Queues one raw record; `flush` makes it so."""
+        key = card.encode()
+        self._producer.produce(topic, value, key, partition_of(key, topics.RAW_PARTITIONS), headers=headers)
+        self._producer.poll(0)
+
+    def flush(self) -> None:
+        """Returns when the broker has every record sent."""
+        assert self._producer.flush(30) == 0
+
+    def commit(self, offsets: Offsets) -> None:
+        """Moves the group, as an operator's tool would while upstream is down."""
+        for topic, of in offsets.items():
+            move(self.kafka, "upstream", {int(partition): at for partition, at in of.items()}, topic)
+
+    def committed(self) -> Offsets:
+        """The group's position as an independent client sees it."""
+        consumer = KafkaConsumer(**self.kafka.kafka_python(), group_id="upstream", enable_auto_commit=False)
+        try:
+            return {
+                t: {str(p): consumer.committed(KafkaPythonPartition(t, p)) for p in range(topics.RAW_PARTITIONS)}
+                for t in RAW
+            }
+        finally:
+            consumer.close()
+
+    def done(self) -> bool:
+        """Whether everything sent so far was processed."""
+        return self.committed() == {topic: self.ends(topic) for topic in RAW}
+
+    def processed(self) -> int:
+        """How many raw records lie before the group's position."""
+        return sum(at - self.start[t][p] for t, ends in self.committed().items() for p, at in ends.items())
+
+    def written(self, topic: str) -> list[Any]:
+        """Every committed record of `topic` since the set-up, by kafka-python."""
+        return [r for r in committed(self.kafka, topic) if r.offset >= self.start[topic][str(r.partition)]]
+
+    def ids(self, topic: str) -> Counter[bytes]:
+        """How often a reader of committed records of `topic` has found each event id since the set-up."""
+        consumer = KafkaConsumer(
+            **self.kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, check_crcs=False
+        )
+        try:
+            places = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+            consumer.assign(places)
+            for place in places:
+                consumer.seek(place, self.start[topic][str(place.partition)])
+            ends = consumer.end_offsets(places)
+            found = Counter[bytes]()
+            deadline = time.monotonic() + DEADLINE_SECONDS
+            while any(consumer.position(place) < end for place, end in ends.items()):
+                assert time.monotonic() < deadline, f"{topic} was not read to its end"
+                for records in consumer.poll(1000, max_records=20_000).values():
+                    found.update(dict(record.headers)["ce_id"] for record in records)
+            return found
+        finally:
+            consumer.close()
+
+    def open(self) -> bool:
+        """Whether readers of committed records wait for the end of a transaction."""
+        ends = []
+        for level in ("read_committed", "read_uncommitted"):
+            consumer = KafkaConsumer(**self.kafka.kafka_python(), isolation_level=level, enable_auto_commit=False)
+            ends.append(consumer.end_offsets([KafkaPythonPartition(topics.EVENTS, p) for p in range(4)]))
+            consumer.close()
+        return bool(ends[0] != ends[1])
+
+    def samples(self, instance: int | None = None) -> Counter[str]:
+        """What the instances started here have reported, added up; or what the n-th of them has."""
+        wanted = self._instances if instance is None else self._instances[instance : instance + 1]
+        told = {m.key(): json.loads(m.value() or b"") for m in read(self.kafka, topics.METRICS, {0: 0})}
+        found = Counter[str]()
+        for name in wanted:
+            found.update(told.get(f"upstream/{name}".encode(), {}).get("samples", {}))
+        return found
+
+    @contextmanager
+    def upstream(self, folder: Path, dies: str = "", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A running upstream, killed at the end of the block if it is still there; its words are in `stderr`.
+
+        `dies` names a point of `upstream_child`.
+        """
+        command = [sys.executable, str(CHILD), dies] if dies else [sys.executable, "-m", "lozenge_upstream"]
+        log = folder / "stderr"
+        instance = uuid.uuid4().hex[:8]
+        self._instances.append(instance)
+        env = os.environ | {
+            "LOZENGE_UPSTREAM_INSTANCE": instance,
+            "LOZENGE_KAFKA_BOOTSTRAP": self.kafka.bootstrap,
+            "LOZENGE_UPSTREAM_TOKEN_KEY": KEY,
+            "LOZENGE_UPSTREAM_TRIGGER_SECONDS": "0.2",
+            **{f"LOZENGE_UPSTREAM_{name}": value for name, value in settings.items()},
+        }
+        with log.open("ab") as file:
+            process = subprocess.Popen(command, env=env, stderr=file, process_group=0)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(40)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert process is None or process.poll() is None, f"upstream ended with {process.poll()}"
+        assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}"
+        time.sleep(0.3)

@@ -1,0 +1,55 @@
+"""Guards removed one at a time: each patch here takes one away and must turn the test red that it names.
+
+`python -m tests.mutations [GUARD ...]`, which `make mutants` runs, does that on a copy of the sources. A guard whose
+test stays green is not tested. The head of a patch says what it removes and names the test; the rest is a unified diff.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("shared", "upstream", "downstream", "deploy")
+"""Source roots; an import finds the copy's before those that are installed."""
+_TEST = re.compile(r"^Test: (\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One guard, by the patch that removes it and the test that must then fail."""
+
+    name: str
+    patch: Path
+    test: str
+
+    def apply(self, tree: Path, *, only_look: bool = False) -> str:
+        """Applies the patch to the sources in `tree`; returns git's complaint, "" if it applied."""
+        look = ["--check"] if only_look else []
+        command = ["git", "apply", *look, str(self.patch)]
+        return subprocess.run(command, cwd=tree, capture_output=True, text=True).stderr
+
+    def run(self, tree: Path) -> "subprocess.CompletedProcess[str]":
+        """Runs the test on the sources in `tree`."""
+        paths = os.pathsep.join(str(tree / source) for source in SOURCES)
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", self.test]
+        environment = os.environ | {"PYTHONPATH": paths}
+        return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
+
+
+def guards() -> list[Guard]:
+    """Every guard, by name."""
+    found = []
+    for patch in sorted(Path(__file__).parent.glob("*.patch")):
+        [test] = _TEST.findall(patch.read_text("utf-8"))
+        found.append(Guard(patch.stem, patch, test))
+    return found
+
+
+def copied(target: Path) -> Path:
+    """The sources and tests, copied to `target` as they are on disk."""
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+    return Path(shutil.copytree(ROOT, target, ignore=left_out))

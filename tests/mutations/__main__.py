@@ -1,0 +1,43 @@
+"""`python -m tests.mutations [GUARD ...]`: 0 if every guard's test turns red without it, else 1."""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from lozenge_deploy.cli.options import Format, show
+from tests.mutations import Guard, copied, guards
+
+
+def verdict(guard: Guard, folder: Path) -> str:
+    """What became of its test: "red" is what it should be."""
+    tree = copied(folder / guard.name)
+    if complaint := guard.apply(tree):
+        return f"the patch does not apply: {complaint.strip()}"
+    run = guard.run(tree)
+    if run.returncode == 1 and " failed" in run.stdout:
+        return "red"
+    return "GREEN: nothing tests it" if run.returncode == 0 else f"no verdict: {run.stdout[-300:]}{run.stderr[-300:]}"
+
+
+def main() -> int:
+    wanted = sys.argv[1:]
+    chosen = [guard for guard in guards() if not wanted or guard.name in wanted]
+    if unknown := set(wanted) - {guard.name for guard in chosen}:
+        print(f"no such guard: {', '.join(sorted(unknown))}; there is {', '.join(g.name for g in guards())}")
+        return 2
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for guard in chosen:
+            began = time.monotonic()
+            said = verdict(guard, Path(folder))
+            print(f"{guard.name}: {said}", file=sys.stderr, flush=True)
+            rows.append(
+                {"guard": guard.name, "test": guard.test, "verdict": said, "s": round(time.monotonic() - began)}
+            )
+    show(rows, Format.TABLE)
+    return 0 if all(row["verdict"] == "red" for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""The faults find what is wrong with a detector, each by its name, and nothing where nothing is."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge.detector import INPUT
+from lozenge.loading import Loaded
+from lozenge.testing import check, declared
+from lozenge.testing.promises import PROMISES, Subject
+from lozenge.testing.running import case_of
+
+pytestmark = pytest.mark.integration
+
+TWELVE = [{"card_id": f"card-{n % 2}", "amount": 10 + n} for n in range(12)]
+
+
+def rule(detect: Callable[[DataFrame], DataFrame]) -> Loaded:
+    return declared(Detector(lambda frame, settings, tables: detect(frame), Settings))
+
+
+def counting(condition: str, reason: str = "'many'", band: Callable[[], str] = str) -> Loaded:
+    """An aggregate over the events of a card in an hour."""
+
+    def detect(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        groups = frame.groupBy(F.window("event_time", "1 hour"), "card_id").agg(
+            F.count(F.lit(1)).alias("n"),
+            F.size(F.collect_set("event_id")).alias("distinct"),
+            F.max("event_time").alias("at"),
+        )
+        named: dict[str, Any] = {"entity": F.col("card_id"), "window": F.col("window"), "at": F.col("at")}
+        return groups.where(condition).select(*alert(reason=F.expr(reason), band=band(), **named))
+
+    return declared(Detector(detect, Settings), kind="aggregate", lateness="10m", window="1h")
+
+
+class Count(State):
+    count: int = 0
+
+
+def folding(step: Callable[[Count, Event, Any], Any], on_timer: Any = None, start: Callable[[], Any] = int) -> Loaded:
+    """A fold per card; `start` runs when a job does, as the code of its module would."""
+
+    def detect(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
+        start()
+        return fold(frame, by="card_id", state=Count, step=step, on_timer=on_timer, expires=timedelta(days=1))
+
+    return declared(Detector(detect, Settings), kind="stateful")
+
+
+def thirds(state: Count, event: Event, settings: Settings) -> Iterator[Alert | Timer]:
+    state.count += 1
+    yield Timer(event.event_time + timedelta(seconds=3))
+    if state.count % 3 == 0:
+        yield Alert(reason=f"event {state.count}")
+
+
+def woken(state: Count, at: Any, settings: Settings) -> Iterator[Alert]:
+    state.count += 1
+    yield Alert(reason=f"woken after {state.count}", evidence=["e1"])
+
+
+outside: Counter[str] = Counter()
+told: set[str] = set()
+starts = itertools.count()
+
+
+def counted_outside(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    outside[event.card_id] += 1
+    if outside[event.card_id] % 3 == 0:
+        yield Alert(reason="the third")
+
+
+def told_once_per_process(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    if event.card_id not in told:
+        told.add(event.card_id)
+        yield Alert(reason="the first")
+
+
+def needing_an_account(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    assert event.account_id is not None
+    yield Alert(reason=event.account_id.upper())
+
+
+def at_even_offsets(frame: DataFrame) -> DataFrame:
+    return frame.where(F.col(INPUT)["offset"] % 2 == 0).select(*alert(reason=F.lit("even")))
+
+
+def everything(frame: DataFrame) -> DataFrame:
+    return frame.select(*alert(reason=F.lit("seen")))
+
+
+WRONG: dict[str, tuple[Loaded, str, str]] = {
+    "state outside of the fold": (folding(counted_outside, start=outside.clear), "killed", "lost"),
+    "state outside of the fold, changed by an event that fails": (
+        folding(counted_outside, start=outside.clear),
+        "poison",
+        "lost",
+    ),
+    "state outside of the fold, of an earlier job": (folding(told_once_per_process), "replayed", "lost"),
+    "a reason from the clock": (
+        rule(lambda frame: frame.select(*alert(reason=F.current_timestamp().cast("string")))),
+        "replayed",
+        "12 with another reason",
+    ),
+    "a rule that throws dice": (
+        rule(lambda frame: everything(frame.where(F.rand() < 0.5))),
+        "replayed",
+        "lost",
+    ),
+    "an id from the start of the job": (counting("n >= 3", band=lambda: str(next(starts))), "replayed", "added"),
+    "repeats counted": (counting("n >= 7"), "duplicated", "2 added"),
+    "an equal sign that a batch can jump over": (counting("distinct = 4"), "batches", "2 added"),
+    "what a batch happened to see": (
+        counting("distinct >= 3", reason="string(distinct)"),
+        "batches",
+        "2 with another reason",
+    ),
+    "an order that nobody promised": (rule(at_even_offsets), "reordered", "lost"),
+    "no account": (
+        folding(needing_an_account),
+        "null_fields",
+        "1 dead letter(s)\n  without-account_id: AssertionError",
+    ),
+    "an amount of zero": (
+        rule(lambda frame: frame.where(1 / F.col("amount") > 0).select(*alert(reason=F.lit("x")))),
+        "hostile",
+        "1 dead letter(s)\n  hostile-0: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_fails_by_the_name_of_the_fault(name: str) -> None:
+    detector, fault, words = WRONG[name]
+    with pytest.raises(AssertionError) as found:
+        PROMISES[fault](Subject(case_of(detector, TWELVE), seed=1))
+    assert words in str(found.value)
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [rule(everything), folding(thirds, woken), counting("distinct >= 3")],
+    ids=["rule", "stateful with timers", "aggregate"],
+)
+def test_what_is_right_passes_under_every_fault(detector: Loaded) -> None:
+    assert check(detector, TWELVE)

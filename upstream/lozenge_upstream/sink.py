@@ -1,0 +1,116 @@
+"""Spark's Kafka sink in Kafka transactions: the records of a batch and how far it has read, both or neither.
+
+The sink itself knows no transactions, but its tasks all write through one Java producer, which the connector
+keeps for whoever comes with the same settings. This module asks for that very producer first, and begins and
+commits transactions on it from the driver while the tasks send: records never leave the JVM.
+
+Were it not the same one, every batch would fail and nothing would be written: a producer with a transactional id
+refuses to send before its `initTransactions`. That holds where tasks run in the driver's JVM, as upstream's do.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import count
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge.errors import BrokerUnavailable, Fenced
+from lozenge.kafka import KafkaSettings
+from lozenge_upstream.position import Offsets
+
+TRANSACTION_SECONDS = 300
+"""Longer than any batch is written. What a dead process left open ends earlier: the next one fences it."""
+
+_OPTIONS = {
+    "kafka.acks": "all",
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": str(256 * 1024),
+    # a dead letter is its raw record and some headers more, so it may exceed what the raw topic allowed
+    "kafka.max.request.size": str(8 * 1024 * 1024),
+    "kafka.transaction.timeout.ms": str(TRANSACTION_SECONDS * 1000),
+}
+_SERIALIZERS = dict.fromkeys(
+    ("key.serializer", "value.serializer"), "org.apache.kafka.common.serialization.ByteArraySerializer"
+)
+_NUMBERS = count()
+_FENCED = ("ProducerFencedException", "InvalidProducerEpochException", "CommitFailedException")
+
+
+class Sink:
+    """The writer of instance `name` for as long as `generation` of its group lasts; `abort` from any thread.
+
+    Each has a producer of its own, of which it ends the one before: what tasks of an abandoned batch still send does
+    not land in a later transaction. Raises BrokerUnavailable.
+    """
+
+    def __init__(self, spark: SparkSession, kafka: KafkaSettings, name: str, generation: Any) -> None:
+        self._name, self._generation, self._bootstrap = name, generation, kafka.bootstrap
+        identity = {"kafka.transactional.id": name, "kafka.client.id": f"{name}-{next(_NUMBERS)}"}
+        self._options = {**kafka.spark(), **_OPTIONS, **identity}
+        self._jvm = jvm = cast(Any, spark._jvm)
+        self._pool = getattr(
+            getattr(jvm.org.apache.spark.sql.kafka010.producer, "InternalKafkaProducerPool$"), "MODULE$"
+        )
+        self._cached = self._pool.acquire(
+            {n.removeprefix("kafka."): v for n, v in self._options.items()} | _SERIALIZERS
+        )
+        self._producer: Any = self._cached.producer()
+        with self._translated("claiming"):
+            self._producer.initTransactions()
+
+    def commit(self, rows: DataFrame, ends: Offsets) -> None:
+        """Writes `rows` and moves the group to `ends`, both or neither.
+
+        Raises Fenced if the generation is over, or whatever else Spark or Kafka raise; then nothing was written.
+        """
+        with self._translated("writing"):
+            self._producer.beginTransaction()
+            self._send(rows)
+            self._move(ends)
+            self._commit()
+
+    def abort(self) -> None:
+        """Takes back what is written of a batch, so that nobody has to wait for its end; from any thread."""
+        with suppress(Exception):  # there is none, it is being committed, or the broker is away: all of that is safe
+            self._producer.abortTransaction()
+
+    def close(self) -> None:
+        """Gives the producer back."""
+        with suppress(Exception):  # with the JVM it is gone anyway
+            self._producer.close(self._jvm.java.time.Duration.ZERO)
+            self._pool.release(self._cached)
+
+    def _send(self, rows: DataFrame) -> None:
+        rows.write.format("kafka").options(**self._options).save()
+
+    def _move(self, ends: Offsets) -> None:
+        kafka = self._jvm.org.apache.kafka
+        offsets = {
+            kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end)
+            for topic, of in ends.items()
+            for number, end in of.items()
+        }
+        self._producer.sendOffsetsToTransaction(offsets, self._generation)
+
+    def _commit(self) -> None:
+        self._producer.commitTransaction()
+
+    @contextmanager
+    def _translated(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # Spark and py4j each have types of their own for what Java raised
+            self.abort()
+            text = str(error)
+            if any(name in text for name in _FENCED):
+                raise Fenced(
+                    f"{doing} a transaction of {self._name}: other instances have its partitions now",
+                    hint="it was silent for too long; nothing was written, and a restart joins the others again",
+                ) from error
+            if "org.apache.kafka.common.errors.TimeoutException" in text:
+                raise BrokerUnavailable(
+                    f"{doing} a transaction of {self._name}: the broker at {self._bootstrap} did not answer in time",
+                    hint="check the broker; a restart goes on at the last committed offsets",
+                ) from error
+            raise
