@@ -194,6 +194,7 @@ def _die(step: str, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, w
     send_a_batch(kafka, loaded.name, hour)
     run.join()
     assert isinstance(run.error, Crash)
+    dying._ledger.touch()  # as it may on its way out
 
 
 def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -> None:

@@ -20,7 +20,7 @@ from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplac
 from lozenge.job.positions import Group, Positions, Stamp, refuse_if_stale
 from lozenge.job.source import fetch
 from lozenge.job.state_topic import read_state
-from lozenge.job.transaction import Record
+from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
@@ -50,6 +50,7 @@ class Ledger:
         self.held: Held | None = None
         self._input = ""
         self._known: Opening | None = None
+        self._uncertain = False  # a transaction failed, and may have been committed all the same
 
     def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:
         """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
@@ -129,6 +130,7 @@ class Ledger:
         """
         now, changes = datetime.now(UTC), host.changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
+        events = sum(end - self.offsets[p] for p, end in offsets.items())
         for writer, own in self._writers.each():
             part = judged.within(own) if self._shared else judged
             others = [*dead_letters(self._kafka, self._identity, part.poisoned)]
@@ -137,15 +139,16 @@ class Ledger:
             WAYS[self._declaration.guarantee](
                 [alerts.record(finding, now) for finding in part.findings],
                 others,
-                partial(writer.commit, group=self._group, offsets=_of(offsets, own), stamp=stamp),
+                partial(self._decide, writer, _of(offsets, own), stamp),
                 lambda records: self._acknowledged.write(records),
             )
-        events = sum(end - self.offsets[p] for p, end in offsets.items())
-        self.stamp, self.offsets = stamp, self.offsets | offsets
+        self.stamp = stamp
         return events
 
     def touch(self) -> None:
-        """Commits the same offsets again, so that they never expire."""
+        """Commits the same offsets again, so that they never expire; not if they may be others by now."""
+        if self._uncertain:
+            return
         for writer, own in self._writers.each():
             writer.commit([], self._group, _of(self.offsets, own), self.stamp)
 
@@ -157,6 +160,14 @@ class Ledger:
     def close(self) -> None:
         """Gives the connection back."""
         self._group.close()
+
+    def _decide(
+        self, writer: TransactionalWriter, offsets: dict[int, int], stamp: Stamp, records: Sequence[Record]
+    ) -> None:
+        """One transaction; what it has moved has moved, whatever becomes of the batch's other parts."""
+        self._uncertain = True
+        writer.commit(records, self._group, offsets, stamp)
+        self.offsets, self._uncertain = self.offsets | offsets, False
 
     @cached_property
     def _acknowledged(self) -> AcknowledgedWriter:
