@@ -162,9 +162,9 @@ class EmbeddedBroker:
 
     def _launch(self) -> None:
         assert self._claim
-        self._port = _free_port(self._port)
+        self._port = free_port(self._port)
         if self._secure:
-            self._secure_port = _free_port(self._secure_port)
+            self._secure_port = free_port(self._secure_port)
         properties = self.data / "server.properties"
         properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
         properties.chmod(0o600)
@@ -182,7 +182,7 @@ class EmbeddedBroker:
         self._leash = _leash(self._process.pid)
 
     def _listeners(self) -> list[str]:
-        controller = f"{LOOPBACK}:{_free_port(0)}"
+        controller = f"{LOOPBACK}:{free_port(0)}"
         listeners = advertised = f"PLAINTEXT://{self.bootstrap}"
         lines = [f"log.dirs={self.data / 'topics'}", f"controller.quorum.voters=1@{controller}"]
         if self._secure:
@@ -239,7 +239,7 @@ class EmbeddedBroker:
         )
 
 
-def _free_port(wanted: int) -> int:
+def free_port(wanted: int) -> int:
     """`wanted` if it can be bound, any free one for 0. Raises UsageError if it is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -7,7 +7,8 @@ from typing import Any
 from lozenge.errors import UsageError
 from lozenge.job.resolving import resolution_of
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import Letter, Place, letters, places_of
+from lozenge.letters import Letter, letters
+from lozenge.places import Place, places_of
 from lozenge_deploy.peeking import decoded, text
 
 Row = dict[str, Any]

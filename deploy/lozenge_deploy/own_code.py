@@ -17,7 +17,7 @@ from typing import Any
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
 from lozenge.job.resolving import Choice
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import places_of
+from lozenge.places import places_of
 from lozenge_deploy import verdicts
 from lozenge_deploy.environments import in_environment
 from lozenge_deploy.scratch import passing_scratch

@@ -14,7 +14,8 @@ from lozenge.headers import for_another_try
 from lozenge.job.resolving import DROPPED, REPLAYED, Choice, Resolution, Resolver
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import Letter, places_of
+from lozenge.letters import Letter
+from lozenge.places import places_of
 
 STEP = 1000
 """Letters in a transaction; the line that names their places must be no more than a record may hold."""
@@ -46,7 +47,6 @@ def drop(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterat
 
 def refuse_strays(kafka: KafkaSettings, app: str, letters: Sequence[Letter]) -> None:
     """Raises UsageError if a letter did not come from a topic that `app` reads: headers are anybody's words."""
-    there = partitions(kafka)
     doing, show = f"replaying dead letters of {app}", f"`lozenge dlq show {app} PLACE`"
     if undelivered := [letter for letter in letters if letter.stage == "deliver"]:
         raise UsageError(

@@ -11,12 +11,11 @@ from lozenge import headers, topics
 from lozenge.admin import partitions
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Place
 from lozenge.reading import bounds, read
 
 REASON = 120
 """Characters that are enough to tell one reason from another."""
-Place = tuple[int, int]
-"""Partition and offset."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +88,6 @@ def letters(kafka: KafkaSettings, app: str) -> Iterator[Letter]:
 def apps_with_letters(kafka: KafkaSettings) -> list[str]:
     """Every app that has a topic for dead letters, by name; raises BrokerUnavailable."""
     return _apps(partitions(kafka))
-
-
-def place_of(text: str) -> Place:
-    """The partition and offset in "2:9120"; raises UsageError."""
-    partition, _, offset = text.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal()):
-        raise UsageError(
-            f"reading {text}: no place of a dead letter", hint="write partition and offset, such as 2:9120"
-        )
-    return int(partition), int(offset)
-
-
-def places_of(places: Sequence[Place]) -> str:
-    """Places as people read them: "0:9120 1:8873"."""
-    return " ".join(f"{partition}:{offset}" for partition, offset in places)
 
 
 def _apps(there: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from lozenge.logs import logger
 
@@ -21,7 +22,7 @@ def stopped_by_signals(stop: Callable[[], None], doing: str) -> Iterator[None]:
 
     Whatever is in flight then is not committed. Only for the main thread.
     """
-    overdue = threading.Timer(STOP_SECONDS, _end, [doing])
+    overdue = threading.Timer(STOP_SECONDS, _give_up, [doing])
     overdue.daemon = True
 
     def asked(*_: object) -> None:
@@ -38,10 +39,16 @@ def stopped_by_signals(stop: Callable[[], None], doing: str) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(doing: str) -> None:
+def end(code: int) -> NoReturn:
+    """Ends this process with `code`, with all that it has said, and waits for no thread: Spark's would hold it long."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _give_up(doing: str) -> None:
     logger().warning(
         f"{doing}: told to end, it was still at work {STOP_SECONDS:g} s later and gave that up",
         hint="nothing of it is committed; the next start does it again",
     )
-    sys.stderr.flush()
-    os._exit(OVERDUE)
+    end(OVERDUE)

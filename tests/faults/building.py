@@ -3,7 +3,6 @@
 import base64
 import secrets
 import shutil
-import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, Proxied
+from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, Proxied, free_port
 from lozenge_deploy.platform import jobs_of, programs
 from lozenge_deploy.processes import Program, Supervisor
 from tests.bench.checkout import Checkout
@@ -42,7 +41,7 @@ max_retry = 5
 def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
     """The platform, all detectors deployed and records flowing; nothing of it is left at the end but files."""
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
-    behind = f"{LOOPBACK}:{_free_port()}"
+    behind = f"{LOOPBACK}:{free_port(0)}"
     with ExitStack() as stack:
         receiver = stack.enter_context(Ledger(secret, folder / DELIVERIES))
         hooks = stack.enter_context(Proxy(receiver.url.removeprefix("http://").rstrip("/")))
@@ -109,9 +108,3 @@ def _watched(supervisor: Supervisor) -> Iterator[None]:
 def _new(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as probe:
-        port: int = probe.getsockname()[1]
-        return port

@@ -9,6 +9,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, Message, Producer
 
 from lozenge import topics
+from lozenge.job.transaction import Record, produce
 from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
 from tests.faults.records import Sort, record
@@ -82,19 +83,8 @@ class Flow(threading.Thread):
             self._latest = max(self._latest + 1, time.time_ns() // 1000)
             raw = record(self._seed, self.sent, self._latest, sort)
             partition = partition_of(raw.key, topics.RAW_PARTITIONS)
-            while True:
-                try:
-                    self._producer.produce(
-                        topics.RAW_JSON,
-                        raw.value,
-                        raw.key,
-                        partition,
-                        headers={"number": str(self.sent)},
-                        on_delivery=partial(self._delivered, self.sent),
-                    )
-                    break
-                except BufferError:
-                    self._producer.poll(0.1)
+            numbered = Record(topics.RAW_JSON, partition, raw.key, raw.value, [("number", b"%d" % self.sent)])
+            produce(self._producer, numbered, on_delivery=partial(self._delivered, self.sent))
             self.sent += 1
         self._producer.poll(0)
 

@@ -21,6 +21,7 @@ from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.job.report import Phase, Report, read_report
 from lozenge.kafka import KafkaSettings
+from lozenge.places import places_of
 from lozenge.registry import announce
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.cli.scaffold import write
@@ -328,7 +329,7 @@ def test_moved_offsets_stand_in_history_and_coverage_and_what_they_left_out_is_f
     assert_each_once(world, "one", left_out)
     assert "GAP" not in world.lozenge("coverage", "one")
 
-    then = " ".join(f"{p}:{offset}" for p, offset in before.items())
+    then = places_of(before.items())
     assert "is live" in world.lozenge("offsets", "one", "--to", then)
     wait_for(lambda: len(told(world, "one", ids)) == 40, "the alerts of one once more")
     assert len({a["alert_id"] for a in told(world, "one", ids)}) == 20

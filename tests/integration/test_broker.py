@@ -27,9 +27,9 @@ from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.job.positions import Group, Stamp
 from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker, Proxied, SecureListener, _answers, _free_port
+from lozenge_deploy.broker import EmbeddedBroker, Proxied, SecureListener, _answers, free_port
 
-PROXIED, PROXY = _free_port(0), 1
+PROXIED, PROXY = free_port(0), 1
 
 
 @pytest.fixture(scope="module")

@@ -40,6 +40,7 @@ from tests.integration.harness import (
     running,
     wait_for,
 )
+from tests.integration.traffic import minutes
 
 pytestmark = pytest.mark.integration
 
@@ -71,19 +72,10 @@ def numbering(events: DataFrame, settings: Settings, tables: Tables) -> Fold[Cou
     return fold(events, by="card_id", state=Count, step=number, expires=timedelta(days=1))
 
 
-def threes(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
-    counted = events.groupBy(F.window("event_time", "1 minute"), "card_id").agg(
-        F.count("*").alias("n"), F.max("event_time").alias("last")
-    )
-    return counted.where(F.col("n") >= 3).select(
-        *alert(reason=F.lit("three"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="3")
-    )
-
-
 KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
     "rule": (every_event, {}),
     "stateful": (numbering, {}),
-    "aggregate": (threes, {"lateness": "10m", "window": "1m"}),
+    "aggregate": (minutes, {"lateness": "10m", "window": "1m"}),
 }
 
 

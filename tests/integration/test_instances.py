@@ -17,7 +17,7 @@ from lozenge.loading import Loaded
 from lozenge.topics import coverage
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
-from tests.integration.test_take_over import KINDS, Above, Job, Mortal, Traffic, told_once
+from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, told_once
 
 
 @pytest.fixture

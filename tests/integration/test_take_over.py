@@ -1,11 +1,9 @@
 """One release after the other at an exact offset, and settings that change under a running query."""
 
-import itertools
 import json
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,24 +12,19 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
+from lozenge import Detector, Event, Fold, State, Tables, fold, topics
 from lozenge.avro import Codec
 from lozenge.errors import Fenced
-from lozenge.job.orders import Order
-from lozenge.job.report import Phase, Report, read_report
+from lozenge.job.report import Phase, read_report
 from lozenge.job.runner import Runner
-from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge.records import Alert
 from lozenge_deploy.broker import EmbeddedBroker
 from tests.integration.harness import (
     Crash,
-    Running,
     alerts,
     committed,
     event,
@@ -41,47 +34,22 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
+from tests.integration.traffic import (
+    CARDS,
+    KINDS,
+    Above,
+    Count,
+    Job,
+    Mortal,
+    Traffic,
+    above,
+    counting,
+    each,
+    mine,
+    told_once,
+)
 
 pytestmark = pytest.mark.integration
-
-
-class Above(Settings):
-    limit: float = 100.0
-
-
-def above(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
-    return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.col("event_id")))
-
-
-class Count(State):
-    n: int = 0
-
-
-def each(state: Count, event: Event, settings: Above) -> Iterator[Alert]:
-    state.n += 1
-    yield Alert(reason=f"{event.card_id} {state.n}")
-
-
-def counting(events: DataFrame, settings: Above, tables: Tables) -> Fold[Count]:
-    return fold(events, by="card_id", state=Count, step=each, expires=timedelta(days=1))
-
-
-def minutes(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
-    """One alert for every card and minute with three events."""
-    counted = events.groupBy(F.window("event_time", "1 minute"), "card_id").agg(
-        F.count("*").alias("n"), F.max("event_time").alias("last")
-    )
-    return counted.where(F.col("n") >= 3).select(
-        *alert(reason=F.lit("three"), entity=F.col("card_id"), at=F.col("last"), window=F.col("window"), band="3")
-    )
-
-
-KINDS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
-    "rule": (above, {}),
-    "stateful": (counting, {}),
-    "aggregate": (minutes, {"lateness": "10m", "window": "1m"}),
-}
-CARDS = 6
 
 
 @pytest.fixture(scope="module")
@@ -94,72 +62,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
 @pytest.fixture
 def kafka(broker: Any) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
-
-
-class Traffic:
-    """Twenty times a second one event of every card, five seconds apart in its own time.
-
-    An aggregate's begins six hours after the one before: it reads back what other tests sent, and must not find
-    these events late. A test would have to send for three and a half minutes to get so far.
-    """
-
-    _hours = itertools.count(6, 6)
-
-    def __init__(self, kafka: KafkaSettings, loaded: Loaded) -> None:
-        self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
-        self._begin = timedelta(hours=next(self._hours) if loaded.declaration.kind == "aggregate" else 0)
-        self.rounds = 0
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def end(self) -> int:
-        """Stops it; returns the number of events sent per card."""
-        self._stop.set()
-        self._thread.join()
-        return self.rounds
-
-    def _run(self) -> None:
-        while not self._stop.wait(0.05):
-            later = self._begin + timedelta(seconds=5 * self.rounds)
-            ids = range(self.rounds * CARDS, (self.rounds + 1) * CARDS)
-            send(self._kafka, [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids])
-            self.rounds += 1
-
-
-class Job:
-    """A runner with a folder of its own, in a thread."""
-
-    def __init__(
-        self,
-        loaded: Loaded,
-        kafka: KafkaSettings,
-        spark: SparkSession,
-        folder: Path,
-        make: type[Runner] = Runner,
-        **first: Any,
-    ) -> None:
-        settings = JobSettings(folder=folder, release=folder.name, state=first.pop("state", "keep"))
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.order(**first)
-        self.run = Running(make(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
-
-    def order(self, **order: Any) -> None:
-        Order(**order).give(self.folder)
-
-    @property
-    def report(self) -> Report:
-        report = read_report(self.folder)
-        assert report is not None
-        return report
-
-    def wait(self, phase: Phase) -> None:
-        def there() -> bool:
-            if self.run.error:
-                raise self.run.error
-            return (report := read_report(self.folder)) is not None and report.phase is phase
-
-        wait_for(there, f"{self.folder.name} to be {phase}")
 
 
 def stood_by(
@@ -200,11 +102,6 @@ def relieved(
         traffic.end()
     new.run.stop()
     assert new.run.error is None
-
-
-def mine(kafka: KafkaSettings, loaded: Loaded) -> list[dict[str, Any]]:
-    """Its alerts about the cards of its own traffic; an aggregate also counts what other tests sent before."""
-    return [a for a in alerts(kafka, loaded.name) if a["entity"]["id"].startswith(loaded.name)]
 
 
 @pytest.mark.parametrize(
@@ -328,25 +225,6 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
     told_once(kafka, loaded, kind, sent, after)
 
 
-class Mortal(Runner):
-    """Dies in its next batch, at the step that `dies` names."""
-
-    dies = ""
-
-    def _run_batch(self, host: Any, frame: DataFrame) -> None:
-        def crash(*_: object) -> None:
-            raise Crash("killed here")
-
-        if self.dies == "before its transaction":
-            crash()
-        if self.dies == "inside its transaction":
-            for writer, _ in self._ledger._writers.each():
-                writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
-        super()._run_batch(host, frame)
-        if self.dies == "after its transaction":
-            crash()
-
-
 @pytest.mark.parametrize(
     ("kind", "dies"),
     [
@@ -397,20 +275,6 @@ def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_wha
         wait_for(lambda: committed(kafka, topics.dead_letters(loaded.name)), "the dead letter")
         told_once(kafka, loaded, kind, traffic.end(), new)
     assert len(committed(kafka, topics.dead_letters(loaded.name))) == 1
-
-
-def told_once(kafka: KafkaSettings, loaded: Loaded, kind: str, sent: int, last: Job) -> None:
-    """Waits until `last` has told all that `sent` rounds of events raise, ends it, and looks that nothing is double."""
-    expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
-    wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
-    last.run.stop()
-    told = mine(kafka, loaded)
-    assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
-    assert len({a["alert_id"] for a in told}) == len(told)
-    if kind == "stateful":
-        assert {a["reason"] for a in told} == {
-            f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
-        }
 
 
 def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(

@@ -5,13 +5,11 @@ Everything is set by environment variables, `LOZENGE_UPSTREAM_*` (see `settings.
 wrong, 3 no broker.
 """
 
-import os
-import sys
-
 from lozenge import logs
 from lozenge.environment import load
 from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka import KafkaSettings
+from lozenge.stopping import end
 from lozenge_upstream.job import run
 from lozenge_upstream.outputs import APP
 from lozenge_upstream.settings import UpstreamSettings
@@ -32,6 +30,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stderr.flush()
-    os._exit(code)  # the threads of Spark's gateway would hold the process for seconds
+    end(main())

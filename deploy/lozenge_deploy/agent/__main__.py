@@ -4,7 +4,6 @@ FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent
 codes: 0 after a signal, 2 for wrong settings, 3 if the broker does not answer.
 """
 
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from lozenge import logs
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
+from lozenge.stopping import end
 from lozenge_deploy.agent.agent import Agent
 
 FOLDER = Path(".lozenge/jobs")
@@ -32,7 +32,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # an environment that is being made would hold the process for as long as that takes
+    end(main())  # else an environment that is being made would hold the process for as long as that takes

@@ -1,9 +1,9 @@
 """The instances of one detector on this machine: each has a keeper, and all are told of as one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.agent.instance import Instance, newest_generation
 from lozenge_deploy.agent.keeper import Keeper
 from lozenge_deploy.agent.starting import Launches
 from lozenge_deploy.agent.voice import Voice
@@ -78,13 +78,7 @@ class Crew:
 
     def _newest(self) -> int:
         """The generation that committed last, or that any of them was started or ordered as."""
-        return max((self._committed(), *self._generations()))
-
-    def _generations(self) -> Iterator[int]:
-        for folder in self.folders:
-            for instance in instances(folder):
-                order = instance.ordered()
-                yield max(instance.facts.generation, order.generation if order is not None else 0)
+        return max(self._committed(), *(newest_generation(folder) for folder in self.folders))
 
     def _back(self, desired: Desired) -> None:
         self._wished = True

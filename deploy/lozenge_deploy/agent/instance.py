@@ -212,6 +212,13 @@ def instances(folder: Path) -> list[Instance]:
     return sorted(found, key=lambda instance: instance.facts.generation, reverse=True)
 
 
+def newest_generation(folder: Path) -> int:
+    """The newest that an instance below the folder of a detector was started or ordered as; 0 if there is none."""
+    here = instances(folder)
+    started = [instance.facts.generation for instance in here]
+    return max([0, *started, *(order.generation for i in here if (order := i.ordered()) is not None)])
+
+
 def _process(pid: int, created: float) -> psutil.Process | None:
     with contextlib.suppress(psutil.Error):
         process = psutil.Process(pid)

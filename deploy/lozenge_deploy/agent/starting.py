@@ -8,7 +8,7 @@ from typing import Protocol
 from lozenge.declaration import Declaration
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge_deploy.agent.health import Health
-from lozenge_deploy.agent.instance import Instance, instances
+from lozenge_deploy.agent.instance import Instance, instances, newest_generation
 from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.records import Desired, Phase
 
@@ -78,10 +78,7 @@ class Starter:
 
     def generation(self) -> int:
         """Above all that ever committed, was observed, or was started or ordered here."""
-        here = instances(self._folder)
-        started = [i.facts.generation for i in here]
-        ordered = [order.generation for i in here if (order := i.ordered()) is not None]
-        return max(*started, *ordered, self._voice.observed.generation, self._newest()) + 1
+        return max(newest_generation(self._folder), self._voice.observed.generation, self._newest()) + 1
 
     def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
         """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""

@@ -82,15 +82,16 @@ def run_tests(
     from lozenge_deploy import verdicts
     from lozenge_deploy.environments import environment_of, in_environment
     from lozenge_deploy.own_code import test_command
+    from lozenge_deploy.scratch import passing_scratch
 
     folder = folder_of(name)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
         report = Path(place) / "report.xml"
         command = [*test_command(environment_of(folder), report), *(arguments or [])]
         said = sys.stderr if output is Format.JSON else sys.stdout
-        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ), stdout=said)
+        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=said)
         found = verdicts.read(report)
     if output is Format.JSON:
         show([asdict(verdict) for verdict in found], output)

@@ -55,7 +55,7 @@ def show_(
     """Show the dead letters of an app that stand; or one of them, decoded, with all that is known of it."""
     from lozenge.job.resolving import standing
     from lozenge.kafka import KafkaSettings
-    from lozenge.letters import place_of
+    from lozenge.places import place_of
     from lozenge_deploy.letterbox import whole
 
     target = app_of(name)
@@ -173,7 +173,7 @@ def drop(
 
 def _choice(doing: str, name: str, places: list[str] | None, key: str | None, all_: bool) -> "Choice":
     from lozenge.job.resolving import Choice
-    from lozenge.letters import place_of
+    from lozenge.places import place_of
 
     if bool(places) + (key is not None) + all_ != 1:
         hint = f"`lozenge dlq show {app_of(name)}` lists them; say PLACE..., or --key KEY, or --all"

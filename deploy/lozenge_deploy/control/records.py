@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.job.orders import Order
+from lozenge.places import places_of
 from lozenge.topics import EVENT_PARTITIONS
 
 
@@ -19,7 +20,7 @@ class _Record(BaseModel):
 
 def places(offsets: Mapping[int, int]) -> str:
     """Offsets as people read them: "0:9120 1:8873"."""
-    return " ".join(f"{partition}:{offset}" for partition, offset in sorted(offsets.items()))
+    return places_of(sorted(offsets.items()))
 
 
 def now() -> datetime:

@@ -11,7 +11,6 @@ from lozenge import logs
 from lozenge.admin import partitions
 from lozenge.environment import load
 from lozenge.errors import Fenced, LozengeError, StaleGeneration
-from lozenge.job.ending import end
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
 from lozenge.job.settings import JobSettings
@@ -19,7 +18,7 @@ from lozenge.job.terms import Terms
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import find
 from lozenge.metrics import Metrics, Reporter
-from lozenge.stopping import stopped_by_signals
+from lozenge.stopping import end, stopped_by_signals
 
 
 def main() -> int:

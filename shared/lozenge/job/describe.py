@@ -21,11 +21,11 @@ from lozenge.detector import Settings
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.folding import Fold
-from lozenge.job.ending import end
 from lozenge.job.settings import detector_settings, overrides
 from lozenge.job.state_shape import shape
 from lozenge.loading import Loaded, find
 from lozenge.schemas import newest, packaged
+from lozenge.stopping import end
 
 
 class Description(BaseModel):

@@ -8,12 +8,10 @@ Exit codes as those of the job.
 Only for what remembers nothing: what a fold or an aggregate makes of an event depends on those before it.
 """
 
-import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
@@ -23,23 +21,23 @@ from lozenge.admin import topic_id
 from lozenge.environment import load
 from lozenge.errors import LozengeError, UsageError
 from lozenge.job.coverage import FILLED, Interval, Opening, gaps, intervals, openings
-from lozenge.job.ending import end
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
 from lozenge.job.ledger import dead_letters
 from lozenge.job.orders import Orders
-from lozenge.job.output import AlertWriter, unplaced_record
+from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
 from lozenge.job.poison import Ranges
 from lozenge.job.positions import Group
 from lozenge.job.settings import JobSettings, detector_settings
+from lozenge.job.steps import tell
 from lozenge.job.transaction import TransactionalWriter
 from lozenge.job.trial import chunks, judge
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded, find
 from lozenge.reading import bounds
 from lozenge.session import spark_session
-from lozenge.stopping import stopped_by_signals
+from lozenge.stopping import end
 
 STEP = 50_000
 """Offsets that are judged and committed at a time: what a kill makes a fill judge again at most."""
@@ -94,7 +92,7 @@ def fill(
             _commit(kafka, identity, writer, alerts, judged, part, settings.digest)
             events = _size(part)
             left -= events
-            yield Step(events, len(judged.findings), len(judged.poisoned) + len(judged.unplaced), left, gone)
+            yield Step(events, len(judged.findings), len(judged.failures), left, gone)
         ranges, gone = _gaps(kafka, identity, which)
         left = _size(ranges)
 
@@ -145,8 +143,7 @@ def _commit(
     writer.write(
         [
             *(alerts.record(finding, now) for finding in judged.findings),
-            *dead_letters(kafka, identity, judged.poisoned),
-            *(unplaced_record(identity, unplaced) for unplaced in judged.unplaced),
+            *dead_letters(kafka, identity, judged),
             line.record(identity.coverage),
         ]
     )
@@ -158,12 +155,7 @@ def main() -> int:
     try:
         job, kafka = load(JobSettings, KafkaSettings)
         loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
-        stop = threading.Event()
-        with stopped_by_signals(stop.set, f"filling the gaps of {loaded.name}"):
-            for step in fill(loaded, job, kafka):
-                print(json.dumps(asdict(step)), flush=True)
-                if stop.is_set():
-                    break
+        tell(fill(loaded, job, kafka), f"filling the gaps of {loaded.name}")
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -133,8 +133,7 @@ class Ledger:
         events = sum(end - self.offsets[p] for p, end in offsets.items())
         for writer, own in self._writers.each():
             part = judged.within(own) if self._shared else judged
-            others = [*dead_letters(self._kafka, self._identity, part.poisoned)]
-            others += [unplaced_record(self._identity, unplaced) for unplaced in part.unplaced]
+            others = [*dead_letters(self._kafka, self._identity, part)]
             others += [record for record in changes if record.partition in own]
             WAYS[self._declaration.guarantee](
                 [alerts.record(finding, now) for finding in part.findings],
@@ -229,10 +228,9 @@ def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
     return {partition: value for partition, value in values.items() if partition in partitions}
 
 
-def dead_letters(kafka: KafkaSettings, identity: Identity, poisoned: Sequence[Poisoned]) -> Iterator[Record]:
-    """The dead letter of each record, whose bytes are fetched from the input; raises TopicError if one is gone."""
-    if not poisoned:
-        return
-    originals = fetch(kafka, identity.input, [(p.partition, p.offset) for p in poisoned])
-    for record, original in zip(poisoned, originals, strict=True):
-        yield dead_letter_record(identity, original, record)
+def dead_letters(kafka: KafkaSettings, identity: Identity, judged: Judgement) -> Iterator[Record]:
+    """The dead letter of each failure; a record's bytes come from the input. Raises TopicError if one is gone."""
+    originals = fetch(kafka, identity.input, [p.place for p in judged.poisoned]) if judged.poisoned else []
+    for poisoned, original in zip(judged.poisoned, originals, strict=True):
+        yield dead_letter_record(identity, original, poisoned)
+    yield from (unplaced_record(identity, unplaced) for unplaced in judged.unplaced)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lozenge.errors import DetectorError, Flood
 from lozenge.job.output import Poisoned, Unplaced
+from lozenge.places import places_of
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
@@ -26,7 +27,7 @@ def refuse_too_many(found: Sequence[Poisoned | Unplaced], looked_at: int) -> Non
     """Raises Flood if so many of the records looked at failed that the code must be at fault."""
     if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > looked_at - len(found):
         first, places = found[0].error, sorted({failure.place for failure in found if failure.place is not None})
-        at = " ".join(f"{partition}:{offset}" for partition, offset in places[:NAMED])
+        at = places_of(places[:NAMED])
         more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
         raise Flood(
             f"judging a batch: the detector raises on {len(found)} of the first {looked_at} records looked at, "

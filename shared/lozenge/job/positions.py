@@ -5,17 +5,15 @@ which checkpoint that was. Offsets alone would not do: a batch without data, in 
 has the same end offsets as the one before it.
 """
 
-import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
-from lozenge.errors import BrokerUnavailable, StaleGeneration
+from lozenge.committed import Committed
+from lozenge.errors import StaleGeneration
 from lozenge.kafka import KafkaSettings
 
-CALL_SECONDS = 10.0
-DEADLINE_SECONDS = 60.0
 NO_CHECKPOINT = "-"
 
 
@@ -59,81 +57,42 @@ class Positions:
 
 
 class Group:
-    """Reads a group's positions on one topic. It never joins the group, so it never rebalances."""
+    """A group's positions on one topic. It never joins the group; every method raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
-        self._consumer, self._glancing = (
-            Consumer(kafka.client(group_id=group, enable_auto_commit=False, isolation_level=level))
-            for level in ("read_committed", "read_uncommitted")
-        )
-        self.topic, self._partitions, self._bootstrap = topic, partitions, kafka.bootstrap
+        self._committed = Committed(kafka, group)
+        self.topic, self._partitions = topic, partitions
 
     @property
     def metadata(self) -> object:
         """What a transactional producer needs to commit for this group."""
-        return self._consumer.consumer_group_metadata()
+        return self._committed.metadata
 
     def read(self, among: Collection[int] | None = None) -> Positions:
         """The committed positions; a partition without one starts at its earliest offset.
 
         Of all partitions, or of those `among` them. Waits for an open transaction of the group on these to end.
-        Raises BrokerUnavailable.
         """
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            positions = self._ask(self._consumer, among)
-            if not positions.missing - self.glance().missing:
-                return positions
-            # while a commit of a transaction becomes valid, it may hide the one before it: nothing is missing
-            if time.monotonic() > deadline:
-                raise BrokerUnavailable(
-                    f"reading the offsets of {self.topic}: a transaction does not come to its end",
-                    hint=f"check the broker at {self._bootstrap}; the job is started again",
-                )
-            time.sleep(0.05)
+        return self._positions(self._committed.read(self._places(among)))
 
     def glance(self) -> Positions:
         """The same without waiting: what an open transaction would move stands where it stood."""
-        return self._ask(self._glancing)
-
-    def _ask(self, consumer: Consumer, among: Collection[int] | None = None) -> Positions:
-        asked = [TopicPartition(self.topic, p) for p in (range(self._partitions) if among is None else among)]
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
-            try:
-                committed = consumer.committed(asked, timeout=CALL_SECONDS)
-                for each in committed:
-                    if each.error is not None:  # not to be taken for an offset that nobody has committed
-                        raise KafkaException(each.error)
-                missing = frozenset(t.partition for t in committed if t.offset < 0)
-                offsets = {t.partition: t.offset if t.offset >= 0 else self._bounds(t)[0] for t in committed}
-                return Positions(offsets, Stamp.newest(committed), missing)
-            except KafkaException as error:  # the group's coordinator may just be moving or loading
-                if time.monotonic() > deadline:
-                    raise BrokerUnavailable(
-                        f"reading the offsets of {self.topic}: {error.args[0].str()}",
-                        hint=f"check that the broker at {self._bootstrap} runs",
-                    ) from error
-                time.sleep(0.2)
+        return self._positions(self._committed.glance(self._places()))
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """The earliest offset and the end of each partition; raises BrokerUnavailable."""
-        try:
-            return {p: self._bounds(TopicPartition(self.topic, p)) for p in range(self._partitions)}
-        except KafkaException as error:
-            raise BrokerUnavailable(
-                f"looking what {self.topic} has: {error.args[0].str()}",
-                hint=f"check that the broker at {self._bootstrap} runs",
-            ) from error
-
-    def _bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        found: tuple[int, int] = self._consumer.get_watermark_offsets(partition, timeout=CALL_SECONDS)
-        return found
+        """The earliest offset and the end of each partition."""
+        return {place.partition: self._committed.bounds(place) for place in self._places()}
 
     def close(self) -> None:
         """Gives the connections back."""
-        self._consumer.close()
-        self._glancing.close()
+        self._committed.close()
+
+    def _places(self, among: Collection[int] | None = None) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, p) for p in (range(self._partitions) if among is None else among)]
+
+    def _positions(self, committed: Sequence[TopicPartition]) -> Positions:
+        offsets = {t.partition: t.offset if t.offset >= 0 else self._committed.bounds(t)[0] for t in committed}
+        return Positions(offsets, Stamp.newest(committed), frozenset(t.partition for t in committed if t.offset < 0))
 
 
 def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:

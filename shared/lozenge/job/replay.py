@@ -3,17 +3,17 @@
 What is judged are the letters' own bytes, for the records that they stand for may be gone. Every step is one
 transaction: alerts, a new letter for each that fails again, and the line that says that these letters were replayed. So
 a replay that is killed is simply run again, and of two at once the later one goes on. Alerts have the ids that the
-live job would have given them. Prints one JSON object for each step; exit codes as those of the job.
+live job would have given them. Prints one JSON object for each step; ends between two of them when it is told to.
+Exit codes as those of the job.
 
 Only for what remembers nothing: what a fold or an aggregate makes of an event depends on those before it.
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,6 @@ from lozenge.detector import Settings
 from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.headers import dead_letter, for_another_try
-from lozenge.job.ending import end
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
 from lozenge.job.output import AlertWriter, Finding, Poisoned, unplaced_record
@@ -32,12 +31,15 @@ from lozenge.job.poison import ENOUGH_TO_TELL, Ranges, refuse_nothing
 from lozenge.job.resolving import REPLAYED, Choice, Resolver, replayable
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.source import RECORDS
+from lozenge.job.steps import tell
 from lozenge.job.transaction import Record
 from lozenge.job.trial import judge
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import Letter, place_of
+from lozenge.letters import Letter
 from lozenge.loading import Loaded, find
+from lozenge.places import place_of
 from lozenge.session import spark_session
+from lozenge.stopping import end
 
 STEP = 100
 """Letters that are judged and written at a time. Each that fails again costs about two evaluations to find."""
@@ -171,8 +173,8 @@ def main() -> int:
         job, kafka = load(JobSettings, KafkaSettings)
         choice = Choice(tuple(map(place_of, given.places.split())), given.key)
         loaded = find(given.which)
-        for step in replay(loaded, job, kafka, choice, in_order=given.in_order, message=given.message):
-            print(json.dumps(asdict(step)), flush=True)
+        steps = replay(loaded, job, kafka, choice, in_order=given.in_order, message=given.message)
+        tell(steps, f"replaying dead letters of {loaded.name}")
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

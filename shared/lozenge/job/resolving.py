@@ -18,7 +18,8 @@ from lozenge.admin import ensure_topics, partitions, topic_id
 from lozenge.errors import UsageError
 from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import Letter, Place, letters, places_of
+from lozenge.letters import Letter, letters
+from lozenge.places import Place, places_of
 from lozenge.reading import bounds, read
 
 REPLAYED, DROPPED = "replayed", "dropped"

@@ -23,7 +23,6 @@ from lozenge.cost import Meter
 from lozenge.durations import duration
 from lozenge.environment import load
 from lozenge.errors import DetectorError, LozengeError
-from lozenge.job.ending import end
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement, joined
@@ -36,6 +35,7 @@ from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded, find
 from lozenge.reading import bounds, offsets_at, read
 from lozenge.session import spark_session
+from lozenge.stopping import end
 
 CHUNK = 200_000
 """Offsets that are judged at a time, so that a long trial does not need the memory of all of it."""
@@ -121,9 +121,7 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
         same=len(found.keys() & live.keys()),
         new=[told for alert_id, told in found.items() if alert_id not in live],
         lost=[told for alert_id, told in live.items() if alert_id not in found],
-        dead_letters=[
-            str(error) for error in (*(p.error for p in judged.poisoned), *(u.error for u in judged.unplaced))
-        ],
+        dead_letters=[str(failure.error) for failure in judged.failures],
         judged=sum(end - start for start, end in ranges.values()),
         cpu_seconds=round(cost, 2),
     )

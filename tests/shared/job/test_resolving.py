@@ -6,7 +6,8 @@ import pytest
 
 from lozenge.errors import UsageError
 from lozenge.job.resolving import DROPPED, Choice, Resolution, _ranges, replayable
-from lozenge.letters import Letter, Place, place_of
+from lozenge.letters import Letter
+from lozenge.places import Place, place_of
 
 
 def letter(place: Place, origin: Place, key: bytes = b"card", stage: str = "detect") -> Letter:
@@ -59,5 +60,5 @@ def test_what_stands_for_no_record_is_left_out_and_refused_alone() -> None:
 @pytest.mark.parametrize("text", ["nine", "1", "1:", "-1:2", "1:2:3"])
 def test_a_place_is_a_partition_and_an_offset(text: str) -> None:
     assert place_of("2:9120") == (2, 9120)
-    with pytest.raises(UsageError, match="no place of a dead letter"):
+    with pytest.raises(UsageError, match="no place in a topic"):
         place_of(text)

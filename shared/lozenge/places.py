@@ -1,0 +1,21 @@
+"""Where a record lies in its topic, and how people write that."""
+
+from collections.abc import Iterable
+
+from lozenge.errors import UsageError
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+def place_of(text: str) -> Place:
+    """The partition and offset in "2:9120"; raises UsageError."""
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise UsageError(f"reading {text}: no place in a topic", hint="write partition and offset, such as 2:9120")
+    return int(partition), int(offset)
+
+
+def places_of(places: Iterable[Place]) -> str:
+    """Places as people read them: "0:9120 1:8873"."""
+    return " ".join(f"{partition}:{offset}" for partition, offset in places)
