@@ -44,8 +44,11 @@ class KafkaSettings(FromEnvironment):
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security,
             "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it
-            # librdkafka 2.16 forgets its coordinators when it bootstraps anew, and a transaction then waits for ever
-            "metadata.recovery.strategy": "none",
+            # A broker that stood still for long is told to be gone, and librdkafka then knows none at all. It has to
+            # bootstrap anew; but as 2.16 forgets its coordinators then, and a transaction waits for ever, a
+            # transactional producer must not: what it is asked fails after its time, and its process is started again.
+            "metadata.recovery.strategy": "none" if "transactional_id" in overrides else "rebootstrap",
+            "metadata.recovery.rebootstrap.trigger.ms": 10_000,
             "reconnect.backoff.max.ms": 2000,
         }
         if self.sasl:

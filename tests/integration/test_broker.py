@@ -81,6 +81,22 @@ def test_a_writer_of_transactions_goes_on_after_the_broker_was_killed(own: Embed
     reader.close()
 
 
+def test_a_producer_goes_on_after_the_broker_stood_still_for_longer_than_its_session(own: EmbeddedBroker) -> None:
+    """The broker then tells that there is none, and a client that believes it must find it again."""
+    _create(own.bootstrap, "frozen")
+    producer = Producer(KafkaSettings(bootstrap=own.bootstrap).client(enable_idempotence=True))
+    assert own.pid is not None
+    os.kill(own.pid, signal.SIGSTOP)
+    try:
+        for number in range(100):
+            producer.produce("frozen", b"%d" % number)
+            producer.poll(0.1)
+    finally:
+        os.kill(own.pid, signal.SIGCONT)
+    assert producer.flush(60) == 0
+    assert _count(own.bootstrap, "frozen") == 100
+
+
 def test_a_topic_nobody_made_is_an_error(own: EmbeddedBroker) -> None:
     with pytest.raises(KafkaException, match="_UNKNOWN_PARTITION"):
         _count(own.bootstrap, "misspelt")
