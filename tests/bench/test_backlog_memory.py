@@ -1,7 +1,7 @@
-"""What a job takes in memory while it drains a backlog, over the size of the backlog: it should not matter.
+"""What a job takes in memory while it drains a backlog: it should not matter how much of that there is.
 
-`make bench ARGS="-k memory"`: prints for each kind of detector the peak of resident memory over its process tree, with
-the resources that it declares, for a small and a large backlog, and their ratio. `LOZENGE_BACKLOG` is the large one.
+`make bench ARGS="-k memory"`: prints for each kind of detector the peaks of resident memory, of its JVM and of Python,
+in each quarter of the backlog, with the resources that it declares. `LOZENGE_BACKLOG` is how many events it has.
 """
 
 import os
@@ -19,60 +19,59 @@ from lozenge_deploy.broker import EmbeddedBroker
 from tests.bench.backlog import produce
 from tests.integration.harness import group_offsets
 
-SMALL, LARGE = 200_000, int(os.environ.get("LOZENGE_BACKLOG", "2000000"))
+BACKLOG, QUARTERS = int(os.environ.get("LOZENGE_BACKLOG", "2000000")), 4
 DETECTORS = Path(__file__).parents[2] / "detectors"
 NAMES = ("large_amount", "card_velocity", "duplicate_charge")
 SAMPLE_SECONDS = 0.2
 
 
-def test_memory_over_the_size_of_the_backlog(tmp_path: Path) -> None:
-    peaks = {size: _peaks(size, tmp_path / str(size)) for size in (SMALL, LARGE)}
-    print(f"peak of resident memory, backlog of {SMALL:,} and of {LARGE:,} events")
-    for name in NAMES:
-        (small, slow), (large, quick) = peaks[SMALL][name], peaks[LARGE][name]
-        print(
-            f"  {name:24} {small / 1e6:6.0f} MB {large / 1e6:6.0f} MB ({large / small:.2f}); "
-            f"{SMALL / slow:,.0f} and {LARGE / quick:,.0f} events/s with its start"
-        )
-
-
-def _peaks(size: int, folder: Path) -> dict[str, tuple[int, float]]:
-    """Peak in bytes and seconds of each detector that drains `size` events, one after the other."""
-    folder.mkdir()
-    with EmbeddedBroker(folder / "broker", heap_mb=512) as broker:
+def test_memory_while_a_backlog_is_drained(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, [*topics.platform_topics(), *(t for n in NAMES for t in topics.detector_topics(n))])
-        produce(kafka, size)
-        return {name: _peak(kafka, name, size, folder) for name in NAMES}
+        produce(kafka, BACKLOG)
+        for name in NAMES:
+            began = time.monotonic()
+            peaks = _peaks(kafka, name, tmp_path)
+            took = time.monotonic() - began
+            print(f"\n{name}, {BACKLOG:,} events in {took:.0f} s: MB of JVM + Python by quarter, to the first one")
+            for jvm, python in peaks:
+                print(f"  {jvm / 1e6:6.0f} + {python / 1e6:5.0f}  {(jvm + python) / sum(peaks[0]):.2f}", flush=True)
 
 
-def _peak(kafka: KafkaSettings, name: str, size: int, folder: Path) -> tuple[int, float]:
+def _peaks(kafka: KafkaSettings, name: str, folder: Path) -> list[tuple[int, int]]:
+    """The peak in bytes of the JVM and of Python in each quarter of the backlog that `name` drains."""
     environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap, "LOZENGE_JOB_WORK": str(folder)}
     command = [sys.executable, "-m", "lozenge.job", f"{DETECTORS / name}{os.sep}"]
-    began, peak = time.monotonic(), 0
+    peaks = [(0, 0)] * QUARTERS
     with (folder / f"{name}.log").open("wb") as log:
         job = subprocess.Popen(command, env=environment, stderr=log, process_group=0)
     try:
-        looked = began
-        while True:
-            peak = max(peak, _resident(job.pid))
+        quarter, looked = 0, time.monotonic()
+        while quarter < QUARTERS:
+            (jvm, python), now = peaks[quarter], _resident(job.pid)
+            peaks[quarter] = max(jvm, now[0]), max(python, now[1])
             assert job.poll() is None, (folder / f"{name}.log").read_text()
             if time.monotonic() - looked > 1:
                 looked = time.monotonic()
-                if sum(offset for offset, _ in group_offsets(kafka, name).values()) == size:
-                    print(f"\n{name}, {size:,} events: {peak / 1e6:.0f} MB, {looked - began:.0f} s", flush=True)
-                    return peak, looked - began
+                quarter = sum(offset for offset, _ in group_offsets(kafka, name).values()) * QUARTERS // BACKLOG
             time.sleep(SAMPLE_SECONDS)
+        return peaks
     finally:
         job.terminate()
         job.wait(60)
 
 
-def _resident(pid: int) -> int:
-    total = 0
+def _resident(pid: int) -> tuple[int, int]:
+    """Bytes of the JVM and of the Python processes of one job."""
+    jvm = python = 0
     for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
         try:
-            total += process.memory_info().rss
+            size = process.memory_info().rss
+            if process.name() == "java":
+                jvm += size
+            else:
+                python += size
         except psutil.Error:  # it has just ended
             continue
-    return total
+    return jvm, python
