@@ -1,6 +1,7 @@
 """The reference experiment at full size: a second instance of upstream comes and goes while a million records wait."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from lozenge import topics
+from lozenge.admin import ensure_topics
 from lozenge_deploy.broker import EmbeddedBroker
+from tests.bench import streams
+from tests.integration.harness import group_offsets
 from tests.integration.upstream_bench import Bench, wait
 from tests.upstream.samples import PAN, flat
 
@@ -55,6 +59,34 @@ def test_an_instance_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> Non
     print(f"  records processed twice {samples[BEGUN] - len(ids):,.0f}, written twice {ids.total() - len(ids):,}")
     assert len(ids) == ids.total() == RECORDS
     assert samples[BEGUN] - len(ids) <= (BATCH if end == "killed" else 0)
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_an_instance_of_kafka_streams_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> None:
+    """The same records on the same broker, through what users would pick instead."""
+    ensure_topics(bench.kafka, [topics.Topic(streams.TO, streams.PARTITIONS)])
+    logs = [tmp_path / "one", tmp_path / "two"]
+    for log in logs:
+        log.mkdir()
+    with streams.converter(bench.kafka, topics.RAW_JSON, logs[0]) as first:
+        wait(lambda: first.entered > 0, "the first instance to process", first.process)
+        with streams.converter(bench.kafka, topics.RAW_JSON, logs[1]) as second:
+            wait(lambda: second.entered > RECORDS // 50, "the second instance to process", second.process)
+            second.process.send_signal(signal.SIGKILL if end == "killed" else signal.SIGTERM)
+            second.process.wait()
+        wait(lambda: _through(bench), "everything to be processed", first.process)
+    ids, entered = streams.ids(bench.kafka), first.entered + second.entered
+    print(f"\nKafka Streams, {RECORDS:,} records in 4 partitions, the second instance was {end}")
+    print(f"  came out {ids.total():,}, different {len(ids):,}")
+    print(f"  records processed twice {entered - len(ids):,}, written twice {ids.total() - len(ids):,}")
+    assert len(ids) == RECORDS
+
+
+def _through(bench: Bench) -> bool:
+    """Whether Kafka Streams has committed all raw records."""
+    ends = bench.ends(topics.RAW_JSON)
+    done = group_offsets(bench.kafka, "streams-converter", topics.RAW_JSON)
+    return all(done.get(int(p), (0, ""))[0] >= end for p, end in ends.items())
 
 
 def _runs(log: Path) -> int:

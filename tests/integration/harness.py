@@ -214,13 +214,13 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
     raise AssertionError(f"waited {DEADLINE_SECONDS:.0f} s for {what}")
 
 
-def group_offsets(kafka: KafkaSettings, group: str) -> dict[int, tuple[int, str]]:
+def group_offsets(kafka: KafkaSettings, group: str, topic: str = topics.EVENTS) -> dict[int, tuple[int, str]]:
     """(offset, metadata) by partition, as any lag tool sees them."""
     consumer = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
     try:
         found = {}
         for partition in range(topics.EVENT_PARTITIONS):
-            place = consumer.committed(KafkaPythonPartition(topics.EVENTS, partition), metadata=True)
+            place = consumer.committed(KafkaPythonPartition(topic, partition), metadata=True)
             if place is not None:
                 found[partition] = (place.offset, place.metadata.rstrip("\0"))
         return found

@@ -1,0 +1,82 @@
+"""The peer of upstream: `Converter.java`, a Kafka Streams application, compiled and run from its source by a JDK."""
+
+import hashlib
+import os
+import signal
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import bounds, read
+from lozenge.toolchain import cache_path
+from lozenge.toolchain.jars import jars
+from lozenge.toolchain.java import java_home
+
+SOURCE = Path(__file__).with_name("Converter.java")
+VERSION, SHA256 = "4.3.1", "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b"
+TO = "streams-events"
+PARTITIONS = 4
+
+
+class Converter:
+    """One instance of it, from AUTH-JSON to `TO`; `entered` counts the records that it was given to process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", counts: Path) -> None:
+        self.process, self._counts = process, counts
+
+    @property
+    def entered(self) -> int:
+        """Also those of transactions that were aborted, and when it was killed."""
+        with suppress(FileNotFoundError, struct.error):
+            (count,) = struct.unpack(">q", self._counts.read_bytes())
+            return int(count)
+        return 0
+
+
+@contextmanager
+def converter(kafka: KafkaSettings, raw: str, folder: Path) -> Iterator[Converter]:
+    """A running instance; skips the test where there is no JDK."""
+    java = java_home() / "bin" / "java"
+    if not java.with_name("javac").exists():
+        pytest.skip(f"Kafka Streams needs a JDK to be compiled; {java_home()} is a JRE")
+    path = os.pathsep.join(map(str, [_jar(), *jars("broker")]))
+    command = [str(java), "-Xmx512m", "-cp", path, str(SOURCE), kafka.bootstrap, raw, TO, str(folder / "state")]
+    with (folder / "stderr").open("ab") as log:
+        process = subprocess.Popen([*command, str(folder / "counts")], stdout=log, stderr=log, process_group=0)
+    try:
+        yield Converter(process, folder / "counts")
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(60)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def ids(kafka: KafkaSettings) -> Counter[str | bytes | None]:
+    """How often a reader of committed records finds each id in what came out."""
+    starts = {partition: low for partition, (low, _) in bounds(kafka, TO, PARTITIONS).items()}
+    return Counter(dict(message.headers() or [])["ce_id"] for message in read(kafka, TO, starts))
+
+
+def _jar() -> Path:
+    """Kafka Streams, fetched once; only its own jar, for the broker's have all else that it needs here."""
+    jar = cache_path("bench") / f"kafka-streams-{VERSION}.jar"
+    if not jar.exists():
+        jar.parent.mkdir(parents=True, exist_ok=True)
+        ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
+        home = cache_path("bench", "ivy")
+        fetch = [str(java_home() / "bin" / "java"), "-Divy.checksums=", f"-Divy.default.ivy.user.dir={home}"]
+        fetch += ["-jar", str(ivy), "-cache", str(home), "-dependency", "org.apache.kafka", "kafka-streams", VERSION]
+        fetch += ["-notransitive", "-types", "jar", "-retrieve", f"{jar.parent}/[artifact]-[revision].[ext]"]
+        subprocess.run(fetch, check=True, capture_output=True)
+    assert hashlib.sha256(jar.read_bytes()).hexdigest() == SHA256, f"{jar} is not what was pinned"
+    return jar
