@@ -187,6 +187,10 @@ def _die(step: str, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, w
     run.join()
     assert isinstance(run.error, Crash)
     dying._ledger.touch()  # as it may on its way out
+    told = dying._metrics.snapshot()["samples"]
+    in_vain = told["lozenge_offsets_begun_total"] - told["lozenge_offsets_committed_total"]
+    if loaded.declaration.kind != "aggregate":  # which counts again what lies before
+        assert in_vain == (EVENTS + 1 if step == BETWEEN else 0)
 
 
 def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -> None:

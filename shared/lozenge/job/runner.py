@@ -304,8 +304,11 @@ class Runner:
             ledger.read |= ends
             return
         self._settled = False
+        offsets = sum(ends[p] - ledger.read[p] for p in ends)
+        if ledger.held is None:  # what one that stands by judges has no effect yet
+            self._metrics.begun(offsets)
         judged = host.judge(frame.toArrow())
-        refuse_too_many(judged.failures, sum(ends[p] - ledger.read[p] for p in ends))
+        refuse_too_many(judged.failures, offsets)
         judged = judged._replace(poisoned=[*ledger.undecided(self._plan.excluded, ends), *judged.poisoned])
         ledger.read |= ends
         if ledger.held is not None:
@@ -315,6 +318,7 @@ class Runner:
         else:
             events = ledger.commit(host, judged, self._alerts, ends, stamp)
             self._limit.succeeded()
+            self._metrics.committed(events)
             self._measure(judged, events, started)
         if ledger.held is None:  # one that stands by may begin again where it began
             self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
