@@ -80,7 +80,7 @@ class Recovery:
             try:
                 if condition():
                     return
-            except KafkaException as error:
+            except (KafkaException, TimeoutError) as error:
                 why = str(error)
                 self._admin = AdminClient(self._kafka.client())  # the old one asks the leader of before, for ever
             if failed := self._scene.failed():
