@@ -46,6 +46,10 @@ def _row(kind: str, interval: Interval) -> dict[str, Any]:
     }
 
 
+def _of(generation: int) -> str:
+    return f", generation {generation}" if generation else ""
+
+
 def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
     """Whether the event at `place`, "2:9120", was judged, and by whom; raises UsageError for no such partition."""
     where = given(place)
@@ -55,7 +59,7 @@ def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
         raise UsageError(f"looking who judged {place}: it has judged nothing of that partition", hint="such as 2:9120")
     by = judges(mine, partition, offset)
     if by:
-        said = " and ".join(f"judged by {i.release}, settings {i.digest}, generation {i.generation}" for i in by)
+        said = " and ".join(f"judged by {i.release}, settings {i.digest}{_of(i.generation)}" for i in by)
     elif offset >= max((i.end for i in mine if i.open), default=mine[-1].end):
         said = "not judged yet"
     elif offset < mine[0].begin:

@@ -42,8 +42,8 @@ class Member:
         """Which release was relieved by the present one, when, and at which offsets; None if none was."""
         if self.observed is None or not self.observed.fenced or self.observed.fenced_at is None:
             return None
-        since = places(self.observed.fenced_from)
-        return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC at {since}"
+        since = f" at {places(self.observed.fenced_from)}" if self.observed.fenced_from else ""
+        return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC{since}"
 
     @property
     def gone(self) -> bool:

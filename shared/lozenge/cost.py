@@ -1,6 +1,8 @@
 """What this process costs, with everything that it started: its JVM and Spark's Python workers."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 import psutil
 
@@ -16,6 +18,22 @@ class Cost:
     memory_bytes: int
 
 
+def counted(processes: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
+    """`processes`, parents first, without those that a JVM has forked and that are still its image.
+
+    Until such a child becomes another program, a moment later, it shows all of its JVM's memory, which it only shares.
+    """
+    commands = dict[int, list[str]]()
+    for process in processes:
+        try:
+            command = commands[process.pid] = process.cmdline()
+            forked = command and command == commands.get(process.ppid()) and PurePath(command[0]).name == "java"
+        except psutil.Error:  # it has just ended
+            continue
+        if not forked:
+            yield process
+
+
 class Meter:
     """Measures the process tree below this process; used by one thread."""
 
@@ -26,7 +44,7 @@ class Meter:
     def read(self) -> Cost:
         """The cost until now. A child's seconds still count when it has ended between two readings."""
         memory = 0
-        for process in (self._me, *self._me.children(recursive=True)):
+        for process in counted([self._me, *self._me.children(recursive=True)]):
             try:
                 with process.oneshot():
                     times = process.cpu_times()

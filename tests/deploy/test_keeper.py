@@ -248,7 +248,7 @@ def test_one_that_hangs_is_killed_and_started_again(house: House) -> None:
     house.wish(house.desired.model_copy(update={"release": "r1 hangs"}))
     house.until(lambda: len(house.jobs.started) == 2)
     assert len(house.happened("hung")) == 1
-    assert house.happened("ended")[0].detail.startswith("ended by a signal")
+    assert house.happened("ended")[0].detail.startswith("was ended, hung")
 
 
 def test_nobody_is_judged_while_the_broker_is_away(house: House) -> None:

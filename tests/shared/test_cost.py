@@ -3,8 +3,11 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-from lozenge.cost import Meter
+import psutil
+
+from lozenge.cost import Meter, counted
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
 
@@ -27,3 +30,30 @@ def test_a_childs_seconds_and_memory_count_and_its_seconds_stay_when_it_has_ende
 def test_what_this_process_has_used_is_in_it() -> None:
     used = sum(os.times()[:2])
     assert Meter().read().cpu_seconds >= used > 0
+
+
+FORKS = """
+import os, sys
+if child := os.fork():
+    print(child, flush=True)
+    os.waitpid(child, 0)
+else:
+    sys.stdin.readline()
+    os.execlp("sleep", "sleep", "60")
+"""
+
+
+def test_what_a_jvm_has_forked_counts_once_it_is_another_program(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.symlink_to(sys.executable)
+    with subprocess.Popen([java, "-c", FORKS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as jvm:
+        assert jvm.stdin is not None
+        assert jvm.stdout is not None
+        child, tree = psutil.Process(int(jvm.stdout.readline())), psutil.Process(jvm.pid)
+        assert list(counted([tree, *tree.children()])) == [tree]
+        jvm.stdin.write(b"\n")
+        jvm.stdin.flush()
+        while child.name() != "sleep":
+            assert jvm.poll() is None
+        assert list(counted([tree, *tree.children()])) == [tree, child]
+        child.kill()

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from lozenge.cost import counted
 from lozenge.errors import ConfigError
 from lozenge.files import replace
 from lozenge.job.orders import Order, read_order
@@ -154,7 +155,7 @@ class Instance:
         """Resident memory of all its processes."""
         total = 0
         with contextlib.suppress(psutil.Error):
-            for process in self._leader.children(recursive=True) if self._leader else ():
+            for process in counted(self._leader.children(recursive=True)) if self._leader else ():
                 with contextlib.suppress(psutil.Error):
                     total += process.memory_info().rss
         return total

@@ -47,6 +47,7 @@ class Keeper:
         self._leaving: list[Instance] = []
         self._ordered_at: float | None = None
         self._watched_from = time.time()
+        self._ended_for = dict[Path, str]()  # why it was killed, by folder: of that its own words say nothing
         self._measured_at = 0.0
         self._adopted_at = 0.0
         self._calm_seconds = 0.0
@@ -161,8 +162,8 @@ class Keeper:
         if self._ordered_at is not None and self.next is not None and self.next.alive():
             self._voice.note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
             return
-        code, words = dead.exit_code(), dead.last_words()
-        reason = _why(code, words)
+        code = dead.exit_code()
+        reason = self._ended_for.pop(dead.folder, "") or _why(code, dead.last_words())
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
         if not dead.fits(desired.process):
@@ -235,7 +236,7 @@ class Keeper:
         assert self.next is not None
         dead = self.next
         self._forget_next()
-        words = dead.last_words()
+        words = self._ended_for.pop(dead.folder, "") or dead.last_words()
         self._voice.happened("ended", dead, words)
         if self._starter.ended(dead.exit_code(), calm=self._calm):
             self._voice.note(reason=words, phase=self._voice.observed.phase if self.live else Phase.WAITING)
@@ -256,8 +257,10 @@ class Keeper:
         self.live.raise_priority()
         self._watched_from = time.time()
         began = self.live.facts.started_at
-        took = f"Spark after {report.session_at - began:.1f} s, its query after {report.query_at - began:.1f} s"
-        self._voice.happened("live", self.live, f"from {places(report.since)}; {took}")
+        took = f"Spark after {report.session_at - began:.1f} s"
+        if report.since:  # one of several instances begins without any partition
+            took = f"from {places(report.since)}; {took}, its query after {report.query_at - began:.1f} s"
+        self._voice.happened("live", self.live, took)
 
     # a live job
 
@@ -343,6 +346,7 @@ class Keeper:
 
     def _end(self, instance: Instance, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
+        self._ended_for[instance.folder] = f"was ended, {what}: {why}"
         instance.kill()
 
 

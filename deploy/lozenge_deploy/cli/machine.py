@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import LozengeError, UsageError
+from lozenge.topics import RAW_PARTITIONS
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, show
 
 FOLDER = Annotated[Path, typer.Option(help="Where everything lies: topics, store, logs, jobs.")]
@@ -84,10 +85,21 @@ def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) 
     from lozenge_deploy.upstreams import want_instances, wanted_instances
 
     folder = folder.absolute()
+    if not 1 <= instances <= RAW_PARTITIONS:
+        raise UsageError(
+            f"scaling upstream to {instances} instances: it reads {RAW_PARTITIONS} partitions",
+            hint=f"1 to {RAW_PARTITIONS}: an instance reads whole partitions",
+        )
+    if not (folder / _STATE).exists():
+        raise UsageError(
+            f"scaling upstream: {folder} is no platform's",
+            hint="--folder names that of `lozenge up`; where containers run it, `docker compose up --scale upstream=N`",
+        )
     before = wanted_instances(folder)
     if not dry_run:
         want_instances(folder, instances)
-    said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before"
+    when = "the platform starts or ends them now" if _running(folder) else "from the platform's next start on"
+    said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before; {when}"
     _tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
 
 

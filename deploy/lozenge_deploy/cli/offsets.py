@@ -42,6 +42,10 @@ def offsets(
     asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(asked) > 1:
         raise UsageError(f"moving {name}: more than one place is given", hint="one of --to, --at, --earliest, --latest")
+    if state is not None and not asked:
+        raise UsageError(
+            f"moving {name}: --state is given, and no place", hint="add --to, --at, --earliest or --latest"
+        )
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
     with Control(kafka) as control:
         present = control.deployed(detector)

@@ -1,16 +1,20 @@
 """What the verbs have in common: which detector is meant, and how answers are printed."""
 
+import io
 import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lozenge.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 class Format(StrEnum):
@@ -113,14 +117,35 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
 
     columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
     table = Table(box=None, pad_edge=False, header_style="bold")
+    wide = Console(width=UNBOUNDED, file=io.StringIO())
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left")
+        texts = (column, *(_text(row[column]) for row in rows))
+        longest = max((len(word) for text in texts for word in text.split()), default=0)
+        table.add_column(column, justify="right" if numeric else "left", min_width=longest)
     for row in rows:
         table.add_row(*(_text(row[column]) for column in columns))
     # nobody's terminal has a width: a line stays one line for whoever reads on
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNBOUNDED
-    Console(markup=False, width=width).print(table)
+    console = Console(markup=False, width=width)
+    if wide.measure(table).minimum > console.width:  # else it would cut words and, worse, numbers
+        table = _upright([{column: row[column] for column in columns} for row in rows])
+    console.print(table)
+
+
+def _upright(rows: Sequence[Mapping[str, Any]]) -> "Table":
+    """Each row as lines of names and values, for a terminal that is too narrow for all of them side by side."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            table.add_row()
+        for column, value in row.items():
+            table.add_row(column, _text(value))
+    return table
 
 
 def _text(value: Any) -> str:

@@ -70,8 +70,9 @@ class _Progress:
         took = f"{time.monotonic() - self._began:.1f} s"
         if wanted.goal != "running":
             return f"{wanted.detector} is {wanted.goal} ({took})"
+        since = f" from {places(observed.since)} on" if observed.since else ""
         watched = f"; watched for {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
         return (
             f"{wanted.detector} {observed.release} is live, generation {observed.generation}, "
-            f"settings {observed.digest} from {places(observed.since)} on ({took}){watched}"
+            f"settings {observed.digest}{since} ({took}){watched}"
         )

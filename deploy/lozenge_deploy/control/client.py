@@ -61,6 +61,12 @@ class Control:
     def deployed(self, detector: str) -> Desired:
         """What is wanted of a detector that has been deployed; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
+            if detector in ("upstream", "downstream"):
+                raise UsageError(
+                    f"looking for {detector}: it is no detector, but a stage of the platform, which is not deployed",
+                    hint=f"`lozenge status {detector}` tells where it stands; its group's offsets are moved with "
+                    "Kafka's own tools while it does not run",
+                )
             there = ", ".join(sorted(self._desired.rows)) or "none"
             raise UsageError(
                 f"looking for {detector}: it has never been deployed; there is {there}",

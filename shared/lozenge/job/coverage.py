@@ -45,7 +45,10 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Interval(msgspec.Struct, frozen=True, order=True):
-    """The offsets from `begin` to before `end` of one partition. `open`: its end grows with what is committed."""
+    """The offsets from `begin` to before `end` of one partition. `open`: its end grows with what is committed.
+
+    A `generation` of 0 stands for several.
+    """
 
     partition: int
     begin: int
@@ -110,7 +113,7 @@ def intervals(lines: Iterable[Opening], committed: Mapping[int, int]) -> list[In
 
 
 def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
-    """Restarts of one release under the same settings are one interval."""
+    """Restarts of one release under the same settings are one interval, of no one generation."""
     last: Interval | None = None
     for each in ordered:
         same = last is not None and (last.partition, last.release, last.digest) == (
@@ -119,7 +122,8 @@ def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
             each.digest,
         )
         if last is not None and same and last.end == each.begin:
-            last = msgspec.structs.replace(each, begin=last.begin)
+            one = each.generation if each.generation == last.generation else 0
+            last = msgspec.structs.replace(each, begin=last.begin, generation=one)
             continue
         if last is not None:
             yield last

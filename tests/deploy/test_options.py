@@ -1,0 +1,23 @@
+"""How tables look."""
+
+import pytest
+
+from lozenge_deploy.cli.options import Format, show
+
+ROWS = [
+    {"app": "large_amount", "lag": 123456, "reason": "it fell ill some time ago"},
+    {"app": "b", "lag": 7, "reason": None},
+]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [("80", 3), ("30", 4), ("22", 7)])
+def test_a_narrow_terminal_never_cuts_a_number_or_a_name(
+    columns: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    show(ROWS, Format.TABLE)
+    said = capsys.readouterr().out
+    assert "large_amount" in said
+    assert "123456" in said
+    assert "…" not in said
+    assert len(said.splitlines()) >= lines
