@@ -95,6 +95,12 @@ def test_its_last_words_are_its_newest_error(start: Callable[..., Instance]) -> 
     assert instance.last_words() == "no such topic"
 
 
+def test_its_last_words_are_its_last_line_where_it_told_no_error(start: Callable[..., Instance]) -> None:
+    instance = start("""echo up; echo '{"level": "info", "event": "query starts"}'""")
+    until(lambda: not instance.alive())
+    assert instance.last_words() == "query starts"
+
+
 def test_what_a_killed_leader_leaves_behind_counts_and_is_killed(
     start: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -192,6 +192,8 @@ class Instance:
                     said = json.loads(line)
                     if said.get("level") in ("error", "critical"):
                         return str(said["event"])
+            with contextlib.suppress(ValueError, LookupError, TypeError):
+                return str(json.loads(lines[-1])["event"])
             return lines[-1] if lines else ""
         return ""
 
