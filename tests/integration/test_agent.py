@@ -218,9 +218,12 @@ def test_the_partitions_of_a_killed_instance_go_to_the_other_one(world: World) -
     ids = large(world, 20)
     assert "two r1 is live" in world.lozenge("scale", "two", "--instances", "2")
     second = world.settled("two.1")
-    wait_for(lambda: _records(world, "two.1") is not None, "its report")
-    ids |= large(world, 40)
-    wait_for(lambda: (_records(world, "two") or 0) and (_records(world, "two.1") or 0), "records of both")
+
+    def both_judge() -> bool:
+        ids.update(large(world, 8))  # those that come before it has got its partitions are the first one's
+        return bool(_records(world, "two") and _records(world, "two.1"))
+
+    wait_for(both_judge, "records of both")
     os.killpg(os.getpgid(second.pid), signal.SIGKILL)
     ids |= large(world, 40)
     assert_each_once(world, "two", ids)
