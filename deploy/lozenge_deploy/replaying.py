@@ -19,7 +19,6 @@ from lozenge.places import places_of
 
 STEP = 1000
 """Letters in a transaction; the line that names their places must be no more than a record may hold."""
-STAGES = ("upstream", "downstream")
 _OURS = ("pay.", "lozenge.", "_")
 
 

@@ -5,14 +5,21 @@ from lozenge.topics import EVENT_PARTITIONS
 from lozenge_deploy.release import Release
 
 
+def outside(name: str, instances: int, partitions: int) -> UsageError | None:
+    """Why so many instances of `name` cannot share so many partitions; None if they can."""
+    if 1 <= instances <= partitions:
+        return None
+    return UsageError(
+        f"scaling {name} to {instances} instances: it reads {partitions} partitions",
+        hint=f"1 to {partitions}: an instance takes whole partitions",
+    )
+
+
 def refused(release: Release, instances: int, state: str = "keep") -> UsageError | None:
     """Why so many instances cannot run `release`, beginning with such a `state`; None if they can."""
     name = release.detector
-    if not 1 <= instances <= EVENT_PARTITIONS:
-        return UsageError(
-            f"scaling {name} to {instances} instances: it reads {EVENT_PARTITIONS} partitions",
-            hint=f"1 to {EVENT_PARTITIONS}: an instance judges whole partitions",
-        )
+    if refusal := outside(name, instances, EVENT_PARTITIONS):
+        return refusal
     if instances > 1 and release.kind == "aggregate":
         return UsageError(
             f"running {name} in {instances} instances: what an aggregate counts lies in one instance's checkpoint",

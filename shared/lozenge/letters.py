@@ -12,7 +12,7 @@ from lozenge.admin import partitions
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.places import Place
-from lozenge.reading import bounds, read
+from lozenge.reading import retained
 
 REASON = 120
 """Characters that are enough to tell one reason from another."""
@@ -81,8 +81,7 @@ def letters(kafka: KafkaSettings, app: str) -> Iterator[Letter]:
         raise UsageError(
             f"looking for dead letters of {app}: there is no topic {topic}", hint=f"the apps that have one: {apps}"
         )
-    starts = {partition: low for partition, (low, _) in bounds(kafka, topic, there[topic]).items()}
-    yield from (Letter.of(app, message) for message in read(kafka, topic, starts))
+    yield from (Letter.of(app, message) for message in retained(kafka, topic, there[topic]))
 
 
 def apps_with_letters(kafka: KafkaSettings) -> list[str]:

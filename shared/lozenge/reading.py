@@ -37,6 +37,11 @@ def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, doing: 
                     raise KafkaException(error)
 
 
+def retained(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[Message]:
+    """Every committed record that `topic` still has; raises BrokerUnavailable."""
+    yield from read(kafka, topic, {p: earliest for p, (earliest, _) in bounds(kafka, topic, partitions).items()})
+
+
 def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
     """The earliest offset and the end of each partition; raises BrokerUnavailable."""
     with reader(kafka, topic) as consumer:

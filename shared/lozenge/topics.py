@@ -14,6 +14,8 @@ RAW_PARTITIONS = 4
 EVENT_PARTITIONS = 4
 LOG_PARTITIONS = 4
 
+STAGES = ("upstream", "downstream")
+"""The apps that are part of the platform, and no detectors."""
 EVENTS = "pay.canonical.auth.v1"
 NOTIFICATIONS = "pay.notifications.v1"
 ALERTS_PATTERN = r"^pay\.alerts\.[a-z0-9_]+\.v1$"

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import signal
 import struct
 import subprocess
 from collections import Counter
@@ -14,10 +13,11 @@ import pyspark
 import pytest
 
 from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds, read
+from lozenge.reading import retained
 from lozenge.toolchain import cache_path
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+from tests.integration.harness import ended_behind
 
 SOURCE = Path(__file__).with_name("Converter.java")
 VERSION, SHA256 = "4.3.1", "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b"
@@ -50,21 +50,13 @@ def converter(kafka: KafkaSettings, raw: str, folder: Path) -> Iterator[Converte
     command = [str(java), "-Xmx512m", "-cp", path, str(SOURCE), kafka.bootstrap, raw, TO, str(folder / "state")]
     with (folder / "stderr").open("ab") as log:
         process = subprocess.Popen([*command, str(folder / "counts")], stdout=log, stderr=log, process_group=0)
-    try:
+    with ended_behind(process, 60):
         yield Converter(process, folder / "counts")
-    finally:
-        process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(60)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def ids(kafka: KafkaSettings) -> Counter[str | bytes | None]:
     """How often a reader of committed records finds each id in what came out."""
-    starts = {partition: low for partition, (low, _) in bounds(kafka, TO, PARTITIONS).items()}
-    return Counter(dict(message.headers() or [])["ce_id"] for message in read(kafka, TO, starts))
+    return Counter(dict(message.headers() or [])["ce_id"] for message in retained(kafka, TO, PARTITIONS))
 
 
 def _jar() -> Path:

@@ -1,11 +1,14 @@
 """What the integration tests share: events in, a runner in a thread, an independent reader of what came out."""
 
 import json
+import os
+import signal
+import subprocess
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -212,6 +215,20 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(f"waited {DEADLINE_SECONDS:.0f} s for {what}")
+
+
+@contextmanager
+def ended_behind(process: "subprocess.Popen[bytes]", patience: float) -> Iterator[None]:
+    """Ends `process` behind the block, and all of its group after `patience` seconds."""
+    try:
+        yield
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str = topics.EVENTS) -> dict[int, tuple[int, str]]:

@@ -2,14 +2,13 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from lozenge.partitions import partition_of
 from lozenge.reading import read
 from lozenge_upstream.position import Offsets
 from tests.integration.conftest import Broker
-from tests.integration.harness import committed, move
+from tests.integration.harness import committed, ended_behind, move
 
 KEY = "the-token-key-of-this-test"
 RAW = (topics.RAW_JSON, topics.RAW_ISO)
@@ -147,15 +146,8 @@ class Bench:
         }
         with log.open("ab") as file:
             process = subprocess.Popen(command, env=env, stderr=file, process_group=0)
-        try:
+        with ended_behind(process, 40):
             yield process
-        finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(40)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:

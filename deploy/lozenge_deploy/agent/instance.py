@@ -59,6 +59,8 @@ class Instance:
         self._child: subprocess.Popen[bytes] | None = None
         self._leaderless_since: float | None = None
         self._told_to_stop_at: float | None = None
+        self.ended_for = ""
+        """Why it was killed, of which its own words can say nothing; "" if it was not."""
 
     @classmethod
     def start(

@@ -47,7 +47,6 @@ class Keeper:
         self._leaving: list[Instance] = []
         self._ordered_at: float | None = None
         self._watched_from = time.time()
-        self._ended_for = dict[Path, str]()  # why it was killed, by folder: of that its own words say nothing
         self._measured_at = 0.0
         self._adopted_at = 0.0
         self._calm_seconds = 0.0
@@ -163,7 +162,7 @@ class Keeper:
             self._voice.note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
             return
         code = dead.exit_code()
-        reason = self._ended_for.pop(dead.folder, "") or _why(code, dead.last_words())
+        reason = dead.ended_for or _why(code, dead.last_words())
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
         if not dead.fits(desired.process):
@@ -236,7 +235,7 @@ class Keeper:
         assert self.next is not None
         dead = self.next
         self._forget_next()
-        words = self._ended_for.pop(dead.folder, "") or dead.last_words()
+        words = dead.ended_for or dead.last_words()
         self._voice.happened("ended", dead, words)
         if self._starter.ended(dead.exit_code(), calm=self._calm):
             self._voice.note(reason=words, phase=self._voice.observed.phase if self.live else Phase.WAITING)
@@ -346,7 +345,7 @@ class Keeper:
 
     def _end(self, instance: Instance, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
-        self._ended_for[instance.folder] = f"was ended, {what}: {why}"
+        instance.ended_for = f"was ended, {what}: {why}"
         instance.kill()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import DetectorError, UsageError
-from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, show
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, show, tell
 from lozenge_deploy.cli.progress import MESSAGE
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def replay(
     """
     from lozenge.job.resolving import standing
     from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.replaying import STAGES, refuse_strays
+    from lozenge.topics import STAGES
+    from lozenge_deploy.replaying import refuse_strays
 
     choice, target, kafka = _choice("replaying", name, places, key, all_), app_of(name), KafkaSettings.load()
     if target not in STAGES:
@@ -109,7 +110,7 @@ def replay(
     from lozenge_deploy.replaying import send_back
 
     sent = sum(line.letters for line in send_back(kafka, target, choice, message))
-    _tell(f"{target}: {sent} sent back to where they came from", {"app": target, "letters": sent}, output)
+    tell(f"{target}: {sent} sent back to where they came from", {"app": target, "letters": sent}, output)
 
 
 def _judge(
@@ -139,7 +140,7 @@ def _judge(
     said = f"{target} {present.release} judged {told['letters']} dead letters: {told['alerts']} alerts"
     said += f", {told['again']} failed again" if told["again"] else ""
     said += f", {told['held']} wait behind one that did" if told["held"] else ""
-    _tell(said, {"app": target, "release": present.release, **told, "left": left}, output)
+    tell(said, {"app": target, "release": present.release, **told, "left": left}, output)
     if left:
         raise DetectorError(
             f"replaying dead letters of {target}: {told['again']} failed again in a row; {left} more were left alone",
@@ -168,7 +169,7 @@ def drop(
         _list(target, chosen, output)
         return
     dropped = sum(line.letters for line in replaying.drop(kafka, target, choice, message))
-    _tell(f"{target}: {dropped} dropped", {"app": target, "letters": dropped}, output)
+    tell(f"{target}: {dropped} dropped", {"app": target, "letters": dropped}, output)
 
 
 def _choice(doing: str, name: str, places: list[str] | None, key: str | None, all_: bool) -> "Choice":
@@ -188,7 +189,3 @@ def _list(target: str, letters: "Sequence[Letter]", output: Format) -> None:
         show([row_of(letter) for letter in letters], output, brief=_BRIEF)
     else:
         typer.echo(f"{target}: no dead letter stands", err=True)
-
-
-def _tell(said: str, told: dict[str, Any], output: Format) -> None:
-    show([told], output) if output is Format.JSON else typer.echo(said)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ import typer
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge.topics import RAW_PARTITIONS
-from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, show
+from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, tell
 
 FOLDER = Annotated[Path, typer.Option(help="Where everything lies: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
@@ -32,12 +31,12 @@ def up(
     """Start broker, upstream, downstream and agent on this machine, in the background."""
     folder = folder.absolute()
     if (running := _running(folder)) is not None:
-        _tell(f"it runs already, with a broker at {running['bootstrap']}", running, output)
+        tell(f"it runs already, with a broker at {running['bootstrap']}", running, output)
         return
     if dry_run:
         fed = f", and made-up records, {feed:g} a second" if feed else ""
         said = f"would start a broker at 127.0.0.1:{port}, upstream, downstream and the agent in {folder}{fed}"
-        _tell(said, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
+        tell(said, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _STATE).unlink(missing_ok=True)
@@ -57,7 +56,7 @@ def up(
                     f"starting {name}: {words}", hint=f"see {folder / 'logs'}; `lozenge down` ends the rest"
                 )
             up = f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`"
-            _tell(up, state, output)
+            tell(up, state, output)
             return
         time.sleep(0.2)
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
@@ -69,7 +68,7 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Fo
     if (state := _running(folder)) is None:
         raise UsageError(f"ending the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
     if dry_run:
-        _tell(f"would end process {state['pid']} and all that it started; topics and store stay", state, output)
+        tell(f"would end process {state['pid']} and all that it started; topics and store stay", state, output)
         return
     os.kill(state["pid"], signal.SIGTERM)
     deadline = time.monotonic() + DOWN_SECONDS
@@ -77,19 +76,17 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Fo
         time.sleep(0.2)
     if _alive(state["pid"]):
         raise LozengeError(f"ending the platform: process {state['pid']} has not ended", hint=f"see {folder / _LOG}")
-    _tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
+    tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
 
 def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) -> None:
     """Asks for so many instances of upstream, which the platform in `folder` keeps now and after every start."""
+    from lozenge_deploy.scaling import outside
     from lozenge_deploy.upstreams import want_instances, wanted_instances
 
     folder = folder.absolute()
-    if not 1 <= instances <= RAW_PARTITIONS:
-        raise UsageError(
-            f"scaling upstream to {instances} instances: it reads {RAW_PARTITIONS} partitions",
-            hint=f"1 to {RAW_PARTITIONS}: an instance reads whole partitions",
-        )
+    if refusal := outside("upstream", instances, RAW_PARTITIONS):
+        raise refusal
     if not (folder / _STATE).exists():
         raise UsageError(
             f"scaling upstream: {folder} is no platform's",
@@ -100,14 +97,7 @@ def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) 
         want_instances(folder, instances)
     when = "the platform starts or ends them now" if _running(folder) else "from the platform's next start on"
     said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before; {when}"
-    _tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
-
-
-def _tell(said: str, state: Mapping[str, Any], output: Format) -> None:
-    if output is Format.JSON:
-        show([state], output)
-    else:
-        typer.echo(said)
+    tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

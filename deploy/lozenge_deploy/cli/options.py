@@ -1,6 +1,5 @@
 """What the verbs have in common: which detector is meant, and how answers are printed."""
 
-import io
 import json
 import os
 import sys
@@ -117,7 +116,6 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
 
     columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
     table = Table(box=None, pad_edge=False, header_style="bold")
-    wide = Console(width=UNBOUNDED, file=io.StringIO())
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
         texts = (column, *(_text(row[column]) for row in rows))
@@ -128,9 +126,19 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
     # nobody's terminal has a width: a line stays one line for whoever reads on
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNBOUNDED
     console = Console(markup=False, width=width)
-    if wide.measure(table).minimum > console.width:  # else it would cut words and, worse, numbers
+    if (
+        console.measure(table, options=console.options.update_width(UNBOUNDED)).minimum > console.width
+    ):  # else it would cut words and, worse, numbers
         table = _upright([{column: row[column] for column in columns} for row in rows])
     console.print(table)
+
+
+def tell(said: str, told: Mapping[str, Any], how: Format) -> None:
+    """Prints one fact: as the sentence that says it, or as JSON."""
+    if how is Format.JSON:
+        show([told], how)
+    else:
+        typer.echo(said)
 
 
 def _upright(rows: Sequence[Mapping[str, Any]]) -> "Table":

@@ -61,7 +61,7 @@ class Control:
     def deployed(self, detector: str) -> Desired:
         """What is wanted of a detector that has been deployed; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
-            if detector in ("upstream", "downstream"):
+            if detector in topics.STAGES:
                 raise UsageError(
                     f"looking for {detector}: it is no detector, but a stage of the platform, which is not deployed",
                     hint=f"`lozenge status {detector}` tells where it stands; its group's offsets are moved with "

@@ -14,7 +14,7 @@ import msgspec
 from lozenge.admin import partitions
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds, read
+from lozenge.reading import retained
 
 START, SETTINGS, MOVED, FILLED = "start", "settings", "moved", "filled"
 
@@ -68,8 +68,7 @@ def openings(kafka: KafkaSettings, topic: str) -> list[Opening]:
     """The lines of a coverage topic, the oldest first; none if there is no such topic. Raises BrokerUnavailable."""
     if topic not in partitions(kafka):
         return []
-    starts = {p: low for p, (low, _) in bounds(kafka, topic, 1).items()}
-    return [msgspec.json.decode(m.value() or b"", type=Opening) for m in read(kafka, topic, starts)]
+    return [msgspec.json.decode(m.value() or b"", type=Opening) for m in retained(kafka, topic, 1)]
 
 
 def newest(lines: Sequence[Opening]) -> Opening | None:

@@ -20,7 +20,7 @@ from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.kafka import KafkaSettings
 from lozenge.letters import Letter, letters
 from lozenge.places import Place, places_of
-from lozenge.reading import bounds, read
+from lozenge.reading import retained
 
 REPLAYED, DROPPED = "replayed", "dropped"
 
@@ -58,8 +58,7 @@ def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
     topic = topics.resolutions(app)
     if topic not in partitions(kafka):
         return []
-    starts = {p: low for p, (low, _) in bounds(kafka, topic, 1).items()}
-    return [msgspec.json.decode(m.value() or b"", type=Resolution) for m in read(kafka, topic, starts)]
+    return [msgspec.json.decode(m.value() or b"", type=Resolution) for m in retained(kafka, topic, 1)]
 
 
 def standing(kafka: KafkaSettings, app: str) -> Iterator[Letter]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from lozenge.detector import INPUT
 from lozenge.durations import duration
 from lozenge.partitions import partition_of
+from lozenge.places import Place
 from lozenge.schemas import newest
 from lozenge.topics import EVENT_PARTITIONS, RAW_JSON
 
@@ -30,8 +31,6 @@ NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 
 Partial = Mapping[str, Any]
 Whole = dict[str, Any]
-Place = tuple[int, int]
-"""Partition and offset."""
 
 _PLAIN: Whole = {
     "card_id": "card-1",

@@ -16,8 +16,9 @@ from lozenge.errors import LozengeError
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding
 from lozenge.loading import Loaded, from_folder
+from lozenge.places import Place
 from lozenge.testing.bench import Bench
-from lozenge.testing.events import NOW, Partial, Place, Whole, events, places, table
+from lozenge.testing.events import NOW, Partial, Whole, events, places, table
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows in the place of reference tables, by name."""
