@@ -3,7 +3,7 @@
     LozengeError
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
     │   ├── BrokerUnavailable     no Kafka broker answered in time
-    │   ├── SparkGone             Spark's JVM ended under the running query
+    │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter
@@ -58,7 +58,7 @@ class BrokerUnavailable(Retryable):
 
 
 class SparkGone(Retryable):
-    """Spark's JVM has ended, by a signal or for lack of memory; nothing uncommitted is lost by that."""
+    """Spark's JVM did not start, or has ended by a signal or for lack of memory; what is committed stays."""
 
 
 class Poison(LozengeError):

@@ -3,12 +3,16 @@
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lozenge.errors import SparkGone
@@ -18,6 +22,8 @@ from lozenge.toolchain.java import java_home
 
 _SIGNAL_SECONDS = 0.5
 """Within this time a signal that has ended the JVM has reached this process too."""
+_START_SECONDS = 60.0
+"""A JVM that has not told its port by now never will: it usually does within 1 s."""
 _ENDS_SECONDS = 2.0
 """Within this time a JVM that made a call fail because it was told to end has begun to do so."""
 
@@ -108,8 +114,46 @@ def spark_session(
     settings["spark.driver.extraJavaOptions"] = " ".join(
         [*_jvm_options(), str(settings.get("spark.driver.extraJavaOptions", ""))]
     ).strip()
-    builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]")
-    return builder.config(map=settings).getOrCreate()
+    builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]").config(map=settings)
+    with _start_bounded():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _start_bounded() -> Iterator[None]:
+    """Ends the JVM that does not tell its port in time, and raises SparkGone.
+
+    One that cannot write its port to a full disk lives on in silence, and PySpark waits for either for ever.
+    """
+    this, late = psutil.Process(), threading.Event()
+    others = set(this.children(recursive=True))
+
+    def give_up() -> None:
+        if SparkContext._gateway is None:
+            late.set()
+            for started in set(this.children(recursive=True)) - others:
+                with suppress(psutil.NoSuchProcess):
+                    started.kill()
+
+    timer = threading.Timer(_START_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except PySparkRuntimeError as error:
+        if late.is_set():
+            raise SparkGone(
+                f"starting Spark: its JVM has not told its port within {_START_SECONDS:g} s",
+                hint=f"see whether the disk of {tempfile.gettempdir()} is full or the machine overloaded",
+            ) from error
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            raise SparkGone(
+                "starting Spark: its JVM has ended before it told its port",
+                hint="its own words stand above; a full disk and too little memory are usual reasons",
+            ) from error
+        raise
+    finally:
+        timer.cancel()
 
 
 @contextmanager

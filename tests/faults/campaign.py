@@ -95,12 +95,16 @@ def run(order: Order, folder: Path, tell: Callable[[Struck], None]) -> Campaign:
                 tell(campaign.struck[-1])
                 if campaign.struck[-1].recovery is None:
                     break
+        except (NotBack, LozengeError) as error:
+            campaign.why = str(error)
+        try:
+            # what still flows while the verifier reads would look like loss
             scene.flow.end()
             recovery.settle(2 * order.deadline)
+            campaign.verdict = _verdict(scene.kafka.bootstrap, folder, order.upstream)
         except (NotBack, NotSent, LozengeError) as error:
-            campaign.why = str(error)
+            campaign.why = "; ".join(filter(None, [campaign.why, f"no verdict, for it is not at rest: {error}"]))
         campaign.seconds = time.monotonic() - began
-        campaign.verdict = _verdict(scene.kafka.bootstrap, folder, order.upstream)
     return campaign
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.broker import EmbeddedBroker
@@ -18,6 +19,8 @@ from tests.faults.flow import Flow
 from tests.faults.plan import DETECTORS
 from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
+
+START_SECONDS = 120.0
 
 
 class Scene:
@@ -48,14 +51,25 @@ class Scene:
             else:
                 self.broker.kill()
             time.sleep(away)
-            self.broker.start()
+            self._start()
 
     def revive(self) -> bool:
         """Starts the broker again if it has ended by itself; whether it had."""
         with self._broker_lock:
             dead = self.broker.pid is None
-            self.broker.start()
+            self._start()
             return dead
+
+    def _start(self) -> None:
+        """As an operator's supervisor would: again and again while it fails, say on a disk that another fault fills."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return self.broker.start()
+            except BrokerUnavailable:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(1)
 
     def failed(self) -> str:
         """Which of the stages the supervisor has given up, with its last words; "" for none."""

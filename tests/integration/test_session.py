@@ -1,7 +1,10 @@
 """Spark with the pinned jars: they link against this pyspark, and talk to a real broker."""
 
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
@@ -86,3 +89,27 @@ def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
     whole.write_bytes(b"ab")
     assert cds.archive() is None
     assert cds.options() == []
+
+
+SILENT = """
+from lozenge import session
+session._START_SECONDS = 4.0
+session.spark_session("silent", conf={"spark.driver.extraJavaOptions": "%s"})
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup", "has not told its port within 4 s"),
+        ("-Xms9g", "has ended before it told its port"),
+    ],
+)
+def test_a_jvm_that_does_not_start_is_an_error_not_a_wait(options: str, words: str, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SILENT % options], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 1
+    assert "SparkGone" in run.stderr
+    assert words in run.stderr
+    assert not [p for p in psutil.process_iter(["cwd"]) if p.info["cwd"] == str(tmp_path)]
