@@ -40,23 +40,28 @@ class Place:
 
 @dataclass(frozen=True)
 class Move:
-    """Offsets `then` instead of `now`, both by partition, and what the memory begins with."""
+    """Offsets `target` instead of those `now`, by partition, and what the memory begins with.
+
+    Partitions that `target` does not name stay where the detector stands when the move is made.
+    """
 
     detector: str
     topic: str
     now: Mapping[int, int]
-    then: Mapping[int, int]
+    target: Mapping[int, int]
     state: str
     memory: str | None
 
     def changes(self) -> Rows:
-        """What differs, for a person: rows of what, now, then."""
-        rows = []
-        for partition, offset in sorted(self.then.items()):
-            by = offset - self.now[partition]
-            follows = "" if not by else f", {-by} judged again" if by < 0 else f", {by} left out"
-            rows.append({"what": f"partition {partition}", "now": self.now[partition], "then": f"{offset}{follows}"})
-        return [*rows, {"what": "state", "now": None, "then": self.memory}] if self.memory else rows
+        """What differs: rows of what, now, then, and what follows of it."""
+        rows: Rows = []
+        for partition, now in sorted(self.now.items()):
+            then = self.target.get(partition, now)
+            by = then - now
+            follows = f"{-by} judged again" if by < 0 else f"{by} left out" if by else None
+            rows.append({"what": f"partition {partition}", "now": now, "then": then, "follows": follows})
+        memory = {"what": "state", "now": None, "then": None, "follows": self.memory}
+        return [*rows, memory] if self.memory else rows
 
 
 def standing_on(kafka: KafkaSettings, detector: str, topic: str) -> list[Place]:
@@ -97,7 +102,7 @@ def planned(kafka: KafkaSettings, release: Release, target: Mapping[int, int], s
     now = {p: place.earliest if place.next is None else place.next for p, place in there.items()}
     policy = _policy(release, state)
     memory = state_policy.consequence(release, release, policy)
-    return Move(detector, topic, now, {**now, **target}, policy, memory)
+    return Move(detector, topic, now, target, policy, memory)
 
 
 def _policy(release: Release, state: str | None) -> str:
@@ -155,18 +160,19 @@ def commit(kafka: KafkaSettings, move: Move) -> str:
         stamp = before.stamp or Stamp(0)
         new = Stamp(stamp.generation + 1, batch=stamp.batch)
         ended = decided(before, known)
+        then = {**ended, **move.target}
         line = Opening(
             what=MOVED,
             release="",
             digest="",
             generation=new.generation,
             ended=ended,
-            since=dict(move.then),
+            since=then,
             input=now,
             by=getpass.getuser(),
         )
         for writer, _ in writers.each():
-            writer.commit([line.record(topic)], group, move.then, new)
-        return f"from {places(ended)} to {places(move.then)}"
+            writer.commit([line.record(topic)], group, then, new)
+        return f"from {places(ended)} to {places(then)}"
     finally:
         group.close()

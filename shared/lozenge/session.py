@@ -170,27 +170,39 @@ def outliving(spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> 
             raise
         time.sleep(_SIGNAL_SECONDS)
         if not stopping():
-            raise SparkGone(
-                f"{doing}: Spark's JVM has ended",
-                hint="if the system was short of memory, raise the memory of this job; a restart goes on where it was",
-            ) from error
+            raise _gone(doing) from error
     finally:
         with suppress(Exception):  # a JVM that is gone needs no stop
             spark.stop()
 
 
+def require_running(spark: SparkSession, doing: str) -> None:
+    """Raises SparkGone if Spark's JVM has ended, or has begun to."""
+    if _ended(spark):
+        raise _gone(doing)
+
+
 def _ends(spark: SparkSession) -> bool:
     """Whether the JVM is gone, or goes within a moment: at its end it stops Spark first, and answers until then."""
-    jvm: Any = spark._jsc
     deadline = time.monotonic() + _ENDS_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if jvm.sc().isStopped():
-                return True
-        except Exception:  # py4j raises many types for a broken connection
-            return True
+    while not (ended := _ended(spark)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return False
+    return ended
+
+
+def _ended(spark: SparkSession) -> bool:
+    jvm: Any = spark._jsc
+    try:
+        return bool(jvm.sc().isStopped())
+    except Exception:  # py4j raises many types for a broken connection
+        return True
+
+
+def _gone(doing: str) -> SparkGone:
+    return SparkGone(
+        f"{doing}: Spark's JVM has ended",
+        hint="if the system was short of memory, raise the memory of this job; a restart goes on where it was",
+    )
 
 
 def _jvm_options() -> list[str]:

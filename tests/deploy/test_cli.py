@@ -167,7 +167,7 @@ def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_bro
         (["set", "spotter", "limit"], "write it as name=value"),
         (["set", "spotter"], "nothing is given"),
         (["dlq", "replay", "spotter"], "replaying dead letters of spotter: which of them?"),
-        (["dlq", "drop", "spotter", "--all", "--key", "k"], "dropping dead letters of spotter: which of them?"),
+        (["dlq", "drop", "spotter", "--all", "--key", "k"], "dropping dead letters of spotter: more than one choice"),
         (["dlq", "show", "spotter", "nine"], "reading nine: no place in a topic"),
         (["plan", "spotter", "--last", "soon"], "reading --last: 'soon' is not a duration"),
         (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.job.report import Phase as JobPhase
 from lozenge_deploy.agent.crew import Crew
 from lozenge_deploy.agent.instance import Instance
 from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase
@@ -74,6 +75,22 @@ def test_the_last_one_has_its_partitions_for_itself_once_the_others_have_ended(h
     house.until_runs()
     assert house.running()[0].facts == first.facts
     assert (house.observed.instances, house.observed.restarts) == ([], 0)
+
+
+def test_one_that_goes_works_on_until_those_that_stay_do(house: CrewHouse) -> None:
+    house.until_runs()
+    stays = next(i for i in house.running() if i.folder.parent.name == "spotter")
+    stays.kill()
+    house.until(lambda: not stays.alive())
+    house.change("two", instances=1)
+
+    def alone() -> bool:
+        assert any((report := i.report()) is not None and report.phase is JobPhase.LIVE for i in house.running())
+        return len(house.running()) == 1
+
+    house.until(alone)
+    house.until_runs()
+    assert [i.folder.parent.name for i in house.running()] == ["spotter"]
 
 
 def test_one_that_dies_is_started_again_and_the_others_go_on(house: CrewHouse) -> None:

@@ -126,6 +126,18 @@ def test_moved_back_it_judges_again_under_the_same_ids(kafka: KafkaSettings, ove
     assert overlaps(covered(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
 
 
+def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come_meanwhile(
+    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+) -> None:
+    begin, _ = ends(kafka), large(kafka, 16)
+    judge(over_limit)
+    asked_for = Move(over_limit.name, topics.EVENTS, now(kafka, over_limit.name), {0: begin[0]}, "keep", None)
+    large(kafka, 16)
+    judge(over_limit)
+    moving.commit(kafka, asked_for)
+    assert now(kafka, over_limit.name) == {**ends(kafka), 0: begin[0]}
+
+
 def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     kafka: KafkaSettings, over_limit: Loaded, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from lozenge_deploy.agent.starting import Launches
 from lozenge_deploy.agent.voice import Voice
 from lozenge_deploy.control.records import Desired, Goal, Happening, Observed, Outcome, Phase
 
+_AT_WORK = (Phase.RUNNING, Phase.PARKED)
 _WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
 
 
@@ -55,17 +56,24 @@ class Crew:
         self._wished = False
         surplus = self._keepers[desired.instances :]
         for seat, keeper in enumerate(self._keepers):
-            keeper.tick(self._share(desired, seat, shared=any(k.running() for k in surplus)), calm)
+            shared = any(k.running() for k in surplus)
+            settled = all(voice.observed.phase in _AT_WORK for voice in self._voices[: desired.instances])
+            keeper.tick(self._share(desired, seat, shared=shared, settled=settled or not keeper.running()), calm)
             if self._wished:  # what the others are to do is another thing now
                 break
         while len(self._keepers) > desired.instances and not self._keepers[-1].running():
             del self._keepers[-1], self._voices[-1]
         self._speak()
 
-    def _share(self, desired: Desired, seat: int, *, shared: bool) -> Desired:
-        """What is desired of one; the last that stays shares its partitions until the others have ended."""
-        if seat >= desired.instances:
+    def _share(self, desired: Desired, seat: int, *, shared: bool, settled: bool) -> Desired:
+        """What is desired of one; the last that stays shares its partitions until the others have ended.
+
+        Those that go work on until those that stay do: one of them may be the only one that works.
+        """
+        if seat >= desired.instances and settled:
             return desired.model_copy(update={"goal": Goal.PAUSED})
+        if seat >= desired.instances:
+            return desired.model_copy(update={"instances": seat + 1})
         return desired.model_copy(update={"instances": 2}) if shared and desired.instances == 1 else desired
 
     def _hire(self, observed: Observed) -> None:

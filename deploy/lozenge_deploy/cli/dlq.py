@@ -176,9 +176,11 @@ def _choice(doing: str, name: str, places: list[str] | None, key: str | None, al
     from lozenge.job.resolving import Choice
     from lozenge.places import place_of
 
-    if bool(places) + (key is not None) + all_ != 1:
+    asked = bool(places) + (key is not None) + all_
+    if asked != 1:
+        what = "more than one choice is given" if asked else "which of them?"
         hint = f"`lozenge dlq show {app_of(name)}` lists them; say PLACE..., or --key KEY, or --all"
-        raise UsageError(f"{doing} dead letters of {app_of(name)}: which of them?", hint=hint)
+        raise UsageError(f"{doing} dead letters of {app_of(name)}: {what}", hint=hint)
     return Choice(tuple(map(place_of, places or ())), key)
 
 

@@ -11,7 +11,7 @@ from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, se
 from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.control.client import Control
@@ -39,6 +39,16 @@ def offsets(
     from lozenge_deploy.releases import Releases
     from lozenge_deploy.scaling import refused
 
+    def planned() -> "Move":
+        if to is not None:
+            target = moving.given(to)
+        elif at is not None:
+            target = moving.at_time(kafka, topic, at)
+        else:
+            there = moving.standing_on(kafka, detector, topic)
+            target = {place.partition: place.earliest if earliest else place.end for place in there}
+        return moving.planned(kafka, release, target, state)
+
     asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(asked) > 1:
         raise UsageError(f"moving {name}: more than one place is given", hint="one of --to, --at, --earliest, --latest")
@@ -51,22 +61,16 @@ def offsets(
         present = control.deployed(detector)
         release = Releases(kafka).get(detector, present.release)
         topic = topics.events_by(release.declaration.key)
-        there = moving.standing_on(kafka, detector, topic)
         if not asked:
+            there = moving.standing_on(kafka, detector, topic)
             show([vars(place) | {"behind": place.end - (place.next or place.earliest)} for place in there], output)
             return
-        if to is not None:
-            target = moving.given(to)
-        elif at is not None:
-            target = moving.at_time(kafka, topic, at)
-        else:
-            target = {place.partition: place.earliest if earliest else place.end for place in there}
-        move = moving.planned(kafka, release, target, state)
+        move = planned()
         if refusal := refused(release, present.instances, move.state):
             raise refusal
         show_changes(detector, move.changes(), dry_run, output)
         if not dry_run:
-            _move(control, kafka, present, move, message, limit, output)
+            _move(control, kafka, present, move, planned, message, limit, output)
 
 
 def _move(
@@ -74,16 +78,19 @@ def _move(
     kafka: "KafkaSettings",
     present: "Desired",
     move: "Move",
+    planned: "Callable[[], Move]",
     message: str,
     limit: float,
     output: Format,
 ) -> None:
+    """`planned` tells the move anew once nothing of the detector runs: until then it has gone on judging."""
     from lozenge_deploy import moving
 
     deadline = time.monotonic() + limit
     # wished before the move: whatever happens then, no process takes the old memory to the new offsets
     memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
     with _ended(control, present, memory, message, limit) as ended:
+        move = planned()
         said = moving.commit(kafka, move)
     wanted = control.change(ended, "offsets", f"{said}; {message}" if message else said, goal=present.goal, before=None)
     await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
@@ -103,6 +110,7 @@ def _ended(
         await_quietly(control, stopped, limit)
         yield stopped
     except BaseException:
+        typer.echo(f"the offsets of {present.detector} were not moved; it goes on as before", err=True)
         as_before = {"state": control.pending(present), "restart": present.restart}
         control.change(stopped, "resume", "its offsets were not moved", goal=present.goal, before=None, **as_before)
         raise

@@ -126,9 +126,8 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
     # nobody's terminal has a width: a line stays one line for whoever reads on
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNBOUNDED
     console = Console(markup=False, width=width)
-    if (
-        console.measure(table, options=console.options.update_width(UNBOUNDED)).minimum > console.width
-    ):  # else it would cut words and, worse, numbers
+    unbounded = console.options.update_width(UNBOUNDED)
+    if console.measure(table, options=unbounded).minimum > console.width:  # it would cut words and, worse, numbers
         table = _upright([{column: row[column] for column in columns} for row in rows])
     console.print(table)
 

@@ -7,7 +7,7 @@ puts those records aside as dead letters and runs the batch without them.
 
 from collections.abc import Callable, Sequence
 
-from lozenge.errors import DetectorError, Flood
+from lozenge.errors import DetectorError, Flood, Retryable
 from lozenge.job.output import Poisoned, Unplaced
 from lozenge.places import places_of
 
@@ -45,8 +45,9 @@ def find_poison(
 ) -> list[Poisoned]:
     """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
 
-    Costs about 2 log2(batch) evaluations per poisoned record. Raises Flood when the code rather than the
-    records must be at fault, as far as `refuse` says so.
+    Costs about 2 log2(batch) evaluations per poisoned record. One that fails alone is tried once more before it is
+    believed. Raises Flood when the code rather than the records must be at fault, as far as `refuse` says so, and what
+    `evaluate` raises if that is Retryable: then neither is.
     """
     found: list[Poisoned] = []
     good = 0
@@ -61,6 +62,8 @@ def find_poison(
         elif end - start > 1:
             middle = (start + end) // 2
             pending += [(partition, middle, end), (partition, start, middle)]
+        elif (error := _fails({partition: (start, end)}, evaluate)) is None:
+            good += 1
         else:
             found.append(Poisoned(partition, start, error))
             refuse(found, len(found) + good)
@@ -75,7 +78,7 @@ def first_line(error: BaseException) -> str:
 def _fails(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> Exception | None:
     try:
         evaluate(ranges)
-    except DetectorError:
+    except (DetectorError, Retryable):
         raise
     except Exception as error:  # whatever the author's code or Spark raises
         return error

@@ -2,6 +2,8 @@
 
 import re
 
+from pyspark.sql import SparkSession
+
 from lozenge.admin import partitions
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.job.batch_limit import BatchLimit
@@ -11,6 +13,7 @@ from lozenge.job.poison import Ranges, find_poison, first_line
 from lozenge.job.report import Reporting
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
+from lozenge.session import require_running
 from lozenge.spark_avro import UNKNOWN_SCHEMA
 
 _OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
@@ -20,9 +23,16 @@ class Recovery:
     """Learns a new schema, shrinks the batch, begins another checkpoint, or puts poison aside."""
 
     def __init__(
-        self, app: str, plan: Plan, checkpoint: Checkpoint, kafka: KafkaSettings, reporting: Reporting
+        self,
+        app: str,
+        plan: Plan,
+        checkpoint: Checkpoint,
+        kafka: KafkaSettings,
+        spark: SparkSession,
+        reporting: Reporting,
     ) -> None:
-        self._app, self._plan, self._checkpoint, self._kafka = app, plan, checkpoint, kafka
+        self._app, self._plan, self._checkpoint = app, plan, checkpoint
+        self._kafka, self._spark = kafka, spark
         self._reporting = reporting
 
     def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
@@ -42,7 +52,7 @@ class Recovery:
         if unknown and int(unknown.group(1)) in self._plan.learn():
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
-        partitions(self._kafka)  # an unreachable broker is never a record's fault
+        self._require_sound()
         found = find_poison(ranges, self._evaluate)
         if not found:
             raise DetectorError(
@@ -55,4 +65,15 @@ class Recovery:
 
     def _evaluate(self, ranges: Ranges) -> None:
         self._reporting.turned()  # a search that takes long is no hang
-        self._plan.evaluate(ranges)
+        try:
+            self._plan.evaluate(ranges)
+        except LozengeError:
+            raise
+        except Exception:
+            self._require_sound()
+            raise
+
+    def _require_sound(self) -> None:
+        """Neither a JVM that has ended nor a broker that does not answer is ever a record's fault."""
+        require_running(self._spark, f"running {self._app}")
+        partitions(self._kafka)

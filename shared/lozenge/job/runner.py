@@ -87,7 +87,7 @@ class Runner:
         self._ledger = Ledger(kafka, identity, self._partitions, self._declaration)
         self._share = Share(kafka, identity)
         self._warm = False
-        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, self._reporting)
+        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, spark, self._reporting)
         self._behind = Behind(loaded, job, kafka, spark, metrics)
         self._host: Host | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
