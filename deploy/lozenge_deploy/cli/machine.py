@@ -79,8 +79,11 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Fo
     tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
 
-def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) -> None:
-    """Asks for so many instances of upstream, which the platform in `folder` keeps now and after every start."""
+def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: bool, output: Format) -> None:
+    """Asks for so many instances of upstream, which the platform in `folder` keeps now and after every start.
+
+    Waits `limit` seconds (None: not at all) until they run, if the platform does.
+    """
     from lozenge_deploy.scaling import outside
     from lozenge_deploy.upstreams import want_instances, wanted_instances
 
@@ -95,9 +98,30 @@ def scale_upstream(folder: Path, instances: int, dry_run: bool, output: Format) 
     before = wanted_instances(folder)
     if not dry_run:
         want_instances(folder, instances)
-    when = "the platform starts or ends them now" if _running(folder) else "from the platform's next start on"
+    when = "the platform starts or ends them" if _running(folder) else "from the platform's next start on"
+    if limit is not None and not dry_run and _running(folder):
+        _await_upstreams(folder, instances, limit)
+        when = "they run, and share the partitions once Spark is up"
     said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before; {when}"
     tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
+
+
+def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
+    """Until exactly so many run; raises OutOfTime, or LozengeError if the platform ends or gives one up."""
+    from lozenge_deploy.control.client import OutOfTime
+    from lozenge_deploy.upstreams import instance_names
+
+    wanted, deadline = dict.fromkeys(instance_names(instances), "running"), time.monotonic() + limit
+    while (state := _running(folder)) is not None and time.monotonic() < deadline:
+        found = {name: said for name, said in state["programs"].items() if name.partition("-")[0] == "upstream"}
+        if found == wanted:
+            return
+        if lost := [name for name, said in found.items() if said == "failed"]:
+            raise LozengeError(f"scaling upstream: {lost[0]} failed: {state['failed'][lost[0]]}", hint="see its log")
+        time.sleep(0.2)
+    if state is None:
+        raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
+    raise OutOfTime(f"scaling upstream: not done after {limit:.0f} s", hint="it goes on; `lozenge status` tells")
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

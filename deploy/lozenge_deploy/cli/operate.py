@@ -102,7 +102,7 @@ def scale(
 ) -> None:
     """Let several instances share the partitions of a detector or of upstream, handed over at exact offsets."""
     if name == "upstream":  # it belongs to the platform in `folder`, not to the agent
-        scale_upstream(folder, instances, dry_run, output)
+        scale_upstream(folder, instances, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
         return
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.control.client import Control
