@@ -121,8 +121,8 @@ def _policy(release: Release, state: str | None) -> str:
     return state
 
 
-def at_time(kafka: KafkaSettings, topic: str, text: str) -> dict[int, int]:
-    """The first offset of each partition from a moment on: "2h" ago, or ISO 8601, in UTC unless it says otherwise."""
+def moment_of(text: str) -> datetime:
+    """The moment that `text` names: "2h" ago, or ISO 8601, in UTC unless it says otherwise. Raises UsageError."""
     try:
         moment = datetime.now(UTC) - duration(text)
     except ValueError:
@@ -135,6 +135,11 @@ def at_time(kafka: KafkaSettings, topic: str, text: str) -> dict[int, int]:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment > datetime.now(UTC) + timedelta(seconds=1):
         raise UsageError(f"reading --at {text}: that is still to come", hint="--latest judges what comes from now on")
+    return moment
+
+
+def at_time(kafka: KafkaSettings, topic: str, moment: datetime) -> dict[int, int]:
+    """The first offset of each partition from `moment` on."""
     return offsets_at(kafka, topic, PARTITIONS, moment)
 
 

@@ -19,13 +19,15 @@ from lozenge.job import fill as filling
 from lozenge.job.behind import Behind
 from lozenge.job.coverage import Interval, Opening, gaps, intervals, openings, overlaps
 from lozenge.job.fill import fill
+from lozenge.job.resolving import standing
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.metrics import Metrics
+from lozenge.places import places_of
 from lozenge.reading import bounds
 from lozenge_deploy import moving
-from lozenge_deploy.covering import covered, verdict
+from lozenge_deploy.covering import covered, put_aside, verdict
 from lozenge_deploy.moving import Move
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
@@ -162,6 +164,9 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
     assert not gaps(covered(kafka, name))
     assert list(fill(over_limit, settings, kafka)) == []
+    (letter,) = standing(kafka, name)
+    said = f"put aside as dead letter {places_of([letter.place])}, which stands"
+    assert [put_aside(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
 
 
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:

@@ -350,9 +350,11 @@ class Keeper:
 
 
 def _why(code: int | None, words: str) -> str:
-    """How a job ended; one that was killed had no time for words of its own."""
+    """How a job ended: one that was killed had no time for words of its own, one that was told to end needs none."""
     if code is None:
         return f"ended by a signal: {words}"
+    if code == 0:
+        return "ended in order, with code 0"
     killed = code - SIGNALLED
     return f"was killed by signal {killed}" if killed == signal.SIGKILL else f"ended with code {code}: {words}"
 

@@ -98,11 +98,12 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
     before = wanted_instances(folder)
     if not dry_run:
         want_instances(folder, instances)
-    when = "the platform starts or ends them" if _running(folder) else "from the platform's next start on"
+    when = "the platform sees to it" if _running(folder) else "from the platform's next start on"
     if limit is not None and not dry_run and _running(folder):
         _await_upstreams(folder, instances, limit)
-        when = "they run, and share the partitions once Spark is up"
-    said = f"upstream: {'would be ' if dry_run else ''}{instances} instances, {before} before; {when}"
+        when = "it is so now" if instances <= before else "started; the new ones get partitions once their Spark is up"
+    many = f"{instances} instance{'s' if instances > 1 else ''}"
+    said = f"upstream: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
     tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
 
 

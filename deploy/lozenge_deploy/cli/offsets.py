@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show, tell
 from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def offsets(
     def planned() -> "Move":
         if to is not None:
             target = moving.given(to)
-        elif at is not None:
-            target = moving.at_time(kafka, topic, at)
+        elif moment is not None:
+            target = moving.at_time(kafka, topic, moment)
         else:
             there = moving.standing_on(kafka, detector, topic)
             target = {place.partition: place.earliest if earliest else place.end for place in there}
@@ -56,6 +56,7 @@ def offsets(
         raise UsageError(
             f"moving {name}: --state is given, and no place", hint="add --to, --at, --earliest or --latest"
         )
+    moment = moving.moment_of(at) if at is not None else None
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
     with Control(kafka) as control:
         present = control.deployed(detector)
@@ -125,7 +126,7 @@ def coverage(
 ) -> None:
     """Show which release judged which events under which settings, what nobody judged, and what was judged twice."""
     from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.covering import covered, rows_of, verdict
+    from lozenge_deploy.covering import covered, put_aside, rows_of, verdict
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     intervals = covered(kafka, detector)
@@ -133,10 +134,9 @@ def coverage(
         show(rows_of(intervals), output)
         return
     found = verdict(intervals, place)
-    if output is Format.JSON:
-        show([found], output)
-    else:
-        typer.echo(f"{detector} {place}: {found['verdict']}")
+    aside = put_aside(kafka, detector, (found["partition"], found["offset"]))
+    said = "; ".join(filter(None, [found["verdict"], aside]))
+    tell(f"{detector} {place}: {said}", {**found, "put_aside": aside or None}, output)
 
 
 def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:

@@ -190,7 +190,7 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["restarts"]:
         parts.append(f"{row['restarts']} restart{'s' if row['restarts'] > 1 else ''}")
     if row["dead_letters"]:
-        parts.append(f"{row['dead_letters']} dead letters (`lozenge dlq ls {row['app']}`)")
+        parts.append(f"{row['dead_letters']} dead letters so far (`lozenge dlq ls {row['app']}` tells which stand)")
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
 
 
