@@ -6,22 +6,19 @@ from typing import Any
 from lozenge import topics
 from lozenge.errors import UsageError
 from lozenge.job.coverage import Interval, gaps, intervals, judges, openings, overlaps
-from lozenge.job.resolving import resolution_of
 from lozenge.kafka import KafkaSettings
-from lozenge.letters import letters
-from lozenge.places import Place, places_of
 from lozenge_deploy.moving import given
 from lozenge_deploy.standing import committed
 
 
 def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
     """The intervals of `detector`; raises UsageError if it never judged anything, BrokerUnavailable."""
-    lines = openings(kafka, topics.coverage(detector))
     if detector in topics.STAGES:
         raise UsageError(
             f"looking what {detector} has judged: it is no detector, but a stage of the platform, which judges nothing",
             hint=f"`lozenge status {detector}` tells where it stands",
         )
+    lines = openings(kafka, topics.coverage(detector))
     if not lines:
         raise UsageError(
             f"looking what {detector} has judged: it never ran", hint="`lozenge status` lists what there is"
@@ -75,14 +72,3 @@ def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
     else:
         said = "not judged: it lies in a gap"
     return {"partition": partition, "offset": offset, "verdict": said, "by": [_row("judged", i) for i in by]}
-
-
-def put_aside(kafka: KafkaSettings, detector: str, place: Place) -> str:
-    """What became of the event at `place` as a dead letter of `detector`, the newest; "" if it is none."""
-    found = [letter for letter in letters(kafka, detector) if letter.origin == place]
-    if not found:
-        return ""
-    newest = max(found, key=lambda letter: letter.attempt)
-    done = resolution_of(kafka, detector, newest.place)
-    became = "stands" if done is None else f"was {done.what}"
-    return f"put aside as dead letter {places_of([newest.place])}, which {became}"

@@ -62,3 +62,14 @@ def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
         "value": decoded(letter.value),
         "headers": {name: text(value) for name, value in letter.headers},
     }
+
+
+def put_aside(kafka: KafkaSettings, app: str, event: Place) -> str:
+    """What became of `event`, a place in the input of `app`, as its newest dead letter; "" if it is none."""
+    found = [letter for letter in letters(kafka, app) if letter.origin == event]
+    if not found:
+        return ""
+    newest = max(found, key=lambda letter: letter.attempt)
+    line = resolution_of(kafka, app, newest.place)
+    became = f"was {line.what}" if line else "stands"
+    return f"put aside as dead letter {places_of([newest.place])}, which {became}"

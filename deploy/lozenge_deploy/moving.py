@@ -6,7 +6,7 @@ offsets and their line of coverage change together.
 
 import getpass
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,6 @@ from lozenge.job.coverage import MOVED, Opening, newest, openings
 from lozenge.job.positions import Group, Stamp
 from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
-from lozenge.reading import offsets_at
 from lozenge_deploy import state_policy
 from lozenge_deploy.control.records import places
 from lozenge_deploy.differences import Rows
@@ -74,8 +73,8 @@ def standing_on(kafka: KafkaSettings, detector: str, topic: str) -> list[Place]:
         group.close()
 
 
-def planned(kafka: KafkaSettings, release: Release, target: Mapping[int, int], state: str | None) -> Move:
-    """What moving the detector of `release` to `target` changes; partitions that it does not name stay.
+def planned(release: Release, standing: Iterable[Place], target: Mapping[int, int], state: str | None) -> Move:
+    """What moving the detector of `release`, `standing` there, to `target` changes; partitions not named stay.
 
     Raises UsageError with every offset that the topic does not have, if the memory has no policy that fits, or if its
     next start would not keep the move.
@@ -86,7 +85,7 @@ def planned(kafka: KafkaSettings, release: Release, target: Mapping[int, int], s
             hint=f"`lozenge fill {release.detector}` judges what it left out, if it is a rule",
         )
     detector, topic = release.detector, topics.events_by(release.declaration.key)
-    there = {place.partition: place for place in standing_on(kafka, detector, topic)}
+    there = {place.partition: place for place in standing}
     wrong = [
         f"{partition}:{offset} is not between {there[partition].earliest} and {there[partition].end}"
         if partition in there
@@ -136,11 +135,6 @@ def moment_of(text: str) -> datetime:
     if moment > datetime.now(UTC) + timedelta(seconds=1):
         raise UsageError(f"reading --at {text}: that is still to come", hint="--latest judges what comes from now on")
     return moment
-
-
-def at_time(kafka: KafkaSettings, topic: str, moment: datetime) -> dict[int, int]:
-    """The first offset of each partition from `moment` on."""
-    return offsets_at(kafka, topic, PARTITIONS, moment)
 
 
 def given(text: str) -> dict[int, int]:

@@ -27,7 +27,7 @@ from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.processes import Program, State, Supervisor
 from lozenge_deploy.shipping import Shipper
-from lozenge_deploy.upstreams import instance_names, wanted_instances
+from lozenge_deploy.upstreams import app_of_program, instance_names, wanted_instances
 
 PORT = 9092
 STATE = "platform.json"
@@ -88,7 +88,7 @@ def become(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipp
     for name in supervisor.children.keys() - wanted.keys():
         shipper.unfollow(supervisor.end(name).log)
     for name in [name for name in wanted if name not in supervisor.children]:
-        shipper.follow(supervisor.start(wanted[name]).log, name.partition("-")[0], THIS_START, "")
+        shipper.follow(supervisor.start(wanted[name]).log, app_of_program(name), THIS_START, "")
 
 
 @contextmanager

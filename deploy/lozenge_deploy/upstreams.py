@@ -25,6 +25,11 @@ def want_instances(folder: Path, count: int) -> None:
     replace(folder / _FILE, json.dumps({"instances": count}))
 
 
+def app_of_program(name: str) -> str:
+    """The app that a program is, or is an instance of."""
+    return name.partition("-")[0]
+
+
 def instance_names(count: int) -> list[str]:
     """The programs that `count` instances are, the first under the app's own name."""
     return ["upstream", *(f"upstream-{number}" for number in range(2, count + 1))]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import stamina
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
@@ -62,14 +63,12 @@ class Scene:
 
     def _start(self) -> None:
         """As an operator's supervisor would: again and again while it fails, say on a disk that another fault fills."""
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                return self.broker.start()
-            except BrokerUnavailable:
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(1)
+        tries = stamina.retry_context(
+            on=BrokerUnavailable, attempts=None, timeout=START_SECONDS, wait_initial=1, wait_max=1, wait_jitter=0
+        )
+        for attempt in tries:
+            with attempt:
+                self.broker.start()
 
     def failed(self) -> str:
         """Which of the stages the supervisor has given up, with its last words; "" for none."""

@@ -27,7 +27,8 @@ from lozenge.metrics import Metrics
 from lozenge.places import places_of
 from lozenge.reading import bounds
 from lozenge_deploy import moving
-from lozenge_deploy.covering import covered, put_aside, verdict
+from lozenge_deploy.covering import covered, verdict
+from lozenge_deploy.letterbox import put_aside
 from lozenge_deploy.moving import Move
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for

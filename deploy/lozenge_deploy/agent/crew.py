@@ -54,27 +54,26 @@ class Crew:
         while len(self._keepers) < desired.instances:
             self._hire(Observed(detector=desired.detector, place=self._said.place))
         self._wished = False
-        surplus = self._keepers[desired.instances :]
         for seat, keeper in enumerate(self._keepers):
-            shared = any(k.running() for k in surplus)
-            settled = all(voice.observed.phase in _AT_WORK for voice in self._voices[: desired.instances])
-            keeper.tick(self._share(desired, seat, shared=shared, settled=settled or not keeper.running()), calm)
+            keeper.tick(self._share(desired, seat), calm)
             if self._wished:  # what the others are to do is another thing now
                 break
         while len(self._keepers) > desired.instances and not self._keepers[-1].running():
             del self._keepers[-1], self._voices[-1]
         self._speak()
 
-    def _share(self, desired: Desired, seat: int, *, shared: bool, settled: bool) -> Desired:
+    def _share(self, desired: Desired, seat: int) -> Desired:
         """What is desired of one; the last that stays shares its partitions until the others have ended.
 
         Those that go work on until those that stay do: one of them may be the only one that works.
         """
-        if seat >= desired.instances and settled:
-            return desired.model_copy(update={"goal": Goal.PAUSED})
-        if seat >= desired.instances:
+        stay = desired.instances
+        if seat < stay:
+            shares = stay == 1 and any(keeper.running() for keeper in self._keepers[stay:])
+            return desired.model_copy(update={"instances": 2}) if shares else desired
+        if self._keepers[seat].running() and any(v.observed.phase not in _AT_WORK for v in self._voices[:stay]):
             return desired.model_copy(update={"instances": seat + 1})
-        return desired.model_copy(update={"instances": 2}) if shared and desired.instances == 1 else desired
+        return desired.model_copy(update={"goal": Goal.PAUSED})
 
     def _hire(self, observed: Observed) -> None:
         voice = Voice(observed, say=lambda _: None, tell=self._tell, wish=self._back)

@@ -98,8 +98,9 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
     before = wanted_instances(folder)
     if not dry_run:
         want_instances(folder, instances)
-    when = "the platform sees to it" if _running(folder) else "from the platform's next start on"
-    if limit is not None and not dry_run and _running(folder):
+    runs = _running(folder) is not None
+    when = "the platform sees to it" if runs else "from the platform's next start on"
+    if runs and limit is not None and not dry_run:
         _await_upstreams(folder, instances, limit)
         when = "it is so now" if instances <= before else "started; the new ones get partitions once their Spark is up"
     many = f"{instances} instance{'s' if instances > 1 else ''}"
@@ -110,14 +111,15 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
 def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
     """Until exactly so many run; raises OutOfTime, or LozengeError if the platform ends or gives one up."""
     from lozenge_deploy.control.client import OutOfTime
-    from lozenge_deploy.upstreams import instance_names
+    from lozenge_deploy.processes import State
+    from lozenge_deploy.upstreams import app_of_program, instance_names
 
-    wanted, deadline = dict.fromkeys(instance_names(instances), "running"), time.monotonic() + limit
+    wanted, deadline = dict.fromkeys(instance_names(instances), State.RUNNING), time.monotonic() + limit
     while (state := _running(folder)) is not None and time.monotonic() < deadline:
-        found = {name: said for name, said in state["programs"].items() if name.partition("-")[0] == "upstream"}
+        found = {name: said for name, said in state["programs"].items() if app_of_program(name) == "upstream"}
         if found == wanted:
             return
-        if lost := [name for name, said in found.items() if said == "failed"]:
+        if lost := [name for name, said in found.items() if said == State.FAILED]:
             raise LozengeError(f"scaling upstream: {lost[0]} failed: {state['failed'][lost[0]]}", hint="see its log")
         time.sleep(0.2)
     if state is None:

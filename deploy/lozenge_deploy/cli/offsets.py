@@ -34,20 +34,21 @@ def offsets(
     """Show where a detector stands on its input; or end it at a batch boundary, move it, and let it go on there."""
     from lozenge import topics
     from lozenge.kafka import KafkaSettings
+    from lozenge.reading import offsets_at
     from lozenge_deploy import moving
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.releases import Releases
     from lozenge_deploy.scaling import refused
 
     def planned() -> "Move":
+        there = moving.standing_on(kafka, detector, topic)
         if to is not None:
             target = moving.given(to)
         elif moment is not None:
-            target = moving.at_time(kafka, topic, moment)
+            target = offsets_at(kafka, topic, len(there), moment)
         else:
-            there = moving.standing_on(kafka, detector, topic)
             target = {place.partition: place.earliest if earliest else place.end for place in there}
-        return moving.planned(kafka, release, target, state)
+        return moving.planned(release, there, target, state)
 
     asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(asked) > 1:
@@ -126,7 +127,8 @@ def coverage(
 ) -> None:
     """Show which release judged which events under which settings, what nobody judged, and what was judged twice."""
     from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.covering import covered, put_aside, rows_of, verdict
+    from lozenge_deploy.covering import covered, rows_of, verdict
+    from lozenge_deploy.letterbox import put_aside
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     intervals = covered(kafka, detector)
