@@ -57,6 +57,8 @@ _DEFAULTS = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # all stores of the process together; Spark's 500 is as much as a job's heap, and is filled over a long backlog
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "100",
     # Checkpoint files without checksum files beside them: for each file that it writes, Hadoop's Java
     # starts a process that sets its mode, which costs 10 ms.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",

@@ -15,6 +15,7 @@ import psutil
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
+from lozenge.cost import counted
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.broker import EmbeddedBroker
 from tests.bench.backlog import produce
@@ -66,7 +67,7 @@ def _peaks(kafka: KafkaSettings, name: str, folder: Path) -> list[tuple[int, int
 def _memory(pid: int) -> tuple[int, int]:
     """Bytes of the JVM and of the Python processes of one job."""
     jvm = python = 0
-    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
+    for process in counted((psutil.Process(pid), *psutil.Process(pid).children(recursive=True))):
         try:
             size = process.memory_full_info().pss  # what processes share is counted once
             if process.name() == "java":
