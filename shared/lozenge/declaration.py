@@ -19,6 +19,9 @@ from lozenge.records import Severity
 KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
 """What a detector may be keyed by, and the event column that holds it."""
 
+REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
+"""How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +61,10 @@ class Declaration(_Strict):
     `guarantee` is what becomes of the alerts of a batch around a crash: each told once, told again under equal ids, or
     lost; "at-most-once" also begins every start at the newest event and without memory. With "newest-first" a job that
     starts more than a `max_batch` behind judges what is new, and its `backlog` beside that.
+
+    In the mode "realtime" each event is judged when it comes, within milliseconds, not batch by batch. `trigger` is
+    then how often the job commits how far it has come, a minute unless declared: what came since is judged anew after
+    a crash (and told once all the same), and each commit holds events up for some tenths of a second.
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
@@ -66,6 +73,7 @@ class Declaration(_Strict):
     title: Annotated[str, Field(min_length=1)]
     severity: Severity = "medium"
     guarantee: Literal["exactly-once", "at-least-once", "at-most-once"] = "exactly-once"
+    mode: Literal["micro-batch", "realtime"] = "micro-batch"
     trigger: TextDuration = timedelta(seconds=1)
     max_batch: Annotated[int, Field(ge=1)] = 200_000
     lateness: TextDuration | None = None
@@ -102,6 +110,33 @@ class Declaration(_Strict):
         if self.backlog == "newest-first" and self.kind in ("aggregate", "stateful"):
             raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _realtime_commits_each_minute(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("mode") == "realtime":
+            return {"trigger": REALTIME_TRIGGER} | given
+        return given
+
+    @model_validator(mode="after")
+    def _realtime_is_for_what_needs_no_batch(self) -> "Declaration":
+        if self.mode == "micro-batch":
+            return self
+        if self.kind != "rule":
+            raise ValueError(f'mode = "realtime" is for rules: a {self.kind} is judged batch by batch')
+        if self.guarantee == "at-most-once":
+            raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
+        if self.trigger < LEAST_REALTIME_TRIGGER:
+            least = LEAST_REALTIME_TRIGGER.total_seconds()
+            raise ValueError(
+                f'mode = "realtime" commits every {least:.0f} s at most: trigger = "{least:.0f}s" or longer'
+            )
+        return self
+
+    @property
+    def realtime(self) -> bool:
+        """Whether each event is judged when it comes."""
+        return self.mode == "realtime"
 
     @property
     def memory(self) -> timedelta:

@@ -82,9 +82,10 @@ class Metrics:
         """Records one batch's duration."""
         self._batches.observe(seconds)
 
-    def latency(self, seconds: float) -> None:
-        """Records how long one output took from the arrival of its input."""
-        self._latency.observe(max(0.0, seconds))
+    def latency(self, seconds: float, count: int = 1) -> None:
+        """Records how long an output took from the arrival of its input, or each of `count` outputs."""
+        for _ in range(count):
+            self._latency.observe(max(0.0, seconds))
 
     def lag(self, offsets: int) -> None:
         """Sets the number of input offsets not yet processed."""

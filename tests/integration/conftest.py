@@ -12,6 +12,7 @@ from typing import Protocol
 import pytest
 from pyspark.sql import SparkSession
 
+from lozenge import topics
 from lozenge.session import spark_session
 from lozenge_deploy.broker import SETTINGS, EmbeddedBroker
 from tests.conftest import container_wanted, docker_answers
@@ -42,8 +43,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The process's Spark session, with two task slots, the same for all tests."""
-    session = spark_session("tests", cores=2, memory_mb=1024)
+    """The process's Spark session, the same for all tests; Real-Time Mode needs a task slot for each partition."""
+    session = spark_session("tests", cores=topics.EVENT_PARTITIONS, memory_mb=1024)
     yield session
     session.stop()
 

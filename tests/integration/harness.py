@@ -24,6 +24,7 @@ from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector
 from lozenge.errors import LozengeError
+from lozenge.job.realtime import runner_of
 from lozenge.job.runner import Runner
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
@@ -189,10 +190,16 @@ _RUNNING: list[Running] = []
 
 @contextmanager
 def running(
-    loaded: Loaded, kafka: KafkaSettings, spark: Any, work: Path, make: Callable[..., Runner] = Runner, **job: Any
+    loaded: Loaded,
+    kafka: KafkaSettings,
+    spark: Any,
+    work: Path,
+    make: Callable[..., Runner] | None = None,
+    **job: Any,
 ) -> Iterator[Running]:
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
+    make = make or runner_of(loaded.declaration)
     run = Running(make(loaded, settings, kafka, spark, Metrics(loaded.name)))
     _RUNNING.append(run)
     try:

@@ -6,9 +6,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -259,6 +261,41 @@ def test_a_detector_that_is_stopped_inside_its_transaction_holds_nobody_up(world
     os.kill(pid, signal.SIGCONT)
     assert_each_once(world, "two", ids)
     assert "two r1 is live" in world.lozenge("rollback", "two")
+
+
+def test_a_rule_enters_real_time_mode_is_updated_in_it_and_leaves_it_with_each_alert_once(world: World) -> None:
+    declaration = world.folder / "detectors" / "two" / "pyproject.toml"
+    batches, ids = declaration.read_text("utf-8"), set[str]()
+    with under_way(world, ids):
+        declaration.write_text(batches + 'mode = "realtime"\n', "utf-8")
+        world.lozenge("deploy", "two")
+        world.append("two", "# another version\n")
+        world.lozenge("deploy", "two")
+        os.killpg(os.getpgid(world.pid("two")), signal.SIGKILL)
+        killed = large(world, 1)
+        wait_for(lambda: told(world, "two", killed), "an alert after the kill")
+        declaration.write_text(batches, "utf-8")
+        assert "two r1 is live" in world.lozenge("rollback", "two", "--to", "r1")
+    assert_each_once(world, "two", ids | killed)
+    assert len({a["release"] for a in told(world, "two", ids)}) == 3
+
+
+@contextmanager
+def under_way(world: World, ids: set[str]) -> Iterator[None]:
+    """Events that both rules alert on, ten times a second, while the block runs; `ids` are theirs."""
+    end = threading.Event()
+
+    def flow() -> None:
+        while not end.wait(0.1):
+            ids.update(large(world, 2))
+
+    feed = threading.Thread(target=flow)
+    feed.start()
+    try:
+        yield
+    finally:
+        end.set()
+        feed.join()
 
 
 def test_killed_jobs_come_back_and_killed_agents_leave_the_jobs_running(world: World) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from lozenge_deploy.cli.scaffold import write
 from lozenge_deploy.parts import CHECKOUT
 
 pytestmark = pytest.mark.integration
@@ -80,3 +81,29 @@ def test_a_fold_that_cannot_be_planned_says_why(tmp_path: Path) -> None:
     run = describe(folder)
     assert run.returncode == 1
     assert "planning duplicate_charge: detect() raised AnalysisException" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "operator", "hint"),
+    [
+        ("F.udf(lambda text: text, 'string')(F.col('mcc'))", "ArrowEvalPython", "write it with column expressions"),
+        ("F.col('mcc')", "", ""),
+    ],
+)
+def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
+    tmp_path: Path, code: str, operator: str, hint: str
+) -> None:
+    folder = tmp_path / "quick"
+    write(tmp_path, "quick", "rule", "tests")
+    project, module = folder / "pyproject.toml", folder / "quick.py"
+    project.write_text(project.read_text("utf-8") + '\nmode = "realtime"\n', "utf-8")
+    lines = (
+        "def detect(events, settings, tables):",
+        f"    return events.select(*alert(reason={code}))",
+        "detector = Detector(detect, settings=Quick)",
+    )
+    module.write_text("\n".join([module.read_text("utf-8"), *lines]), "utf-8")
+    run = describe(folder)
+    assert run.returncode == (1 if operator else 0), run.stderr
+    assert operator in run.stderr
+    assert hint in run.stderr

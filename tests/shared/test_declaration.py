@@ -137,3 +137,23 @@ def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:
 @pytest.mark.parametrize(("key", "column"), [("terminal", "terminal_id"), ("merchant", "merchant_id")])
 def test_the_key_names_the_column_of_the_event(key: str, column: str) -> None:
     assert Declaration(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]
+
+
+def test_real_time_mode_commits_each_minute_unless_declared_otherwise() -> None:
+    declared = {"kind": "rule", "owner": "fraud", "title": "A test", "mode": "realtime"}
+    assert Declaration.model_validate(declared).trigger == timedelta(minutes=1)
+    assert Declaration.model_validate(declared | {"trigger": "5s"}).trigger == timedelta(seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [
+        ({"kind": "model"}, "a model is judged batch by batch"),
+        ({"kind": "rule", "guarantee": "at-most-once"}, "tells before it commits"),
+        ({"kind": "rule", "trigger": "1s"}, 'trigger = "5s" or longer'),
+    ],
+)
+def test_real_time_mode_is_refused_where_it_cannot_keep_what_is_declared(declared: dict[str, str], why: str) -> None:
+    text = "\n".join(f'{name} = "{value}"' for name, value in ({"mode": "realtime"} | declared).items())
+    [problem] = problems(GOOD.replace('kind = "rule"\n', f"{text}\n").replace('trigger = "500ms"\n', ""))
+    assert why in problem

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lozenge import headers as h
-from lozenge import partitions, spark_avro, topics
+from lozenge import partitions, spark_avro, spark_headers, topics
 from lozenge.declaration import KEYS
 from lozenge.schemas import newest
 from lozenge_upstream.normalise import DECODE_KINDS
@@ -23,9 +23,7 @@ REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
 
 _OPTIONAL = "account"  # the one key that an event may lack
 
-_HEADERS = "array<struct<key:string,value:binary>>"
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
-_ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
 def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Collection[str]) -> DataFrame:
@@ -93,7 +91,7 @@ def _event(source: str) -> Column:
 
 def _event_headers(source: str) -> Column:
     """The headers of `lozenge.headers.cloud_event`, in its order."""
-    return _headers(
+    return spark_headers.headers(
         {
             "content-type": F.lit(h.CONTENT_TYPE),
             "ce_specversion": F.lit("1.0"),
@@ -101,7 +99,7 @@ def _event_headers(source: str) -> Column:
             "ce_source": F.lit(f"/{APP}/{source}"),
             "ce_type": F.lit(EVENT_TYPE),
             "ce_subject": F.col("card_id"),
-            "ce_time": F.date_format("event_time", _ISO),
+            "ce_time": spark_headers.time("event_time"),
             h.TRACEPARENT: _traceparent(),
         }
     )
@@ -127,7 +125,7 @@ def _dead_letter(partitions_of: dict[str, int]) -> Column:
 
 def _dead_letter_headers() -> Column:
     """What `lozenge.headers.dead_letter` adds to the original headers, with the same precedence."""
-    original = F.coalesce(F.col("headers"), F.array().cast(_HEADERS))
+    original = F.coalesce(F.col("headers"), F.array().cast(spark_headers.TYPE))
     kept = F.filter(original, lambda header: header["key"] != h.ATTEMPT)
     stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")
     added = {
@@ -138,9 +136,11 @@ def _dead_letter_headers() -> Column:
         f"{h.ERROR_PREFIX}stage": stage,
         f"{h.ERROR_PREFIX}exception.class.name": F.lit("DecodeError"),
         f"{h.ERROR_PREFIX}exception.message": F.left("reason", F.lit(2000)),
-        h.FIRST_FAILED_AT: F.date_format("timestamp", _ISO),
+        h.FIRST_FAILED_AT: spark_headers.time("timestamp"),
     }
-    new = F.filter(_headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"]))
+    new = F.filter(
+        spark_headers.headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"])
+    )
     attempts = F.transform(
         F.filter(original, lambda header: header["key"] == h.ATTEMPT),
         lambda header: header["value"].cast("string"),
@@ -149,10 +149,4 @@ def _dead_letter_headers() -> Column:
         F.filter(attempts, lambda text: text.rlike("^[0-9]{1,9}$")), lambda text: text.try_cast("int")
     )
     attempt = F.coalesce(F.array_max(counted), F.lit(0)) + 1
-    return F.concat(kept, new, _headers({h.ATTEMPT: attempt.cast("string")}))
-
-
-def _headers(texts: dict[str, Column]) -> Column:
-    return F.array(
-        *(F.struct(F.lit(k).alias("key"), text.cast("binary").alias("value")) for k, text in texts.items())
-    ).cast(_HEADERS)
+    return F.concat(kept, new, spark_headers.headers({h.ATTEMPT: attempt.cast("string")}))

@@ -10,13 +10,13 @@ refuses to send before its `initTransactions`. That holds where tasks run in the
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.kafka import KafkaSettings
+from lozenge.spark_producer import SinkProducer
 from lozenge_upstream.position import Offsets
 
 TRANSACTION_SECONDS = 300
@@ -30,10 +30,6 @@ _OPTIONS = {
     "kafka.max.request.size": str(8 * 1024 * 1024),
     "kafka.transaction.timeout.ms": str(TRANSACTION_SECONDS * 1000),
 }
-_SERIALIZERS = dict.fromkeys(
-    ("key.serializer", "value.serializer"), "org.apache.kafka.common.serialization.ByteArraySerializer"
-)
-_NUMBERS = count()
 _FENCED = ("ProducerFencedException", "InvalidProducerEpochException", "CommitFailedException")
 
 
@@ -46,16 +42,9 @@ class Sink:
 
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, name: str, generation: Any) -> None:
         self._name, self._generation, self._bootstrap = name, generation, kafka.bootstrap
-        identity = {"kafka.transactional.id": name, "kafka.client.id": f"{name}-{next(_NUMBERS)}"}
-        self._options = {**kafka.spark(), **_OPTIONS, **identity}
-        self._jvm = jvm = cast(Any, spark._jvm)
-        self._pool = getattr(
-            getattr(jvm.org.apache.spark.sql.kafka010.producer, "InternalKafkaProducerPool$"), "MODULE$"
-        )
-        self._cached = self._pool.acquire(
-            {n.removeprefix("kafka."): v for n, v in self._options.items()} | _SERIALIZERS
-        )
-        self._producer: Any = self._cached.producer()
+        self._jvm = cast(Any, spark._jvm)
+        self._sink = SinkProducer(spark, name, {**kafka.spark(), **_OPTIONS, "kafka.transactional.id": name})
+        self._producer = self._sink.java
         with self._translated("claiming"):
             self._producer.initTransactions()
 
@@ -77,12 +66,10 @@ class Sink:
 
     def close(self) -> None:
         """Gives the producer back."""
-        with suppress(Exception):  # with the JVM it is gone anyway
-            self._producer.close(self._jvm.java.time.Duration.ZERO)
-            self._pool.release(self._cached)
+        self._sink.close()
 
     def _send(self, rows: DataFrame) -> None:
-        rows.write.format("kafka").options(**self._options).save()
+        rows.write.format("kafka").options(**self._sink.options).save()
 
     def _move(self, ends: Offsets) -> None:
         kafka = self._jvm.org.apache.kafka

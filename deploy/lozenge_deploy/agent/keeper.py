@@ -202,6 +202,8 @@ class Keeper:
             if self._calm and time.time() - self._ordered_at > GO_SECONDS:
                 self.next.kill()
         elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
+            if self._live_must_end_first():
+                return
             order = desired.order(self._starter.generation(), standby=False)
             self._ordered_at = time.time()
             self.next.order(order)
@@ -209,6 +211,13 @@ class Keeper:
         elif self._calm and (slow := self._too_slow(desired, self.next)):
             self._drop_next()
             self._voice.fall_back(desired, slow)
+
+    def _live_must_end_first(self) -> bool:
+        """Whether a job that writes without a fence is still there: it is ended before its successor begins."""
+        if self.live is not None and _realtime(self.live):
+            self._voice.note(fenced=self.live.facts.release, fenced_at=now())
+            self._leave_live()
+        return any(_realtime(instance) for instance in self._leaving)
 
     def _keep_going(self, before: Desired) -> None:
         """A rebuild takes long: the release that it is to relieve goes on meanwhile, also after it has died."""
@@ -357,6 +366,12 @@ def _why(code: int | None, words: str) -> str:
         return "ended in order, with code 0"
     killed = code - SIGNALLED
     return f"was killed by signal {killed}" if killed == signal.SIGKILL else f"ended with code {code}: {words}"
+
+
+def _realtime(instance: Instance) -> bool:
+    """Whether it writes without a fence."""
+    report = instance.report()
+    return report is not None and report.mode == "realtime"
 
 
 def _goes(instance: Instance) -> bool:

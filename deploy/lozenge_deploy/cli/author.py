@@ -62,13 +62,20 @@ def new(
 
 
 def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
-    """Tell everything that is wrong with a detector's folder, without running it."""
+    """Tell everything that is wrong with a detector's folder, without running it.
+
+    Of one in Real-Time Mode that Spark cannot run so, too, which takes some seconds.
+    """
+    from lozenge.declaration import read
     from lozenge_deploy.conventions import problems, require_sound
+    from lozenge_deploy.release import build
 
     folder = folder_of(name)
     if output is Format.JSON:
         show([{"detector": folder.name, "problem": problem} for problem in problems(folder)], output)
     require_sound(folder)
+    if read(folder / "pyproject.toml")[2].realtime:
+        build(folder)
     if output is not Format.JSON:
         typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
 

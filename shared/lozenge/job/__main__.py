@@ -35,11 +35,12 @@ def main() -> int:
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         Terms.of(loaded, Orders(job).current)
         partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
-        from lozenge.job.runner import Runner  # Spark is imported only once it is needed
+        from lozenge.job.realtime import runner_of, slots  # Spark is imported only once it is needed
         from lozenge.session import outliving, spark_session
 
         declared = loaded.declaration.resources
-        cores, memory_mb = job.cores or declared.cores, job.memory_mb or declared.memory_mb
+        cores = max(job.cores or declared.cores, slots(loaded.declaration))
+        memory_mb = job.memory_mb or declared.memory_mb
         spark = spark_session(
             identity.app,
             cores=cores,
@@ -47,7 +48,7 @@ def main() -> int:
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = Metrics(identity.app, job.instance, job.release)
-        runner = Runner(loaded, job, kafka, spark, metrics)
+        runner = runner_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
         doing = f"running {identity.app}"
         with (
             stopped_by_signals(runner.stop, doing),

@@ -2,15 +2,18 @@
 
 Prints one JSON object, a `Description`. With `--settings JSON` it only tries these overrides, and prints
 the settings that result and their digest. Spark is started for a stateful detector alone, to build its
-fold; no broker is needed. Exit codes as those of the job: 2 with every problem of the overrides.
+fold, and for one in Real-Time Mode, to see that it can run so; no broker is needed. Exit codes as those of the job: 2
+with every problem of the overrides.
 """
 
 import argparse
 import contextlib
 import json
 import sys
+import tempfile
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import to_jsonable_python
@@ -26,6 +29,9 @@ from lozenge.job.state_shape import shape
 from lozenge.loading import Loaded, find
 from lozenge.schemas import newest, packaged
 from lozenge.stopping import end
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Description(BaseModel):
@@ -55,6 +61,8 @@ class Description(BaseModel):
 def describe(loaded: Loaded) -> Description:
     """What `loaded` is; raises ConfigError if its settings lack a default, DetectorError if it cannot be planned."""
     defaults = detector_settings(loaded, {})
+    if loaded.declaration.realtime:
+        _require_eligible(loaded, defaults)
     return Description(
         detector=loaded.name,
         version=loaded.version,
@@ -87,7 +95,28 @@ def _schema(defaults: Settings) -> dict[str, Any]:
 
 
 def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
-    """The fold that `loaded` makes of a stream without events."""
+    """The fold that `loaded` makes of a table without events."""
+    from lozenge.job import source
+
+    fold = _detected(loaded, settings, lambda spark: spark.createDataFrame([], source.RECORDS))
+    assert isinstance(fold, Fold)  # a stateful detector gives nothing else
+    return fold
+
+
+def _require_eligible(loaded: Loaded, settings: Settings) -> None:
+    """Raises DetectorError if what `loaded` makes of a stream cannot run in Real-Time Mode."""
+    from lozenge.folding import expressions
+    from lozenge.job import source
+    from lozenge.job.eligible import refuse_ineligible
+
+    with tempfile.TemporaryDirectory() as folder:
+        result = _detected(loaded, settings, lambda spark: spark.readStream.schema(source.RECORDS).parquet(folder))
+        refuse_ineligible(loaded.name, expressions(result))
+
+
+def _detected(
+    loaded: Loaded, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
+) -> "DataFrame | Fold[Any]":
     from lozenge.job import source
     from lozenge.job.result import refuse_misfit
     from lozenge.session import spark_session
@@ -95,7 +124,7 @@ def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
 
     declaration = loaded.declaration
     spark = spark_session(f"{loaded.name}-describe", cores=1)
-    events = source.events(spark.createDataFrame([], source.RECORDS), [newest("event")], declaration.key_column)
+    events = source.events(records(spark), [newest("event")], declaration.key_column)
     tables = load(spark, declaration.tables, loaded.folder)
     try:
         result = loaded.detector.detect(events, settings, tables)
@@ -106,9 +135,7 @@ def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
             f"planning {loaded.name}: detect() raised {type(error).__name__}: {error}",
             hint="run the detector's tests; detect() must build expressions from the event's columns",
         ) from error
-    fold = refuse_misfit(loaded.name, declaration, result)
-    assert isinstance(fold, Fold)  # a stateful detector gives nothing else
-    return fold
+    return refuse_misfit(loaded.name, declaration, result)
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """What a job has decided and how far it has read: the only place that claims, commits and holds back."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TypeVar
@@ -17,9 +18,10 @@ from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
-from lozenge.job.positions import Group, Positions, Stamp, refuse_if_stale
+from lozenge.job.positions import REALTIME, Group, Positions, Stamp, refuse_if_stale
 from lozenge.job.source import fetch
 from lozenge.job.state_topic import read_state
+from lozenge.job.told import told_since
 from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
@@ -33,6 +35,9 @@ class Ledger:
 
     How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
     on its own partitions only, and a transaction for each of them.
+
+    In Real-Time Mode alerts are not its affair: Spark writes them, and they are told before their offsets are
+    committed. Whoever comes after such a job, in whatever mode, leaves out what that has told.
 
     `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
@@ -51,6 +56,8 @@ class Ledger:
         self._input = ""
         self._known: Opening | None = None
         self._uncertain = False  # a transaction failed, and may have been committed all the same
+        self._told: frozenset[str] = frozenset()  # what a predecessor in Real-Time Mode has told beyond its offsets,
+        self._until = dict[int, int]()  # which is of events before these
 
     def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:
         """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
@@ -82,8 +89,21 @@ class Ledger:
         self._stand(positions)
         if self.held is None and not self._shared:
             self._leave_behind()
-        self.stamp = Stamp(max(generation, self.stamp.generation), self.stamp.checkpoint, self.stamp.batch)
+        if self._declaration.realtime:
+            self.stamp = replace(self.stamp, checkpoint=REALTIME)
+        else:
+            self._told, self._until = self.told(), self._ends()
+        self.stamp = replace(self.stamp, generation=max(generation, self.stamp.generation))
         self._open(START, digest, positions)
+
+    def told(self) -> frozenset[str]:
+        """The ids of what has been told in Real-Time Mode of events at or behind the offsets; raises BrokerUnavailable.
+
+        Nothing that could tell more may be running.
+        """
+        if self.stamp.checkpoint != REALTIME or self._declaration.guarantee != "exactly-once":
+            return frozenset()
+        return told_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
 
     def judge_by(self, digest: str) -> None:
         """Writes down from where on other settings hold; does nothing where they do already."""
@@ -131,6 +151,10 @@ class Ledger:
         now, changes = datetime.now(UTC), host.changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
+        if self._told:
+            judged = judged._replace(findings=[f for f in judged.findings if alerts.alert_id(f) not in self._told])
+            if all(offset >= self._until[p] for p, offset in offsets.items()):
+                self._told = frozenset()
         for writer, own in self._writers.each():
             part = judged.within(own) if self._shared else judged
             others = [*dead_letters(self._kafka, self._identity, part)]

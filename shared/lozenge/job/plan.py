@@ -1,15 +1,17 @@
 """How a detector becomes a Spark query: source, decoding, the author's function, the host of its result."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.detector import Settings
-from lozenge.errors import DecodeError, DetectError, DetectorError, LozengeError
+from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError
 from lozenge.folding import Fold, expressions
 from lozenge.job import source
+from lozenge.job.alert_rows import alert_rows
 from lozenge.job.crossings import Crossings
+from lozenge.job.eligible import refuse_ineligible
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
@@ -22,6 +24,10 @@ from lozenge.loading import Loaded
 from lozenge.registry import learn
 from lozenge.schemas import packaged
 from lozenge.tables import load, version
+
+Stage = Literal["decode", "detect", "encode"]
+_FAULTS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
+"""What a record is to be called by the first stage that fails on it; the last one needs no trial."""
 
 
 class Plan:
@@ -39,14 +45,16 @@ class Plan:
         self._schemas = [s for s in packaged() if s.name == "event"]
         self.excluded: list[Poisoned] = []
 
-    def host(self, offsets: Mapping[int, int], max_batch: int, alerts: AlertWriter, partitions: int) -> Host:
-        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch.
+    def host(self, offsets: Mapping[int, int], max_batch: int | None, alerts: AlertWriter, partitions: int) -> Host:
+        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch; None in Real-Time Mode.
 
         It judges the partitions of `offsets`, of `partitions` that there are.
         """
         result = self._detect(self._stream(offsets, max_batch))
         if self._loaded.declaration.kind != "aggregate":
             refuse_state(self._identity.app, expressions(result))
+        if self._loaded.declaration.realtime:
+            refuse_ineligible(self._identity.app, expressions(result))
         return self._host(result, alerts, partitions, offsets.keys())
 
     def bounded_host(self, ranges: Ranges, alerts: AlertWriter, partitions: int) -> Host:
@@ -58,21 +66,25 @@ class Plan:
         tables = self._loaded.declaration.tables
         return version(tables, self._loaded.folder) if tables else ""
 
-    def evaluate(self, ranges: Ranges, *, decode_only: bool = False) -> None:
-        """Runs the detector's expressions over `ranges` and throws the result away; raises what they raise."""
+    def evaluate(self, ranges: Ranges, stage: Stage = "encode") -> None:
+        """Runs what Spark does up to `stage` over `ranges` and throws the result away; raises what that raises."""
         frame = self._bounded(ranges)
-        if not decode_only:
+        if stage != "decode":
             frame = expressions(self._detect(frame))
+        if stage == "encode" and self._loaded.declaration.realtime:  # else alerts are not encoded by Spark
+            frame = self.written(frame)
         frame.write.format("noop").mode("overwrite").save()
 
     def exclude(self, poisoned: Poisoned) -> None:
         """Leaves a record out from the next start on, with its failure named by the stage that raised it."""
         place = {poisoned.partition: (poisoned.offset, poisoned.offset + 1)}
-        kind: type[LozengeError] = DetectError
-        try:
-            self.evaluate(place, decode_only=True)
-        except Exception:  # the bytes themselves cannot be read
-            kind = DecodeError
+        kind: type[LozengeError] = EncodeError
+        for stage, fault in _FAULTS.items():
+            try:
+                self.evaluate(place, stage)
+            except Exception:
+                kind = fault
+                break
         error = kind(first_line(poisoned.error))
         self.excluded.append(Poisoned(poisoned.partition, poisoned.offset, error))
 
@@ -92,17 +104,21 @@ class Plan:
             return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
         return RuleHost(result)
 
+    def written(self, alerts: DataFrame) -> DataFrame:
+        """The records of `alerts`, made without Python, in the columns of `alert_rows`."""
+        return alert_rows(alerts, self._identity, self._loaded.declaration, self.settings.digest)
+
     def _bounded(self, ranges: Ranges) -> DataFrame:
         return self._events(source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges))
 
-    def _stream(self, offsets: Mapping[int, int], max_batch: int) -> DataFrame:
+    def _stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
         lateness = self._loaded.declaration.lateness
         starts = [offsets] if lateness is None else [{p: o} for p, o in sorted(offsets.items())]
-        share = max(1, max_batch // len(starts))
+        share = max(1, max_batch // len(starts)) if max_batch is not None else None
         streams = [self._events(self._source(start, share)) for start in starts]
         return streams[0] if lateness is None else source.watermarked(streams, lateness)
 
-    def _source(self, start: Mapping[int, int], max_batch: int) -> DataFrame:
+    def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
         return source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
 
     def _events(self, raw: DataFrame) -> DataFrame:

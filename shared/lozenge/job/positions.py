@@ -15,6 +15,8 @@ from lozenge.errors import StaleGeneration
 from lozenge.kafka import KafkaSettings
 
 NO_CHECKPOINT = "-"
+REALTIME = "realtime"
+"""The checkpoint of a job in Real-Time Mode: it may have told alerts of events behind its offset."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,12 @@ class Report(msgspec.Struct):
     done its first batch, `turned_at` when it last was between two batches or came further in a search for poison,
     `committed_at` when its last transaction ended. `since` are the offsets from which on `digest` holds. `revision` is
     its newest order's, once that is carried out or, for the reason `refused`, is not. `parked` says why it judges
-    nothing at present.
+    nothing at present. `mode` is the declared one, "" in reports of earlier releases.
     """
 
     pid: int
     created: float
+    mode: str = ""
     phase: Phase = Phase.STARTING
     revision: str = ""
     generation: int = 0

@@ -15,11 +15,11 @@ The order, in numbers that come back below:
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge import topics
 from lozenge.admin import check_topics
@@ -43,7 +43,7 @@ from lozenge.job.rewind import rewound
 from lozenge.job.settings import JobSettings
 from lozenge.job.share import Share
 from lozenge.job.terms import Terms
-from lozenge.job.turns import Turns
+from lozenge.job.turns import Turn, Turns
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.logs import logger
@@ -69,11 +69,14 @@ SNAPSHOT_TRIES = 5
 class Runner:
     """One detector's job. `run` returns after `stop`, or raises what a person or a restart must mend."""
 
+    begins_behind = False
+    """Whether it may begin only once its predecessor has ended, rather than stand by and judge beside it."""
+
     def __init__(
         self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
         self._loaded, self._declaration = loaded, loaded.declaration
-        self._job, self._kafka, self._metrics = job, kafka, metrics
+        self._job, self._kafka, self._spark, self._metrics = job, kafka, spark, metrics
         self._identity = identity = Identity.of(loaded, job)
         self._partitions = topics.EVENT_PARTITIONS
         self._orders = Orders(job)
@@ -119,7 +122,10 @@ class Runner:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
-        self._reporting.say(session_at=time.time(), generation=self._order.generation, revision=self._order.revision)
+        mode = self._declaration.mode
+        self._reporting.say(
+            mode=mode, session_at=time.time(), generation=self._order.generation, revision=self._order.revision
+        )
         try:
             while not self._stop.is_set():
                 if not self._hold():
@@ -142,8 +148,12 @@ class Runner:
             share.leave()
             if not order.standby and not share.alone:
                 self._ledger.claim(order.generation, self._terms.settings.digest)
+                self._reporting.say(generation=order.generation)
                 share.alone = True
                 self._go_back()
+            elif order.standby and self.begins_behind:
+                self._warm_up()
+                return False
             return True
         self._behind.stop()  # of several instances nobody does; `lozenge fill` can
         if order.standby:
@@ -208,7 +218,7 @@ class Runner:
     # 2. plan, restore, start
 
     def _start(self) -> StreamingQuery:
-        aggregate, ledger, terms = self._declaration.kind == "aggregate", self._ledger, self._terms
+        ledger, terms = self._ledger, self._terms
         inherited = self._host if self._settled and not self._order.standby else None
         self._failure, self._host, self._batch, self._settled = None, None, -1, True
         if not self._order.standby and ledger.held is not None:
@@ -220,18 +230,19 @@ class Runner:
         self._alerts = AlertWriter(self._identity, self._declaration, terms.settings)
         host, keys = self._remembering(inherited)
         logger().info("query starts", offsets=ledger.read, keys=keys, checkpoint=self._checkpoint.id)
-        writer = host.frame().writeStream.queryName(self._identity.app).foreachBatch(self._on_batch(host))
+        writer = self._writer(host).queryName(self._identity.app)
         with self._lock:  # no batch before it is known
-            query = (
-                writer.outputMode("update" if aggregate else "append")
-                .option("checkpointLocation", str(self._checkpoint.folder))
-                .trigger(processingTime=f"{int(terms.trigger.total_seconds() * 1000)} milliseconds")
-                .start()
-            )
+            query = writer.option("checkpointLocation", str(self._checkpoint.folder)).start()
             self._host = host
             phase = Phase.STANDBY if self._order.standby else Phase.LIVE
             self._reporting.began(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
         return query
+
+    def _writer(self, host: Host) -> DataStreamWriter:
+        """What becomes of the host's rows."""
+        writer = host.frame().writeStream.foreachBatch(self._on_batch(host))
+        writer = writer.outputMode("update" if self._declaration.kind == "aggregate" else "append")
+        return writer.trigger(processingTime=self._interval)
 
     def _remembering(self, before: Host | None) -> tuple[Host, int]:
         """The host of the next query, with the memory of `before` or what is stored; and its number of keys.
@@ -243,7 +254,7 @@ class Runner:
             if self._order.standby:
                 self._ledger.stand_by()
             self._ledger.read = self._resumed() if self._declaration.kind == "aggregate" else self._anew()
-            host = self._plan.host(self._ledger.read, self._limit.value, self._alerts, self._partitions)
+            host = self._plan.host(self._ledger.read, self._max_batch, self._alerts, self._partitions)
             keys = host.inherit(before) if before is not None else self._restore(host)
             if not self._order.standby or self._declaration.kind != "stateful" or not self._ledger.moved():
                 break
@@ -269,6 +280,16 @@ class Runner:
         if stamp.batch < 0 or (self._order.standby and self._job.state == "fresh"):  # nothing was counted, or shall be
             return begin
         return rewound(self._kafka, self._identity.input, begin, self._declaration.memory)
+
+    @property
+    def _interval(self) -> str:
+        """The trigger as Spark takes it."""
+        return f"{int(self._terms.trigger.total_seconds() * 1000)} milliseconds"
+
+    @property
+    def _max_batch(self) -> int | None:
+        """The most offsets of a batch; None where the source takes no limit."""
+        return self._limit.value
 
     # 3. one batch
 
@@ -346,7 +367,11 @@ class Runner:
                 return self._failure or error
             if ended:
                 return self._failure or DetectorError(f"running {self._identity.app}: its query ended by itself")
-            self._follow(turns)
+            try:
+                self._follow(turns)
+            except Exception:
+                query.stop()
+                raise
             now = time.monotonic()
             if self._order.standby and now - compared > COMPARE_SECONDS:
                 compared = now
@@ -360,6 +385,7 @@ class Runner:
             if anew or self._share.moved or self._stop.is_set():
                 # one that is to end never cuts its batch short: whoever told it so bounds how long that may take
                 self._stop_at_boundary(query, within=float("inf") if self._stop.is_set() else STOP_SECONDS)
+                self._follow(turns)
                 return None
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
@@ -372,9 +398,12 @@ class Runner:
         query.stop()
         self._ending.clear()
 
+    def _failed_at(self) -> Mapping[int, int]:
+        """The ends of the batch that failed, by partition."""
+        return self._checkpoint.planned(self._batch) or {}
+
     def _recover_or_park(self, error: Exception) -> None:
-        ends = self._checkpoint.planned(self._batch) or {}
-        ranges = {p: (self._ledger.read[p], end) for p, end in ends.items()}
+        ranges = {p: (self._ledger.read[p], end) for p, end in self._failed_at().items()}
         try:
             self._recovery.after(error, self._batch, ranges, self._limit)
         except Flood as flood:
@@ -398,13 +427,17 @@ class Runner:
 
     def _follow(self, turns: Turns) -> None:
         ended = list(turns.new())
-        for events, lag in ended:
+        for turn in ended:
+            self._turned(turn)
             if self._ledger.held is None:
-                self._metrics.records(events)
-                self._metrics.lag(lag)
-                self._reporting.say(lag=lag)
+                self._metrics.records(turn.events)
+                self._metrics.lag(turn.lag)
+                self._reporting.say(lag=turn.lag)
         if ended or turns.waiting():
             self._reporting.turned()
+
+    def _turned(self, turn: Turn) -> None:
+        """A trigger has ended; its batch, if it had one, is committed."""
 
     def _compare(self, turns: Turns) -> None:
         """Forgets what the live job has decided meanwhile, and is ready once it is warm and keeps up with it."""
@@ -425,7 +458,7 @@ class Runner:
         if order is None:
             return False
         with self._lock:  # a batch sees either order whole
-            takes_over = self._order.standby and not order.standby and not order.shared
+            takes_over = self._order.standby and not order.standby and not order.shared and not self.begins_behind
             changed, shared = terms != self._terms, order.shared != self._order.shared
             self._terms, self._order = terms, order
             if takes_over:

@@ -36,13 +36,17 @@ def _options(kafka: KafkaSettings, app: str) -> dict[str, str]:
 
 
 def stream(
-    spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, start: Mapping[int, int], max_batch: int
+    spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, start: Mapping[int, int], max_batch: int | None
 ) -> DataFrame:
-    """The topic's records from `start` on, at most `max_batch` offsets in a batch."""
+    """The topic's records from `start` on, at most `max_batch` offsets in a batch; None for Real-Time Mode."""
     assigned = json.dumps({topic: sorted(start)})
     starting = json.dumps({topic: {str(p): o for p, o in start.items()}})
     reader = spark.readStream.format("kafka").options(**_options(kafka, app))
-    return reader.options(assign=assigned, startingOffsets=starting, maxOffsetsPerTrigger=str(max_batch)).load()
+    if max_batch is None:  # it waits for the next record in the broker, and an idle wait should be long
+        reader = reader.option("kafka.fetch.max.wait.ms", "500")
+    else:
+        reader = reader.option("maxOffsetsPerTrigger", str(max_batch))
+    return reader.options(assign=assigned, startingOffsets=starting).load()
 
 
 def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ranges: Ranges) -> DataFrame:

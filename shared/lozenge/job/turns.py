@@ -3,9 +3,10 @@
 import json
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 WARM_BATCHES, WARM_SECONDS = 2, 5.0
 """A query is warm after so many batches with events, or so long after it first waited for some."""
@@ -14,6 +15,23 @@ WARM_BATCHES, WARM_SECONDS = 2, 5.0
 def _total(offsets: Any) -> int:
     """The sum over all partitions of a source's offsets, which are JSON, or null before it has any."""
     return sum(offset for topic in (json.loads(offsets or "null") or {}).values() for offset in topic.values())
+
+
+class Turn(NamedTuple):
+    """A trigger that has ended: events read, offsets still to read, and all that Spark says of it."""
+
+    events: int
+    lag: int
+    progress: StreamingQueryProgress
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """How far it has read, by partition of its sources, which have the same topic."""
+        ends = dict[int, int]()
+        for source in self.progress.sources:
+            for offsets in json.loads(source.endOffset).values():
+                ends |= {int(partition): offset for partition, offset in offsets.items()}
+        return ends
 
 
 class Turns:
@@ -25,14 +43,14 @@ class Turns:
         self._batches = 0
         self._waits_since: float | None = None
 
-    def new(self) -> Iterator[tuple[int, int]]:
-        """(events read, offsets still to read) of every trigger that ended since the last call."""
+    def new(self) -> Iterator[Turn]:
+        """Every trigger that ended since the last call."""
         for progress in self._query.recentProgress:
             if progress.timestamp > self._seen:  # an idle trigger reports under the number of the batch to come
                 self._seen = progress.timestamp
                 self._batches += progress.numInputRows > 0
                 lag = sum(_total(s.latestOffset) - _total(s.endOffset) for s in progress.sources)
-                yield max(0, progress.numInputRows), max(0, lag)
+                yield Turn(max(0, progress.numInputRows), max(0, lag), progress)
 
     def waiting(self) -> bool:
         """Whether it is between two batches."""

@@ -19,6 +19,7 @@ from lozenge.detector import Settings
 from lozenge.errors import DetectorError
 from lozenge.folding import Fold, expressions
 from lozenge.job.crossings import Crossings
+from lozenge.job.eligible import refuse_ineligible
 from lozenge.job.fold_host import FoldHost
 from lozenge.job.hosts import AggregateHost, Host, RuleHost
 from lozenge.job.identity import Identity
@@ -155,6 +156,8 @@ class Bench:
                 hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
             ) from error
         refuse_state(self._loaded.name, frame)
+        if self._declaration.realtime:
+            refuse_ineligible(self._loaded.name, frame)
 
 
 def _ranges(batch: pa.Table) -> Ranges:

@@ -1,0 +1,36 @@
+"""The Java producer behind Spark's Kafka sink: all tasks that write with the same options write through one.
+
+The connector keeps it for whoever comes with the same options. This module comes with them first, so the driver holds
+the very producer that its tasks use. That is so where tasks run in the driver's JVM, and not on a cluster.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any, cast
+
+from pyspark.sql import SparkSession
+
+_SERIALIZERS = dict.fromkeys(
+    ("key.serializer", "value.serializer"), "org.apache.kafka.common.serialization.ByteArraySerializer"
+)
+_NUMBERS = count()
+
+
+class SinkProducer:
+    """A producer for the sink's `options`, nobody else's: these have its `name` and a number as their client.id."""
+
+    def __init__(self, spark: SparkSession, name: str, options: Mapping[str, str]) -> None:
+        self.options = {**options, "kafka.client.id": f"{name}-{next(_NUMBERS)}"}
+        self._jvm = cast(Any, spark._jvm)
+        pools = self._jvm.org.apache.spark.sql.kafka010.producer
+        self._pool = getattr(getattr(pools, "InternalKafkaProducerPool$"), "MODULE$")
+        java = {name.removeprefix("kafka."): value for name, value in self.options.items()}
+        self._cached = self._pool.acquire(java | _SERIALIZERS)
+        self.java: Any = self._cached.producer()
+
+    def close(self) -> None:
+        """From now on nothing is sent any more, not even what tasks have handed over."""
+        with suppress(Exception):  # with the JVM it is gone anyway
+            self.java.close(self._jvm.java.time.Duration.ZERO)
+            self._pool.release(self._cached)

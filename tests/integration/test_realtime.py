@@ -1,0 +1,261 @@
+"""Rules in Real-Time Mode: alerts at once, each once whatever ends the job, and the same as batch by batch."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, Tables, alert, topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.errors import DetectorError
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.reading import bounds
+from tests.integration.conftest import Broker
+from tests.integration.harness import (
+    alerts,
+    committed,
+    event,
+    group_offsets,
+    move,
+    new_detector,
+    running,
+    send,
+    wait_for,
+)
+
+pytestmark = pytest.mark.integration
+
+
+def over(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    return events.where(F.col("amount") > 100).select(
+        *alert(
+            reason=F.concat(F.lit("over: "), F.col("amount").cast("string")),
+            score=F.col("amount").cast("double") / 1000,
+            severity=F.when(F.col("amount") > 500, "critical"),
+            values={"amount": F.col("amount"), "account": F.col("account_id")},
+            labels={"country": F.col("country")},
+        )
+    )
+
+
+def over_and_fragile(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    """A merchant that is no number cannot be judged, and no alert can be written of one that is below zero."""
+    number = F.col("merchant_id").cast("int")
+    return events.where(number != 0).select(
+        *alert(reason=F.lit("numbered"), score=F.when(number > 0, 1.0).otherwise(2.0))
+    )
+
+
+def with_python(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+    shout = F.udf(lambda text: text.upper(), "string")
+    return events.select(*alert(reason=shout("merchant_id")))
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def detector(kafka: KafkaSettings, detect: Any, folder: Path, **declared: Any) -> Loaded:
+    fields = {"mode": "realtime", "trigger": "5s"} | declared
+    return new_detector(kafka, Detector(detect, settings=Settings), folder, **fields)
+
+
+def some_events(first: int, number: int) -> list[dict[str, Any]]:
+    return [event(n, card=f"card_{n % 13}", amount="150.00") for n in range(first, first + number)]
+
+
+def test_alerts_come_at_once_and_offsets_with_the_end_of_the_batch(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, over, tmp_path, trigger="15s")
+    with running(loaded, kafka, spark, tmp_path) as run:
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/realtime/-1", "the claim")
+        before = group_offsets(kafka, loaded.name)
+        send(kafka, some_events(0, 200))
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "the alerts")
+        told_before_the_commit = group_offsets(kafka, loaded.name) == before
+        wait_for(lambda: sum(run.runner.offsets.values()) == sum(o for o, _ in before.values()) + 200, "the commit")
+        samples = run.runner._metrics.snapshot()["samples"]
+    assert told_before_the_commit
+    assert {stamp.rpartition("/")[0] for _, stamp in group_offsets(kafka, loaded.name).values()} == {"1/realtime"}
+    assert samples["lozenge_emitted_total"] == samples["lozenge_offsets_committed_total"] == 200
+    assert samples["lozenge_latency_seconds_count"] == 200
+
+
+def test_its_records_are_those_of_batch_by_batch(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    found = []
+    sent = [
+        event(1, amount="150.00"),
+        event(2, amount="501.50", account_id="a-2", card="card_2"),
+        event(3, amount="999.99", country="ÅÄ", card="card_ü"),
+    ]
+    for mode in ("micro-batch", "realtime"):
+        loaded = detector(kafka, over, tmp_path, mode=mode)
+        with running(loaded, kafka, spark, tmp_path / mode):
+            send(kafka, sent)
+            wait_for(lambda name=loaded.name: len(alerts(kafka, name)) == 3, "three alerts")  # type: ignore[misc]
+        found.append([_as_said(record, loaded.name) for record in committed(kafka, topics.alerts(loaded.name))])
+    assert sorted(found[0], key=str) == sorted(found[1], key=str)
+
+
+def _as_said(record: Any, name: str) -> dict[str, Any]:
+    """All of a record but what differs with the detector's name, the moment and where its event stood."""
+    value = Codec.of("alert").decode(record.value)
+    assert abs(record.timestamp / 1000 - value.pop("detected_at").timestamp()) < 10
+    headers = [(key, text.decode()) for key, text in record.headers]
+    assert dict(headers)["ce_id"] == value.pop("alert_id")
+    partition = value.pop("trigger")["partition"]
+    told = {"value": value, "key": record.key, "partition": record.partition, "of": partition}
+    own = ("ce_id", "traceparent")
+    told["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
+    assert {key for key, _ in headers} > set(own)
+    return told | {"value": value | {"detector": value["detector"].replace(name, "NAME")}}
+
+
+def test_what_was_told_before_a_stop_is_not_told_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, over, tmp_path, trigger="5m")
+    before = group_offsets(kafka, loaded.name)
+    for start in range(3):  # none of them gets as far as a commit
+        send(kafka, some_events(100 * start, 100))
+        with running(loaded, kafka, spark, tmp_path, generation=start + 1):
+            wait_for(lambda many=100 * (start + 1): len(alerts(kafka, loaded.name)) >= many, "the alerts")  # type: ignore[misc]
+    ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == 300
+    assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {p: o for p, (o, _) in before.items()}
+
+
+def test_a_release_that_leaves_the_mode_tells_nothing_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    realtime = detector(kafka, over, tmp_path, trigger="5m")
+    send(kafka, some_events(0, 100))
+    with running(realtime, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, realtime.name)) == 100, "the alerts")
+    declared = realtime.declaration.model_copy(update={"mode": "micro-batch", "trigger": timedelta(seconds=1)})
+    batches = Loaded(realtime.name, "2.0.0", realtime.detector, declared, tmp_path)
+    with running(batches, kafka, spark, tmp_path, generation=2) as run:
+        send(kafka, some_events(100, 50))
+        wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")
+        send(kafka, some_events(150, 1))
+        wait_for(lambda: len(alerts(kafka, realtime.name)) >= 151, "the last alert")
+        assert run.runner._ledger._told == frozenset()
+    ids = [alert["alert_id"] for alert in alerts(kafka, realtime.name)]
+    assert len(ids) == len(set(ids)) == 151
+
+
+def test_what_cannot_be_judged_or_written_becomes_a_dead_letter(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, over_and_fragile, tmp_path)
+    with running(loaded, kafka, spark, tmp_path):
+        send(kafka, [event(n, card=f"card_{n}", merchant_id="7") for n in range(20)])
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the first alerts")
+        send(kafka, [event(20, merchant_id="seven"), b"no avro", event(21, merchant_id="-7")])
+        send(kafka, [event(n, card=f"card_{n}", merchant_id="7") for n in range(30, 50)])
+        wait_for(lambda: len(committed(kafka, topics.dead_letters(loaded.name))) == 3, "the dead letters")
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 40, "the other alerts")
+    letters = [dict(letter.headers) for letter in committed(kafka, topics.dead_letters(loaded.name))]
+    assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "detect", "encode"]
+    why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
+    assert "score 2.0 does not lie between 0 and 1" in why.decode()
+    ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == 40
+
+
+def test_python_in_the_plan_is_refused_with_its_operator(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, with_python, tmp_path)
+    refused = pytest.raises(DetectorError, match=r"realtime.* cannot run ArrowEvalPython")
+    with refused, running(loaded, kafka, spark, tmp_path) as run:
+        run.join()
+
+
+def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+    """Its processes die twice in the middle of a burst, long before a batch would end."""
+    folder = tmp_path / f"over_{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
+    (folder / f"{folder.name}.py").write_text(MODULE)
+    name, sent = folder.name, 0
+    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
+    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    log = tmp_path / "log"
+    for generation in (1, 2, 3):
+        with job(kafka, folder, generation) as process:
+            wait_for(lambda: "query starts" in log.read_text() or ended(process), "its start")
+            send(kafka, some_events(sent, BURST))
+            enough = sent + (BURST if generation == 3 else 1)
+            wait_for(partial(told, kafka, name, enough, process), "alerts")
+            assert not ended(process), log.read_text()
+        sent += BURST
+    ids = [alert["evidence"]["event_ids"][0] for alert in alerts(kafka, name)]
+    assert len(ids) == len(set(ids)) == sent
+
+
+BURST = 2_000
+PROJECT = """
+[project]
+name = "{name}"
+version = "1.0.0"
+
+[tool.lozenge]
+kind = "rule"
+owner = "tests"
+title = "A test"
+mode = "realtime"
+"""
+MODULE = """
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, alert
+
+
+def detect(events, settings, tables):
+    return events.where(F.col("amount") > 100).select(*alert(reason=F.lit("over")))
+
+
+detector = Detector(detect, settings=Settings)
+"""
+
+
+def told(kafka: KafkaSettings, name: str, number: int, process: "subprocess.Popen[bytes]") -> bool:
+    return len(alerts(kafka, name)) >= number or ended(process)
+
+
+def ended(process: "subprocess.Popen[bytes]") -> bool:
+    return process.poll() is not None
+
+
+@contextmanager
+def job(kafka: KafkaSettings, folder: Path, generation: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """The detector in `folder` as a process of its own, which is killed with all that it has started."""
+    variables = {
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+        "LOZENGE_JOB_WORK": str(folder.parent),
+        "LOZENGE_JOB_GENERATION": str(generation),
+    }
+    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    with (folder.parent / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=os.environ | variables, stderr=log, process_group=0)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
