@@ -23,12 +23,12 @@ from lozenge.declaration import Declaration
 from lozenge.job.alert_rows import ALERT_ID, SECONDS, SINK
 from lozenge.job.hosts import Host
 from lozenge.job.judgement import Judgement
-from lozenge.job.latencies import COUNT, counted, latencies
 from lozenge.job.positions import REALTIME, Stamp
 from lozenge.job.runner import Runner
 from lozenge.job.turns import Turn
 from lozenge.logs import logger
 from lozenge.reading import bounds
+from lozenge.spark_clock import COUNT, counted, latencies
 from lozenge.spark_producer import SinkProducer
 
 _TOLD = "told"
@@ -94,7 +94,7 @@ class RealtimeRunner(Runner):
         ledger.read |= ends
         self._metrics.committed(events)
         self._measure(judged, events, time.monotonic() - turn.progress.batchDuration / 1000)
-        told = turn.progress.observedMetrics[_TOLD]
+        told = turn.progress.observedMetrics[_TOLD].asDict()
         self._metrics.emitted(told[COUNT])
         for count, seconds in latencies(told):
             self._metrics.latency(seconds, count)
