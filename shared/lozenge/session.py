@@ -87,8 +87,9 @@ def spark_session(
 
     `cores` are task slots, that is threads: more than the machine has is allowed. `memory_mb` is the
     JVM's heap (at least 450, or Spark refuses); with its own overhead the process takes some 250 MB
-    more. With `master` set to a cluster, `cores` has no effect and the jars are shipped to the
-    executors; otherwise everything binds to loopback. `conf` wins over every default.
+    more. With `master` set to a cluster, the session takes `cores` of it at most, with executors of
+    `memory_mb`, to which the jars are shipped; otherwise everything binds to loopback. `conf` wins over
+    every default.
 
     A process has one session: a second call returns the same one and can only change its SQL
     settings. Its JVM ends with this process, however this process ends. Raises ToolchainError if
@@ -98,19 +99,23 @@ def spark_session(
     # spark-submit starts a JVM only to compose the command line of the next; let it be brief
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    local = {}
+    connector = [str(jar) for jar in jars("connector")]
     if master is None:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        local = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    connector = [str(jar) for jar in jars("connector")]
+        place = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    else:
+        place = {
+            "spark.jars": ",".join(connector),
+            "spark.cores.max": str(cores),
+            "spark.executor.memory": f"{memory_mb}m",
+        }
     settings: dict[str, bool | float | int | str | None] = {
         **_DEFAULTS,
-        **local,
+        **place,
         "spark.local.dir": tempfile.gettempdir(),
         "spark.sql.warehouse.dir": str(cache_path("spark-warehouse")),
         "spark.driver.memory": f"{memory_mb}m",
         "spark.driver.extraClassPath": os.pathsep.join(connector),
-        **({"spark.jars": ",".join(connector)} if master else {}),
         **(conf or {}),
     }
     settings["spark.driver.extraJavaOptions"] = " ".join(

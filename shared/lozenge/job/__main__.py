@@ -10,7 +10,7 @@ import sys
 from lozenge import logs
 from lozenge.admin import partitions
 from lozenge.environment import load
-from lozenge.errors import Fenced, LozengeError, StaleGeneration
+from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
 from lozenge.job.settings import JobSettings
@@ -39,12 +39,18 @@ def main() -> int:
         from lozenge.session import outliving, spark_session
 
         declared = loaded.declaration.resources
+        if job.master is not None and loaded.declaration.realtime:
+            raise ConfigError(
+                f"starting {identity.app} on {job.master}: a job in Real-Time Mode runs in its own process",
+                hint='leave out LOZENGE_JOB_MASTER, or mode = "realtime"',
+            )
         cores = max(job.cores or declared.cores, slots(loaded.declaration))
         memory_mb = job.memory_mb or declared.memory_mb
         spark = spark_session(
             identity.app,
             cores=cores,
             memory_mb=memory_mb,
+            master=job.master,
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = Metrics(identity.app, job.instance, job.release)

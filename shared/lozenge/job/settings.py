@@ -24,6 +24,9 @@ class JobSettings(FromEnvironment):
     With a `folder` of its own the job keeps its checkpoint and its report there, and generation, settings and
     what else may change while it runs come from the order in it. `state` is what it begins with when it stands by:
     what is stored, what the topic's events make of it, or nothing. None leaves `cores` and `memory_mb` as declared.
+
+    A `master` is the Spark cluster whose executors read and judge, say spark://host:7077, of which the job takes no
+    more than its `cores`; an aggregate's `work` must then lie where all of them can write. Without one the job does it.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
@@ -38,6 +41,7 @@ class JobSettings(FromEnvironment):
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     cores: Annotated[int, Field(ge=1)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
+    master: str | None = None
     debug: bool = False
 
 
