@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from lozenge import topics
 from lozenge.job.candidates import Candidates, candidate_rows
 from lozenge.job.hosts import AggregateHost, Host
 from lozenge.job.judgement import Judgement, count, joined
@@ -58,7 +59,8 @@ class RealtimeAggregateRunner(RealtimeRunner):
     def _writer(self, host: Host) -> DataStreamWriter:
         self._begin_batch()
         rows = candidate_rows(host.frame(), self._identity.candidates, self._candidates.begin())
-        writer = rows.writeStream.format("kafka").options(**self._kafka.spark() | SINK_OPTIONS).outputMode("update")
+        options = self._kafka.spark() | SINK_OPTIONS | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
+        writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
         return writer.trigger(realTime=self._interval)  # type: ignore[call-overload, no-any-return]
 
     def _wait(self, query: StreamingQuery) -> bool:
