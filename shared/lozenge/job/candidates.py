@@ -27,29 +27,31 @@ MOST = 1_000
 PARTITION = 0
 CALL_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
 
-_TEXT = ["null", "string"]
-_TEXTS = ["null", {"type": "map", "values": _TEXT}]
-_TIME = ["null", {"type": "long", "logicalType": "timestamp-micros"}]
-_PLACE = {"type": "record", "name": "place", "fields": [{"name": "partition", "type": ["null", "int"]}]}
-_PLACE["fields"] += [{"name": "offset", "type": ["null", "long"]}]  # type: ignore[operator]
-_FIELDS: Mapping[str, Any] = {
-    "entity": _TEXT,
-    "severity": _TEXT,
-    "score": ["null", "double"],
-    "title": _TEXT,
-    "reason": _TEXT,
-    "evidence": ["null", {"type": "array", "items": _TEXT}],
-    "values": _TEXTS,
-    "event_time": _TIME,
-    "trigger": ["null", _PLACE],
-    "labels": _TEXTS,
-    "occasion": _TEXT,
-    "closes": _TIME,
-    "traceparent": _TEXT,
-    "arrived": _TIME,
-}
+
+def _record(name: str, **types: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": n, "type": ["null", t]} for n, t in types.items()]}
+
+
+_TEXTS = {"type": "map", "values": ["null", "string"]}
+_TIME = {"type": "long", "logicalType": "timestamp-micros"}
+_SCHEMA = _record(
+    "row",
+    entity="string",
+    severity="string",
+    score="double",
+    title="string",
+    reason="string",
+    evidence={"type": "array", "items": ["null", "string"]},
+    values=_TEXTS,
+    event_time=_TIME,
+    trigger=_record("place", partition="int", offset="long"),
+    labels=_TEXTS,
+    occasion="string",
+    closes=_TIME,
+    traceparent="string",
+    arrived=_TIME,
+)
 """The columns of `lozenge.alert`. Each may be null here: what must not be is looked into where it can be said."""
-_SCHEMA = {"type": "record", "name": "row", "fields": [{"name": n, "type": t} for n, t in _FIELDS.items()]}
 _PARSED = fastavro.parse_schema(_SCHEMA)
 
 
@@ -59,7 +61,7 @@ def candidate_rows(alerts: DataFrame, topic: str, token: str) -> DataFrame:
         F.lit(topic).alias("topic"),
         F.lit(PARTITION).alias("partition"),
         F.lit(token).cast("binary").alias("key"),
-        to_avro(F.struct(*_FIELDS), json.dumps(_SCHEMA)).alias("value"),
+        to_avro(F.struct(*(field["name"] for field in _SCHEMA["fields"])), json.dumps(_SCHEMA)).alias("value"),
     )
 
 
