@@ -53,7 +53,7 @@ class RealtimeAggregateRunner(RealtimeRunner):
 
     @property
     def _afresh(self) -> bool:
-        """It has never stood by with a query: what its order says of memory holds for the first that it starts."""
+        """It stands by without a query: what its order says of memory holds for the first one that it starts."""
         return self._warm and not self._reporting.now.first_batch_at and self._job.state == "fresh"
 
     def _writer(self, host: Host) -> DataStreamWriter:
