@@ -109,9 +109,9 @@ def test_crossings_come_at_once_and_once_though_the_group_goes_on(
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/-/-1", "the claim")
         before = group_offsets(kafka, loaded.name)
-        _write_as_a_stranger(kafka, topics.candidates(loaded.name))
         send(kafka, uses(0, each=4))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band of each card")
+        _write_as_a_stranger(kafka, topics.candidates(loaded.name))
         send(kafka, uses(100, each=4))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band of each card")
         told_before_the_commit = group_offsets(kafka, loaded.name) == before
@@ -207,11 +207,9 @@ def test_a_batch_that_only_spark_has_ended_is_counted_again(
         run.join()
     assert crossings(kafka, loaded.name) == Counter()
     with running(loaded, kafka, spark, tmp_path) as run:
-        send(kafka, uses(200, each=1))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "both bands")
-        wait_for(lambda: sum(run.runner.offsets.values()) == start + 100, "the commit")
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + 80, "the commit")
         assert run.runner._checkpoint.id == checkpoint
-    assert crossings(kafka, loaded.name) == each_once("3", "5")
+    assert crossings(kafka, loaded.name) == each_once("3")
 
 
 def test_it_tells_what_batch_by_batch_tells_and_may_become_that(
