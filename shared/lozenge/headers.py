@@ -14,6 +14,8 @@ from lozenge.errors import LozengeError
 CONTENT_TYPE = "application/avro"
 TRACEPARENT = "traceparent"
 ATTEMPT = "attempt"
+PLACE = "place"
+"""Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
 FIRST_FAILED_AT = "first-failed-at"
 ERROR_PREFIX = "__connect.errors."
 

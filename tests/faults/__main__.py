@@ -32,6 +32,7 @@ def main() -> int:
         duration(given.for_).total_seconds(),
         duration(given.deadline).total_seconds(),
         given.upstream,
+        given.realtime,
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
     folder = given.folder or Path(tempfile.mkdtemp(prefix="lozenge-faults-"))
@@ -66,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--for", dest="for_", default="24h", help="begin no incident after that time")
     parser.add_argument("--deadline", default="4m", help="in which the platform must be back")
     parser.add_argument("--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once")
+    parser.add_argument("--realtime", action="store_true", help="upstream and the rule in Real-Time Mode")
     parser.add_argument("--folder", type=Path, help="where everything lies; a new one by default")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     return parser

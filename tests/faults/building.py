@@ -24,6 +24,8 @@ from tests.faults.scene import Scene
 from tests.faults.verify import DELIVERIES, RECEIPTS
 
 TRIGGER = "1s"
+REALTIME_TRIGGER = "5s"
+UPSTREAM_IN_REAL_TIME = {"LOZENGE_UPSTREAM_MODE": "realtime", "LOZENGE_UPSTREAM_COMMIT_SECONDS": "5"}
 TICK_SECONDS = 0.2
 OWN = Path(__file__).with_name("detectors")
 SECRET = "LOZENGE_FAULTS_WEBHOOK_SECRET"
@@ -38,8 +40,11 @@ max_retry = 5
 
 
 @contextmanager
-def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
-    """The platform, all detectors deployed and records flowing; nothing of it is left at the end but files."""
+def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) -> Iterator[Scene]:
+    """The platform, all detectors deployed and records flowing; nothing of it is left at the end but files.
+
+    Upstream and the rule are in Real-Time Mode if `realtime`.
+    """
     secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
     behind = f"{LOOPBACK}:{free_port(0)}"
     with ExitStack() as stack:
@@ -52,7 +57,7 @@ def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
         ensure_topics(kafka, [*topics.platform_topics(()), *(t for d in DETECTORS for t in topics.detector_topics(d))])
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", DETECTORS)
         for detector in DETECTORS:
-            _write(checkout, detector)
+            _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
         stack.enter_context(jobs_of(folder / "jobs"))
         supervisor = stack.enter_context(Supervisor(folder / "logs"))
         routing = folder / "routing.toml"
@@ -61,6 +66,7 @@ def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
             "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
             "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{_new(folder / 'notifier') / 'downstream.db'}",
             SECRET: secret,
+            **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
         for program in programs(folder, f"{LOOPBACK}:{proxy.port}", (), 0, 1).values():
             if program.name != "exporter":
@@ -74,13 +80,15 @@ def scene_of(folder: Path, seed: int, rate: float) -> Iterator[Scene]:
         yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow)
 
 
-def _write(checkout: Checkout, detector: str) -> None:
+def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:
     """From its template, or the one that lies beside this module."""
     if (OWN / detector).is_dir():
         shutil.copytree(OWN / detector, checkout.detectors / detector)
         checkout.declare(detector, trigger=TRIGGER)
     else:
-        checkout.scaffold(detector, TRIGGER)
+        checkout.scaffold(detector, REALTIME_TRIGGER if realtime else TRIGGER)
+    if realtime:
+        checkout.declare(detector, mode="realtime")
 
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:

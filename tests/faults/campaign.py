@@ -29,7 +29,8 @@ FULL_DISK = "full disk of"
 class Order:
     """What a campaign is to be: `faults` in all unless `seconds` are over before, at least `records` raw records.
 
-    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds.
+    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. If it is
+    `realtime`, upstream and the rule run in Real-Time Mode.
     """
 
     seed: int
@@ -41,6 +42,7 @@ class Order:
     seconds: float = float("inf")
     deadline: float = 240.0
     upstream: str = "exactly-once"
+    realtime: bool = False
 
 
 @dataclass
@@ -82,7 +84,7 @@ def run(order: Order, folder: Path, tell: Callable[[Struck], None]) -> Campaign:
             campaign.skipped = "; ".join(filter(None, refused))
             kinds = tuple(kind for kind in kinds if kind != FULL_DISK or not campaign.skipped)
         incidents = plan(order.seed, order.faults, kinds, order.together)
-        scene = stack.enter_context(scene_of(folder, order.seed, order.rate))
+        scene = stack.enter_context(scene_of(folder, order.seed, order.rate, realtime=order.realtime))
         recovery = Recovery(scene, scene.kafka)
         began = time.monotonic()
         try:

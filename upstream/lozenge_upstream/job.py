@@ -27,15 +27,15 @@ from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
 from lozenge.schemas import newest
 from lozenge.session import outliving, spark_session
-from lozenge_upstream import query
 from lozenge_upstream.mapping import Mapping, load
 from lozenge_upstream.membership import Membership
 from lozenge_upstream.outputs import APP
-from lozenge_upstream.plan import SPARK, stream
+from lozenge_upstream.plan import SPARK
 from lozenge_upstream.position import Position
 from lozenge_upstream.progress import Progress
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.sink import Sink
+from lozenge_upstream.work import Work
 
 _LOOK_SECONDS = 0.1
 
@@ -52,7 +52,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     partitions = _partitions(kafka, mappings, settings.rekeys)
     # Spark takes seconds to start; what else is to be done is done meanwhile.
     starting = ThreadPoolExecutor(1).submit(
-        spark_session, APP, cores=settings.cores, memory_mb=settings.memory_mb, conf=SPARK
+        spark_session, APP, cores=_slots(settings, mappings, partitions), memory_mb=settings.memory_mb, conf=SPARK
     )
     registry.announce(kafka, [newest("event")])
     log = logs.logger()
@@ -74,16 +74,12 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                 else:
                     membership.fence_departed()
                     with closing(Sink(spark, kafka, name, slots.generation)) as sink:
-                        start = position.read(slots.partitions)
-                        rows = stream(spark, kafka, settings, mappings, start, partitions)
-                        log.info("upstream runs", start=start)
-                        query.run(
-                            rows, sink, position, Progress(metrics, reporter),
-                            tasks=partitions[topics.EVENTS],
-                            trigger_seconds=settings.trigger_seconds,
-                            patience=settings.stop_seconds,
+                        work = Work(spark, kafka, settings, mappings, partitions, sink, position)
+                        work.run(
+                            slots.partitions,
+                            Progress(metrics, reporter),
                             ended=lambda: stop.asked or membership.wanted_back(slots),
-                        )  # fmt: skip
+                        )
             time.sleep(_LOOK_SECONDS)
     log.info("upstream stopped")
 
@@ -98,6 +94,12 @@ class StopSignal:
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
+
+
+def _slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:
+    """How many tasks may run at once: in Real-Time Mode one for each raw partition, and they may be more than cores."""
+    needed = sum(partitions[mapping.topic] for mapping in mappings) if settings.mode == "realtime" else 1
+    return max(settings.cores, needed)
 
 
 def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:

@@ -21,6 +21,8 @@ EVENT_TYPE = "lozenge.event.v1"
 REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
 """Other keys by which the events can be had, and the field each stands for."""
 
+SINK = ("topic", "partition", "key", "value", "headers")
+"""The columns that are written."""
 _OPTIONAL = "account"  # the one key that an event may lack
 
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
@@ -124,9 +126,9 @@ def _dead_letter(partitions_of: dict[str, int]) -> Column:
 
 
 def _dead_letter_headers() -> Column:
-    """What `lozenge.headers.dead_letter` adds to the original headers, with the same precedence."""
+    """What `lozenge.headers.dead_letter` adds to the original headers, with the same precedence; and the place."""
     original = F.coalesce(F.col("headers"), F.array().cast(spark_headers.TYPE))
-    kept = F.filter(original, lambda header: header["key"] != h.ATTEMPT)
+    kept = F.filter(original, lambda header: ~header["key"].isin(h.ATTEMPT, h.PLACE))
     stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")
     added = {
         f"{h.ERROR_PREFIX}topic": F.col("topic"),
@@ -149,4 +151,5 @@ def _dead_letter_headers() -> Column:
         F.filter(attempts, lambda text: text.rlike("^[0-9]{1,9}$")), lambda text: text.try_cast("int")
     )
     attempt = F.coalesce(F.array_max(counted), F.lit(0)) + 1
-    return F.concat(kept, new, spark_headers.headers({h.ATTEMPT: attempt.cast("string")}))
+    own = {h.ATTEMPT: attempt.cast("string"), h.PLACE: F.concat_ws("/", "topic", "partition", "offset")}
+    return F.concat(kept, new, spark_headers.headers(own))

@@ -12,6 +12,7 @@ from lozenge_upstream.normalise import normalise
 from lozenge_upstream.outputs import APP, outputs
 from lozenge_upstream.position import Offsets
 from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.written import Written
 
 SPARK = {
     # Fused into one, a whole mapping is a method of 17 kB, and the JVM compiles none above 8 kB but interprets
@@ -33,11 +34,15 @@ def stream(
     mappings: list[Mapping],
     start: Offsets,
     partitions: dict[str, int],
+    written: Written,
+    *,
+    bounded: bool = True,
 ) -> DataFrame:
     """What `mappings` make of their topics from `start` on; of a topic that is not in `start` nothing is read.
 
     Each source is its own stream with its own plan, so a record is judged by its own source's mapping only.
-    `partitions` tells how many each output topic has.
+    `partitions` tells how many each output topic has, and `written` what is left out. Not `bounded` is a batch in
+    Real-Time Mode.
     """
     key = settings.token_key.get_secret_value().encode()
 
@@ -48,14 +53,16 @@ def stream(
             .options(**kafka.spark())
             .option("assign", json.dumps({mapping.topic: sorted(map(int, begin))}))
             .option("startingOffsets", json.dumps({mapping.topic: begin}))
-            .option("maxOffsetsPerTrigger", settings.max_offsets)
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
             .option("groupIdPrefix", APP)
             .option("kafka.isolation.level", "read_committed")
+            .options(**({"maxOffsetsPerTrigger": str(settings.max_offsets)} if bounded else {}))
             .load()
         )
-        return outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys)
+        return written.left_out(
+            outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys), mapping.topic
+        )
 
     with ThreadPoolExecutor() as planners:  # Spark analyses a plan anew at every step; that takes a second or two
         return reduce(DataFrame.unionByName, planners.map(source, (m for m in mappings if m.topic in start)))

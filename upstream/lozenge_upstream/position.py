@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
@@ -9,16 +10,31 @@ from confluent_kafka import TopicPartition
 from lozenge.committed import Committed
 from lozenge.kafka import KafkaSettings
 
+_REALTIME = "realtime/"
 Offsets = dict[str, dict[str, int]]
 """The next offset to read, by topic and partition, in the form that Spark writes and takes."""
 
 
+def mark(moment: datetime) -> str:
+    """The metadata of offsets behind which records may have been written, from `moment` on."""
+    return f"{_REALTIME}{moment.isoformat()}"
+
+
+def _moment_of(metadata: str | None) -> datetime | None:
+    name, _, moment = (metadata or "").rstrip("\0").partition("/")
+    return datetime.fromisoformat(moment) if f"{name}/" == _REALTIME else None
+
+
 class Position:
-    """Reads the committed offsets of `group`, which it never joins."""
+    """Reads the committed offsets of `group`, which it never joins.
+
+    What comes behind its offsets may have been written already, but not before `written_since`; None if it was not.
+    """
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._committed = Committed(kafka, group)
         self._done: dict[tuple[str, int], int] = {}
+        self.written_since: datetime | None = None
 
     def read(self, places: Mapping[str, Iterable[int]]) -> Offsets:
         """Where to go on in each partition of each topic: its earliest record where nothing was committed.
@@ -26,10 +42,12 @@ class Position:
         Waits for an open transaction of the group to end. Raises BrokerUnavailable.
         """
         asked = [TopicPartition(topic, number) for topic, numbers in places.items() for number in numbers]
+        found = self._committed.read(asked)
         self._done = {
-            (at.topic, at.partition): at.offset if at.offset >= 0 else self._committed.bounds(at)[0]
-            for at in self._committed.read(asked)
+            (at.topic, at.partition): at.offset if at.offset >= 0 else self._committed.bounds(at)[0] for at in found
         }
+        moments = [moment for at in found if (moment := _moment_of(at.metadata)) is not None]
+        self.written_since = min(moments, default=None)
         offsets: Offsets = {topic: {} for topic in places}
         for (topic, number), at in self._done.items():
             offsets[topic][str(number)] = at

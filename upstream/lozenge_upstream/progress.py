@@ -5,23 +5,31 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge import logs, topics
+from lozenge import logs, spark_clock, topics
 from lozenge.metrics import Metrics, Reporter
 from lozenge_upstream.normalise import DECODE_KINDS
 
-_NAME = "outputs"
+_NAME, _TOOK = "outputs", "took"
 _REASONS_TOLD = 20
 
 
-def counted(rows: DataFrame) -> DataFrame:
-    """`rows` with the counts of every batch taken on the way, so that nothing is computed twice."""
+def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
+    """`rows` with the counts of every batch taken on the way, so that nothing is computed twice.
+
+    Where they go out `one_by_one`, it counts how long each took, too.
+    """
     reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
+    times: list[Column] = []
+    if one_by_one:
+        rows = rows.withColumn(_TOOK, (spark_clock.millis() - F.col("arrived") / 1000) / 1000)
+        times = spark_clock.counted(F.col(_TOOK))
     return rows.observe(
         _NAME,
+        *times,
         F.count_if(reason.isNull()).alias("written"),
         F.count_if(reason.isNull() & first).alias("events"),
         F.count_if(reason.isNotNull()).alias("dead"),
@@ -68,7 +76,9 @@ class Progress:
         self._metrics.records(counts["events"] + counts["dead"])
         self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
-        self._metrics.latency(at - counts["oldest"] / 1e6)
+        one_by_one = spark_clock.COUNT in counts
+        for count, took in spark_clock.latencies(counts) if one_by_one else [(1, at - counts["oldest"] / 1e6)]:
+            self._metrics.latency(took, count)
         self._metrics.dead_letters(counts["decode"], "decode")
         self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
         if counts["dead"]:

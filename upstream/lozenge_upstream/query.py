@@ -92,7 +92,7 @@ def run(
             _watch(query, lambda: progress.report(query, position.lag()), ended)
             if writer.close(patience):
                 if writer.failure is not None:
-                    raise _told(writer.failure)
+                    raise failed(writer.failure)
             else:
                 logs.logger().warning("the running batch took too long and was taken back; it will be written anew")
             deadline = time.monotonic() + _SUM_UP_SECONDS
@@ -100,7 +100,7 @@ def run(
                 time.sleep(0.02)
             progress.report(query, position.lag())
         except StreamingQueryException as error:
-            raise _told(writer.failure or error) from None
+            raise failed(writer.failure or error) from None
         finally:
             with suppress(Exception):  # it has ended by itself, or with its JVM
                 query.stop()
@@ -114,7 +114,8 @@ def _watch(query: StreamingQuery, tell: Callable[[], None], ended: Callable[[], 
             tell()
 
 
-def _told(error: Exception) -> LozengeError:
+def failed(error: Exception) -> LozengeError:
+    """What ended a query, for a person."""
     if isinstance(error, LozengeError):
         return error
     return LozengeError(

@@ -1,11 +1,12 @@
 """The settings of one upstream process, from `LOZENGE_UPSTREAM_*` environment variables."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from lozenge.declaration import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER
 from lozenge.environment import THIS_START, FromEnvironment
 from lozenge_upstream.outputs import REKEYS
 
@@ -20,6 +21,9 @@ class UpstreamSettings(FromEnvironment):
     card becomes another card. `mappings` is a folder of further source formats. `rekeys` (JSON list)
     are the keys by which the events are also written. `max_offsets` bounds one batch per source. A stop waits
     `stop_seconds` for the running batch, then takes it back.
+
+    In the mode "realtime" each record goes out when it comes, and the group moves every `commit_seconds`. What is far
+    behind is still taken batch by batch.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
@@ -28,6 +32,10 @@ class UpstreamSettings(FromEnvironment):
     mappings: Path | None = None
     rekeys: Json[tuple[str, ...]] = ("terminal",)
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
+    mode: Literal["micro-batch", "realtime"] = "micro-batch"
+    commit_seconds: Annotated[float, Field(ge=LEAST_REALTIME_TRIGGER.total_seconds())] = (
+        REALTIME_TRIGGER.total_seconds()
+    )
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     stop_seconds: Annotated[float, Field(ge=0)] = 25.0
     cores: Annotated[int, Field(gt=0)] = 2

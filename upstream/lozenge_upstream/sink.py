@@ -59,6 +59,13 @@ class Sink:
             self._move(ends)
             self._commit()
 
+    def move(self, ends: Offsets, metadata: str) -> None:
+        """Moves the group to `ends`, with `metadata`; raises as `commit` does."""
+        with self._translated("committing"):
+            self._producer.beginTransaction()
+            self._move(ends, metadata)
+            self._commit()
+
     def abort(self) -> None:
         """Takes back what is written of a batch, so that nobody has to wait for its end; from any thread."""
         with suppress(Exception):  # there is none, it is being committed, or the broker is away: all of that is safe
@@ -71,10 +78,11 @@ class Sink:
     def _send(self, rows: DataFrame) -> None:
         rows.write.format("kafka").options(**self._sink.options).save()
 
-    def _move(self, ends: Offsets) -> None:
+    def _move(self, ends: Offsets, metadata: str = "") -> None:
         kafka = self._jvm.org.apache.kafka
+        text = f"{metadata}\0"  # librdkafka reads it as C does, up to the next zero byte wherever that is
         offsets = {
-            kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end)
+            kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end, text)
             for topic, of in ends.items()
             for number, end in of.items()
         }

@@ -16,6 +16,7 @@ from lozenge.job.output import ALERT_TYPE
 from lozenge.partitions import partition_column
 from lozenge.records import MAX_CHARACTERS, Severity
 from lozenge.schemas import newest
+from lozenge.spark_clock import millis
 
 ALERT_ID, SECONDS = "alert_id", "seconds"
 """Beside the columns of the sink: the alert's id, and seconds since its raw record arrived, null if that is unknown."""
@@ -37,7 +38,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, 
             ALERT_ID: ids.uuid5_column(
                 F.lit(identity.detector), F.lit(identity.key), F.col("entity"), F.col("occasion")
             ),
-            "detected_at": _now(),
+            "detected_at": F.timestamp_millis(millis()),
         }
     )
     sound = told.withColumn("problem", _problem()).withColumns(
@@ -64,12 +65,6 @@ _MAPS = ("values", "labels")
 
 def _texts(name: str) -> Column:
     return F.coalesce(F.col(name), F.map_from_arrays(F.array().cast("array<string>"), F.array().cast("array<string>")))
-
-
-def _now() -> Column:
-    """The clock for each row: Spark's own functions tell when the batch began, which may be a minute ago."""
-    millis = F.reflect(F.lit("java.lang.System"), F.lit("currentTimeMillis"))
-    return F.timestamp_millis(millis.cast("bigint"))
 
 
 def _problem() -> Column:

@@ -16,11 +16,11 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.job.alert_rows import ALERT_ID, SECONDS, SINK
 from lozenge.job.hosts import Host
-from lozenge.job.latencies import COUNT, counted, latencies
 from lozenge.job.positions import REALTIME, Stamp
 from lozenge.job.realtime import SINK_OPTIONS, RealtimeRunner
 from lozenge.job.turns import Turn
 from lozenge.logs import logger
+from lozenge.spark_clock import COUNT, counted, latencies
 from lozenge.spark_producer import SinkProducer
 
 _TOLD = "told"
@@ -61,7 +61,7 @@ class RealtimeRuleRunner(RealtimeRunner):
         if turn.ends == self.offsets:
             return
         super()._turned(turn)
-        told = turn.progress.observedMetrics[_TOLD]
+        told = turn.progress.observedMetrics[_TOLD].asDict()
         self._metrics.emitted(told[COUNT])
         for count, seconds in latencies(told):
             self._metrics.latency(seconds, count)

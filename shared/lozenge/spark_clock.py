@@ -1,15 +1,21 @@
-"""How long alerts took, as Spark counts it where no alert comes by Python: a number and a mean for each bucket."""
+"""Time as Spark tells it for each row, where rows go out one by one and none comes by Python."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import Any
 
-from pyspark.sql import Column, Row
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from lozenge.metrics import LATENCY_BUCKETS
 
 COUNT = "count"
 _RANGES = tuple(enumerate(pairwise((float("-inf"), *LATENCY_BUCKETS))))
+
+
+def millis() -> Column:
+    """Milliseconds since 1970, for each row: Spark's own functions tell when the batch began, perhaps a minute ago."""
+    return F.reflect(F.lit("java.lang.System"), F.lit("currentTimeMillis")).cast("bigint")
 
 
 def counted(seconds: Column) -> list[Column]:
@@ -21,8 +27,8 @@ def counted(seconds: Column) -> list[Column]:
     return columns
 
 
-def latencies(row: Row) -> Iterator[tuple[int, float]]:
+def latencies(counts: Mapping[str, Any]) -> Iterator[tuple[int, float]]:
     """(rows, seconds that stand for each) of what `counted` gave."""
     for number, _ in _RANGES:
-        if row[f"count_{number}"]:
-            yield row[f"count_{number}"], row[f"mean_{number}"]
+        if counts[f"count_{number}"]:
+            yield counts[f"count_{number}"], counts[f"mean_{number}"]

@@ -1,0 +1,80 @@
+"""Upstream in Real-Time Mode: records out at once, and each once, whatever ends it and in whatever mode it goes on."""
+
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge import topics
+from lozenge.avro import Codec
+from lozenge.headers import ERROR_PREFIX, PLACE
+from tests.integration.conftest import Broker
+from tests.integration.upstream_bench import BY_TERMINAL, DEAD, Bench, wait
+from tests.upstream.samples import PAN, flat
+
+pytestmark = pytest.mark.integration
+
+REALTIME = {"MODE": "realtime", "COMMIT_SECONDS": "60"}
+
+
+@pytest.fixture
+def bench(broker: Broker) -> Bench:
+    return Bench(broker)
+
+
+def test_records_come_out_at_once_and_once_through_kills_a_stop_and_another_mode(bench: Bench, tmp_path: Path) -> None:
+    start = bench.committed()
+    sent = 0
+    for end in (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM):
+        with bench.upstream(tmp_path, **REALTIME) as process:
+            sent += send(bench, sent)
+            wait(lambda most=sent - 800: bench.ids(topics.EVENTS).total() > most, "events of the newest", process)  # type: ignore[misc]
+            process.send_signal(end)
+            assert process.wait(60) == (0 if end is signal.SIGTERM else -end)
+    assert bench.committed() == start, "it was to end before its first commit"
+    with bench.upstream(tmp_path) as process:  # batch by batch
+        wait(bench.done, "the rest", process)
+        sent += send(bench, sent)
+        wait(bench.done, "what came after", process)
+    places = Counter(places_of_letters(bench))
+    for topic in (topics.EVENTS, BY_TERMINAL):
+        assert set((Counter(places_of_events(bench, topic)) + places).values()) == {1}
+        assert Counter(places_of_events(bench, topic)).total() + places.total() == sent
+
+
+def test_the_group_moves_when_a_batch_ends(bench: Bench, tmp_path: Path) -> None:
+    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="5") as process:
+        send(bench, 1_000_000)
+        wait(bench.done, "the commit", process)
+        wait(lambda: bench.samples()["lozenge_offsets_committed_total"] == 1_000, "its metrics", process)
+        samples = bench.samples()
+    assert samples["lozenge_emitted_total"] == 1_900
+    assert samples["lozenge_latency_seconds_count"] == 1_950
+    assert samples["lozenge_dead_letters_total{stage=decode}"] == 50
+
+
+def send(bench: Bench, first: int) -> int:
+    """A thousand raw records of fifty cards, each twentieth of them broken and with a lie about where it stands."""
+    lie = [(f"{ERROR_PREFIX}offset", b"999999999"), (PLACE, b"AUTH-JSON/0/999999999")]
+    for n in range(first, first + 1_000):
+        good = n % 20 != 0
+        value = flat(txn_id=f"rt-{n}", pan=int(PAN) + n % 50) if good else b"{"
+        bench.send(topics.RAW_JSON, value, f"card-{n % 50}", headers=None if good else lie)
+    bench.flush()
+    return 1_000
+
+
+def places_of_events(bench: Bench, topic: str) -> Iterator[Any]:
+    """Partition and offset of the raw record of each event."""
+    decode = Codec.of("event").decode
+    return ((raw["partition"], raw["offset"]) for raw in (decode(r.value)["raw"] for r in bench.written(topic)))
+
+
+def places_of_letters(bench: Bench) -> Iterator[Any]:
+    """Partition and offset of the raw record of each dead letter."""
+    for letter in bench.written(DEAD):
+        _, partition, offset = dict(letter.headers)[PLACE].decode().split("/")
+        yield int(partition), int(offset)

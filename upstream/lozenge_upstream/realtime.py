@@ -1,0 +1,102 @@
+"""One query in Spark's Real-Time Mode: each raw record goes out when it comes, in milliseconds.
+
+Spark's sink knows no transactions, so records are written before the group moves, which it does when a batch of
+Spark's ends. Whoever goes on leaves out what stands in the topics already (see `written`): each record comes out once.
+An instance that loses its partitions while it is held up, for as long as the others wait for it, may write records
+of them again before it notices, under equal ids.
+"""
+
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lozenge.spark_producer import SinkProducer
+from lozenge_upstream.outputs import APP, SINK
+from lozenge_upstream.position import Offsets, Position, mark
+from lozenge_upstream.progress import Progress, counted
+from lozenge_upstream.query import failed
+from lozenge_upstream.sink import Sink
+
+_LOOK_SECONDS = 0.2
+OPTIONS = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.linger.ms": "0",
+    "kafka.max.request.size": str(8 * 1024 * 1024),  # a dead letter is its raw record and some headers more
+}
+"""Each record at once, acknowledged by all replicas, and in the order in which it was handed over."""
+
+
+def run(
+    rows: DataFrame,
+    sink: Sink,
+    position: Position,
+    progress: Progress,
+    *,
+    producer: SinkProducer,
+    commit_seconds: float,
+    ended: Callable[[], bool],
+) -> None:
+    """Writes `rows` through `producer` until `ended` says so; then it ends at once, in the middle of a batch.
+
+    Every `commit_seconds` the group moves. Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
+        query = (
+            counted(rows, one_by_one=True)
+            .select(*SINK)
+            .writeStream.format("kafka")
+            .options(**producer.options)
+            .queryName(APP)
+            .outputMode("update")
+            .option("checkpointLocation", Path(folder).as_uri())
+            .trigger(realTime=f"{round(commit_seconds * 1000)} milliseconds")  # type: ignore[call-overload]
+            .start()
+        )
+        batches = Batches(query, sink, position, progress)
+        try:
+            while not ended() and not query.awaitTermination(_LOOK_SECONDS):
+                batches.commit()
+        except StreamingQueryException as error:
+            raise failed(error) from None
+        finally:
+            with suppress(Exception):  # it has ended by itself, or with its JVM
+                query.stop()
+            producer.close()  # what it has not sent must not come behind what is read back
+        batches.commit()
+
+
+class Batches:
+    """Moves the group on behind each batch that has ended."""
+
+    def __init__(self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress) -> None:
+        self._query, self._sink, self._position, self._progress = query, sink, position, progress
+        self._last = -1
+
+    def commit(self) -> None:
+        """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""
+        for batch in self._query.recentProgress:
+            if batch.batchId > self._last and batch.observedMetrics:
+                self._last = batch.batchId
+                self._commit(batch)
+
+    def _commit(self, batch: StreamingQueryProgress) -> None:
+        ends: Offsets = {}
+        for source in batch.sources:
+            ends |= json.loads(source.endOffset)
+        offsets = self._position.ahead(ends)
+        self._progress.begins(offsets)
+        # records behind these offsets were written after this batch began, if only just
+        self._sink.move(ends, mark(datetime.fromisoformat(batch.timestamp)))
+        self._position.reached(ends)
+        self._progress.committed(batch.batchId, offsets, batch.batchDuration / 1000)
+        # until the next batch has ended, what lies behind the group says nothing of what was written
+        self._progress.report(self._query, self._position.lag())

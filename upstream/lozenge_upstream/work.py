@@ -1,0 +1,98 @@
+"""What an instance does with the raw partitions that are its own, until they are wanted back or it is to stop."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge import logs, topics
+from lozenge.kafka import KafkaSettings
+from lozenge.spark_producer import SinkProducer
+from lozenge_upstream import query, realtime
+from lozenge_upstream.mapping import Mapping as Source
+from lozenge_upstream.outputs import APP
+from lozenge_upstream.plan import stream
+from lozenge_upstream.position import Offsets, Position, mark
+from lozenge_upstream.progress import Progress
+from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.sink import Sink
+from lozenge_upstream.written import read_back
+
+Slots = Mapping[str, Collection[int]]
+"""Raw partitions by topic."""
+CAUGHT_UP_OFFSETS = 10_000
+"""What is further behind is taken batch by batch, which keeps the order of time between raw partitions."""
+
+
+class Work:
+    """Normalises `sources` through one `sink`; `partitions` tells how many every topic has."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        kafka: KafkaSettings,
+        settings: UpstreamSettings,
+        sources: list[Source],
+        partitions: dict[str, int],
+        sink: Sink,
+        position: Position,
+    ) -> None:
+        self._spark, self._kafka, self._settings = spark, kafka, settings
+        self._sources, self._partitions = sources, partitions
+        self._sink, self._position = sink, position
+
+    def run(self, slots: Slots, progress: Progress, *, ended: Callable[[], bool]) -> None:
+        """Works on the partitions `slots` by topic, from the group's offsets on, until `ended` says so.
+
+        Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
+        """
+        self._position.read(slots)
+        if self._settings.mode == "micro-batch" or not self._caught_up():
+            self._in_batches(slots, progress, ended)
+        if not ended():
+            self._in_real_time(slots, progress, ended)
+
+    def _caught_up(self) -> bool:
+        return self._position.lag() <= CAUGHT_UP_OFFSETS
+
+    def _in_batches(self, slots: Slots, progress: Progress, ended: Callable[[], bool]) -> None:
+        realtime_next = self._settings.mode == "realtime"
+        query.run(
+            self._rows(self._position.read(slots), bounded=True),
+            self._sink,
+            self._position,
+            progress,
+            tasks=self._partitions[topics.EVENTS],
+            trigger_seconds=self._settings.trigger_seconds,
+            patience=self._settings.stop_seconds,
+            ended=lambda: ended() or (realtime_next and self._caught_up()),
+        )
+
+    def _in_real_time(self, slots: Slots, progress: Progress, ended: Callable[[], bool]) -> None:
+        start = self._position.read(slots)
+        rows = self._rows(start, bounded=False)
+        if self._position.written_since is None:  # before anything is written behind the offsets
+            self._sink.move(start, mark(datetime.now(UTC)))
+        realtime.run(
+            rows,
+            self._sink,
+            self._position,
+            progress,
+            producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | realtime.OPTIONS),
+            commit_seconds=self._settings.commit_seconds,
+            ended=ended,
+        )
+
+    def _rows(self, start: Offsets, *, bounded: bool) -> DataFrame:
+        written = read_back(self._spark, self._kafka, self._position.written_since, self._settings.rekeys)
+        logs.logger().info("upstream runs", start=start, mode="micro-batch" if bounded else "realtime")
+        return stream(
+            self._spark,
+            self._kafka,
+            self._settings,
+            self._sources,
+            start,
+            self._partitions,
+            written,
+            bounded=bounded,
+        )
