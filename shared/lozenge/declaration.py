@@ -122,8 +122,8 @@ class Declaration(_Strict):
     def _realtime_is_for_what_needs_no_batch(self) -> "Declaration":
         if self.mode == "micro-batch":
             return self
-        if self.kind != "rule":
-            raise ValueError(f'mode = "realtime" is for rules: a {self.kind} is judged batch by batch')
+        if self.kind not in ("rule", "aggregate"):
+            raise ValueError(f'mode = "realtime" is for rules and aggregates: a {self.kind} is judged batch by batch')
         if self.guarantee == "at-most-once":
             raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
         if self.trigger < LEAST_REALTIME_TRIGGER:
@@ -137,6 +137,11 @@ class Declaration(_Strict):
     def realtime(self) -> bool:
         """Whether each event is judged when it comes."""
         return self.mode == "realtime"
+
+    @property
+    def told_by_spark(self) -> bool:
+        """Whether its alerts are written by Spark's own sink, which knows no fence."""
+        return self.realtime and self.kind == "rule"
 
     @property
     def memory(self) -> timedelta:

@@ -44,9 +44,11 @@ _JVM = (
     "-XX:Tier4BackEdgeThreshold=1600000",
 )
 
+SHUFFLE_PARTITIONS = 2
+
 _DEFAULTS = {
     # A job is small and its partition count is frozen by its first batch; Spark's 200 would ruin it.
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     # State that Real-Time Mode accepts too, in bounded native memory. (Avro encoding is only for
@@ -57,6 +59,8 @@ _DEFAULTS = {
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # Real-Time Mode's shuffle otherwise keeps each row for 50 ms, in case another one comes
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     # all stores of the process together; Spark's 500 is as much as a job's heap, and is filled over a long backlog
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "100",
     # Checkpoint files without checksum files beside them: for each file that it writes, Hadoop's Java

@@ -13,6 +13,7 @@ RAW_ISO = "AUTH-ISO"
 RAW_PARTITIONS = 4
 EVENT_PARTITIONS = 4
 LOG_PARTITIONS = 4
+CANDIDATE_BYTES = 8 * 1024 * 1024
 
 STAGES = ("upstream", "downstream")
 """The apps that are part of the platform, and no detectors."""
@@ -39,6 +40,12 @@ _KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(7 * 24 * 3600 * 1000)}
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
 # The longest line of a log, every character of it escaped.
 _LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
+# What is read at once, and made again where it was not. A row may be larger than any alert: that is looked at later.
+_PASSING: Mapping[str, str] = {
+    "retention.ms": str(3600 * 1000),
+    "segment.ms": str(600 * 1000),
+    "max.message.bytes": str(CANDIDATE_BYTES),
+}
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 
 
@@ -87,6 +94,11 @@ def state(detector: str) -> str:
     return f"lozenge.state.{detector}.v1"
 
 
+def candidates(detector: str) -> str:
+    """What an aggregate in Real-Time Mode makes of each event, on its way from Spark to who tells it; read once."""
+    return f"lozenge.candidates.{detector}.v1"
+
+
 def detector_of(alert_topic: str) -> str:
     """The detector that owns an alert topic; raises ValueError for any other topic."""
     match = re.fullmatch(r"pay\.alerts\.([a-z0-9_]+)\.v1", alert_topic)
@@ -123,11 +135,12 @@ def coverage(detector: str) -> str:
 
 
 def detector_topics(detector: str) -> list[Topic]:
-    """The topics that belong to one detector: alerts, dead letters, state and coverage."""
+    """The topics that belong to one detector: alerts, dead letters, state, candidates and coverage."""
     return [
         Topic(alerts(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(state(detector), EVENT_PARTITIONS, _REWRITTEN),
+        Topic(candidates(detector), 1, _PASSING),
         Topic(coverage(detector), 1, _KEPT),
     ]
 
@@ -149,4 +162,5 @@ def shadow_topics(detector: str, release: str) -> list[Topic]:
         Topic(shadow_alerts(detector, release), EVENT_PARTITIONS, _KEPT_7_DAYS),
         Topic(dead_letters(name), EVENT_PARTITIONS, _KEPT_7_DAYS),
         Topic(state(name), EVENT_PARTITIONS, _REWRITTEN),
+        Topic(candidates(name), 1, _PASSING),
     ]

@@ -19,7 +19,7 @@ def write_report(folder: Path, report: Report) -> None:
 
 
 def report(at: float = AT, pid: int = 7, records: int = 0, dead_letters: int = 0, lag: int = 0) -> Report:
-    return Report(pid, 1.0, Phase.LIVE, turned_at=at, records=records, dead_letters=dead_letters, lag=lag)
+    return Report(pid, 1.0, phase=Phase.LIVE, turned_at=at, records=records, dead_letters=dead_letters, lag=lag)
 
 
 def test_one_that_does_its_work_is_well() -> None:

@@ -71,7 +71,7 @@ def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., Insta
 def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., Instance]) -> None:
     first = start("echo one; exit 7")
     until(lambda: not first.alive())
-    write_report(first.folder, Report(1, 1.0, Phase.LIVE))
+    write_report(first.folder, Report(1, 1.0, phase=Phase.LIVE))
     second = start("echo two; sleep 60")
     until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
     assert (second.alive(), second.exit_code(), second.report()) == (True, None, None)
@@ -154,7 +154,7 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instanc
     for generation in range(1, 4):  # live, each in its time
         ended = start("exit 0", generation)
         until(lambda: not ended.alive())  # noqa: B023
-        write_report(ended.folder, Report(1, 1.0, Phase.LIVE))
+        write_report(ended.folder, Report(1, 1.0, phase=Phase.LIVE))
     running = start("sleep 60", 4)
     for generation in (5, 6):  # never live
         ended = start("exit 1", generation)

@@ -24,7 +24,7 @@ from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.detector import Detector
 from lozenge.errors import LozengeError
-from lozenge.job.realtime import runner_of
+from lozenge.job.modes import runner_of
 from lozenge.job.runner import Runner
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings

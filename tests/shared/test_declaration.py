@@ -139,8 +139,12 @@ def test_the_key_names_the_column_of_the_event(key: str, column: str) -> None:
     assert Declaration(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]
 
 
-def test_real_time_mode_commits_each_minute_unless_declared_otherwise() -> None:
-    declared = {"kind": "rule", "owner": "fraud", "title": "A test", "mode": "realtime"}
+COUNTING = {"kind": "aggregate", "lateness": "10m", "window": "1h"}
+
+
+@pytest.mark.parametrize("kind", [{"kind": "rule"}, COUNTING])
+def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict[str, str]) -> None:
+    declared = {**kind, "owner": "fraud", "title": "A test", "mode": "realtime"}
     assert Declaration.model_validate(declared).trigger == timedelta(minutes=1)
     assert Declaration.model_validate(declared | {"trigger": "5s"}).trigger == timedelta(seconds=5)
 
@@ -150,6 +154,8 @@ def test_real_time_mode_commits_each_minute_unless_declared_otherwise() -> None:
     [
         ({"kind": "model"}, "a model is judged batch by batch"),
         ({"kind": "rule", "guarantee": "at-most-once"}, "tells before it commits"),
+        (COUNTING | {"guarantee": "at-most-once"}, "tells before it commits"),
+        (COUNTING | {"trigger": "4s"}, 'trigger = "5s" or longer'),
         ({"kind": "rule", "trigger": "1s"}, 'trigger = "5s" or longer'),
     ],
 )

@@ -369,7 +369,7 @@ def _why(code: int | None, words: str) -> str:
 
 
 def _realtime(instance: Instance) -> bool:
-    """Whether it writes without a fence."""
+    """Whether it is to end before its successor begins: Spark's sink writes without a fence."""
     report = instance.report()
     return report is not None and report.mode == "realtime"
 

@@ -35,7 +35,7 @@ def main() -> int:
         logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         Terms.of(loaded, Orders(job).current)
         partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
-        from lozenge.job.realtime import runner_of, slots  # Spark is imported only once it is needed
+        from lozenge.job.modes import runner_of, slots  # Spark is imported only once it is needed
         from lozenge.session import outliving, spark_session
 
         declared = loaded.declaration.resources

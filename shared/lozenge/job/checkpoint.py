@@ -40,6 +40,13 @@ class Checkpoint:
         for name in (str(batch), f".{batch}.crc"):
             (self.folder / "offsets" / name).unlink(missing_ok=True)
 
+    def back_to(self, batch: int) -> None:
+        """Forgets every batch behind `batch`, planned or done: Spark goes on from what it had counted then."""
+        for folder in ("offsets", "commits"):
+            for file in (self.folder / folder).glob("[0-9]*"):
+                if int(file.name) > batch:
+                    file.unlink()
+
     def last_planned(self) -> int:
         """The newest batch that Spark has planned; -1 for none."""
         folder = self.folder / "offsets"

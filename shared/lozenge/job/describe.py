@@ -111,7 +111,7 @@ def _require_eligible(loaded: Loaded, settings: Settings) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         result = _detected(loaded, settings, lambda spark: spark.readStream.schema(source.RECORDS).parquet(folder))
-        refuse_ineligible(loaded.name, expressions(result))
+        refuse_ineligible(loaded.name, loaded.declaration, expressions(result))
 
 
 def _detected(
@@ -125,6 +125,8 @@ def _detected(
     declaration = loaded.declaration
     spark = spark_session(f"{loaded.name}-describe", cores=1)
     events = source.events(records(spark), [newest("event")], declaration.key_column)
+    if declaration.lateness is not None:
+        events = source.watermarked([events], declaration.lateness)
     tables = load(spark, declaration.tables, loaded.folder)
     try:
         result = loaded.detector.detect(events, settings, tables)

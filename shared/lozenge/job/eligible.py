@@ -6,12 +6,19 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from lozenge.declaration import Declaration
 from lozenge.errors import DetectorError
 
 _SOURCE = "StreamingRelation"
 _ALLOWED = {_SOURCE, "AdaptiveSparkPlan", "BroadcastHashJoin", "Expand", "Filter", "Generate", "Project", "Union"}
 """What a rule may need of Spark 4.3's list for Real-Time Mode; where the plan may change as it runs is no operator."""
+_COUNTING = {"EventTimeWatermark", "Exchange", "StateStoreRestore", "StateStoreSave"}
+_COUNTING |= {"HashAggregate", "ObjectHashAggregate", "SortAggregate", "Sort"}
+"""What an aggregate may need besides. In that mode Spark has one operator in place of the aggregates here and of the
+sorts that one of them needs; it refuses any other sort of a stream itself."""
 _PYTHON = "a Python function holds rows back: write it with column expressions"
+_SESSION = "a session window is open while events come: take F.window"
+_REPEATED = "leave repeated events to the aggregate: F.collect_set takes each id once"
 _HINTS = {
     "ArrowEvalPython": _PYTHON,
     "BatchEvalPython": _PYTHON,
@@ -20,14 +27,20 @@ _HINTS = {
     "SortMergeJoin": "wrap the table that is joined in F.broadcast(...)",
     "BroadcastNestedLoopJoin": "join on equal columns",
     "Sort": "there is no order without a batch: leave it out",
+    "MergingSessions": _SESSION,
+    "SessionWindowStateStoreRestore": _SESSION,
+    "SessionWindowStateStoreSave": _SESSION,
+    "StreamingDeduplicate": _REPEATED,
+    "StreamingDeduplicateWithinWatermark": _REPEATED,
     "Window": "a window function needs a batch: leave it out, or use a fold",
 }
 _LINE = re.compile(r"(?P<indent>[\s:|]*(?:[+:]- )?)(?:\* )?(?P<operator>\w+)")
 
 
-def refuse_ineligible(name: str, frame: DataFrame) -> None:
+def refuse_ineligible(name: str, declaration: Declaration, frame: DataFrame) -> None:
     """Raises DetectorError with every operator in the physical plan of the stream `frame` that needs a batch."""
-    wrong = sorted(set(_operators(frame)) - _ALLOWED)
+    allowed = _ALLOWED | (_COUNTING if declaration.kind == "aggregate" else set())
+    wrong = sorted(set(_operators(frame)) - allowed)
     if wrong:
         hints = dict.fromkeys(_HINTS[operator] for operator in wrong if operator in _HINTS)
         raise DetectorError(

@@ -1,6 +1,6 @@
 """What judges a batch: one host per kind of detector, all with the same calls."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -68,11 +68,15 @@ class RuleHost:
         return 0
 
     def judge(self, batch: pa.Table) -> Judgement:
+        """As `judge_rows`."""
+        return self.judge_rows(batch.to_pylist())
+
+    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
         """One finding per row; a row that is no alert is its record's fault, or else its group's."""
         findings: list[Finding] = []
         poisoned: dict[tuple[int, int], Poisoned] = {}
         unplaced: list[Unplaced] = []
-        for row in batch.to_pylist():
+        for row in rows:
             try:
                 findings.append(from_row(row))
             except EncodeError as error:
@@ -112,9 +116,9 @@ class AggregateHost(RuleHost):
         """Takes over which crossings have been told."""
         return self._crossings.inherit(before._crossings)
 
-    def judge(self, batch: pa.Table) -> Judgement:
+    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
         """The findings not told before."""
-        judged = super().judge(batch)
+        judged = super().judge_rows(rows)
         return judged._replace(findings=self._crossings.judge(judged.findings))
 
     def changes(self) -> list[Record]:

@@ -52,6 +52,11 @@ class Identity:
         return topics.state(self._topic_name)
 
     @property
+    def candidates(self) -> str:
+        """Where an aggregate in Real-Time Mode hands its rows from Spark to Python."""
+        return topics.candidates(self._topic_name)
+
+    @property
     def coverage(self) -> str | None:
         """Where it says which events it judges; nobody asks that of one that is not live."""
         return topics.coverage(self.detector) if self.live else None

@@ -17,7 +17,7 @@ from lozenge.job.held import Held
 from lozenge.job.hosts import Host
 from lozenge.job.identity import Identity
 from lozenge.job.judgement import Judgement
-from lozenge.job.output import AlertWriter, Poisoned, dead_letter_record, unplaced_record
+from lozenge.job.output import AlertWriter, Finding, Poisoned, dead_letter_record, unplaced_record
 from lozenge.job.positions import REALTIME, Group, Positions, Stamp, refuse_if_stale
 from lozenge.job.source import fetch
 from lozenge.job.state_topic import read_state
@@ -36,8 +36,9 @@ class Ledger:
     How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
     on its own partitions only, and a transaction for each of them.
 
-    In Real-Time Mode alerts are not its affair: Spark writes them, and they are told before their offsets are
-    committed. Whoever comes after such a job, in whatever mode, leaves out what that has told.
+    In Real-Time Mode alerts are told before their offsets are committed. Those of a rule are not its affair: Spark
+    writes them, and whoever comes after such a job, in whatever mode, leaves out what that has told. Those of an
+    aggregate it tells, with the crossings that they are.
 
     `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
@@ -89,7 +90,7 @@ class Ledger:
         self._stand(positions)
         if self.held is None and not self._shared:
             self._leave_behind()
-        if self._declaration.realtime:
+        if self._declaration.told_by_spark:
             self.stamp = replace(self.stamp, checkpoint=REALTIME)
         else:
             self._told, self._until = self.told(), self._ends()
@@ -168,6 +169,17 @@ class Ledger:
         self.stamp = stamp
         return events
 
+    def tell(self, host: Host, findings: Sequence[Finding], alerts: AlertWriter) -> None:
+        """Tells `findings` before the batch of their events has ended, and with them what the host remembers of them.
+
+        Raises Fenced, BrokerUnavailable.
+        """
+        now, changes = datetime.now(UTC), host.changes()
+        for writer, _ in self._writers.each():  # the one of a job that shares with nobody
+            WAYS[self._declaration.guarantee](
+                [alerts.record(finding, now) for finding in findings], changes, writer.write, self._acknowledged.write
+            )
+
     def touch(self) -> None:
         """Commits the same offsets again, so that they never expire; not if they may be others by now."""
         if self._uncertain:
@@ -175,7 +187,7 @@ class Ledger:
         for writer, own in self._writers.each():
             writer.commit([], self._group, _of(self.offsets, own), self.stamp)
 
-    def undecided(self, records: Iterable[Poisoned], ends: dict[int, int]) -> list[Poisoned]:
+    def undecided(self, records: Iterable[Poisoned], ends: Mapping[int, int]) -> list[Poisoned]:
         """Those of `records` that a batch up to `ends` is the first to reach."""
         new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
         return [record for record in records if record.offset in new.get(record.partition, ())]

@@ -54,7 +54,7 @@ class Plan:
         if self._loaded.declaration.kind != "aggregate":
             refuse_state(self._identity.app, expressions(result))
         if self._loaded.declaration.realtime:
-            refuse_ineligible(self._identity.app, expressions(result))
+            refuse_ineligible(self._identity.app, self._loaded.declaration, expressions(result))
         return self._host(result, alerts, partitions, offsets.keys())
 
     def bounded_host(self, ranges: Ranges, alerts: AlertWriter, partitions: int) -> Host:
@@ -71,7 +71,7 @@ class Plan:
         frame = self._bounded(ranges)
         if stage != "decode":
             frame = expressions(self._detect(frame))
-        if stage == "encode" and self._loaded.declaration.realtime:  # else alerts are not encoded by Spark
+        if stage == "encode" and self._loaded.declaration.told_by_spark:  # else alerts are not encoded by Spark
             frame = self.written(frame)
         frame.write.format("noop").mode("overwrite").save()
 

@@ -275,11 +275,17 @@ class Runner:
     def _resumed(self) -> dict[int, int]:
         checkpoint, stamp = self._checkpoint, self._ledger.stamp
         if checkpoint.id == stamp.checkpoint and checkpoint.last_planned() >= stamp.batch:
+            checkpoint.back_to(stamp.batch)  # in Real-Time Mode Spark ends a batch before the job does
             return checkpoint.planned(stamp.batch) or dict(self.offsets)
         begin = self._anew()
-        if stamp.batch < 0 or (self._order.standby and self._job.state == "fresh"):  # nothing was counted, or shall be
+        if stamp.batch < 0 or self._afresh:  # nothing was counted, or shall be
             return begin
         return rewound(self._kafka, self._identity.input, begin, self._declaration.memory)
+
+    @property
+    def _afresh(self) -> bool:
+        """Whether an aggregate is to begin without what was counted."""
+        return self._order.standby and self._job.state == "fresh"
 
     @property
     def _interval(self) -> str:
@@ -362,7 +368,7 @@ class Runner:
         turns, looked, compared = Turns(query), time.monotonic(), time.monotonic()
         while True:
             try:
-                ended = query.awaitTermination(0.05 if self._order.standby else 0.2)  # type: ignore[arg-type]
+                ended = self._wait(query)
             except Exception as error:
                 return self._failure or error
             if ended:
@@ -387,6 +393,10 @@ class Runner:
                 self._stop_at_boundary(query, within=float("inf") if self._stop.is_set() else STOP_SECONDS)
                 self._follow(turns)
                 return None
+
+    def _wait(self, query: StreamingQuery) -> bool:
+        """A moment; whether the query has ended. Raises what it has failed with."""
+        return bool(query.awaitTermination(0.05 if self._order.standby else 0.2))  # type: ignore[arg-type]
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         """Ends the query between two batches, or after `within` seconds within one: its transaction decides then."""

@@ -123,7 +123,12 @@ class Bench:
 
     def _live(self, batches: Sequence[pa.Table], memory: Memory, lost: int | None = None) -> list[Judgement]:
         lateness = self._declaration.lateness  # only aggregates have one
-        return stream(spark(), batches, lateness, lambda events: self._host(self._detect(events)), memory, lost=lost)
+        return stream(spark(), batches, lateness, self._streamed, memory, lost=lost)
+
+    def _streamed(self, events: DataFrame) -> Host:
+        result = self._detect(events)
+        self._refuse_ineligible(expressions(result))
+        return self._host(result)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
         result = self._loaded.detector.detect(events, self._settings, self._tables)
@@ -156,8 +161,11 @@ class Bench:
                 hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
             ) from error
         refuse_state(self._loaded.name, frame)
+        self._refuse_ineligible(frame)
+
+    def _refuse_ineligible(self, frame: DataFrame) -> None:
         if self._declaration.realtime:
-            refuse_ineligible(self._loaded.name, frame)
+            refuse_ineligible(self._loaded.name, self._declaration, frame)
 
 
 def _ranges(batch: pa.Table) -> Ranges:

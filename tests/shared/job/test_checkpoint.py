@@ -33,3 +33,16 @@ def test_planned_offsets_join_all_sources(tmp_path: Path) -> None:
     assert checkpoint.planned(7) == {0: 23, 1: 5}
     assert checkpoint.planned(8) is None
     assert checkpoint.last_planned() == 7
+
+
+def test_going_back_forgets_what_was_planned_and_done_since(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    checkpoint.renew()
+    for folder, batches in (("offsets", (8, 9, 10, 11)), ("commits", (8, 9, 10))):
+        (checkpoint.folder / folder).mkdir()
+        for batch in batches:
+            (checkpoint.folder / folder / str(batch)).touch()
+    (checkpoint.folder / "commits" / ".10.1234.tmp").touch()
+    checkpoint.back_to(9)
+    assert checkpoint.last_planned() == 9
+    assert sorted(file.name for file in (checkpoint.folder / "commits").iterdir()) == [".10.1234.tmp", "8", "9"]

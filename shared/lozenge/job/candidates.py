@@ -1,0 +1,134 @@
+"""The rows of an aggregate in Real-Time Mode, on their way from Spark to Python.
+
+In that mode no Python may stand in Spark's plan, so Spark writes the rows into a topic of the detector's own, and the
+process that runs Spark reads them there. The topic is a pipe: whatever stands in it belongs to one query, which is made
+again wherever it was not told. Each row bears the token of its query and others are passed over, so whoever still
+writes without a right to it (Spark's sink knows no fence) reaches nobody.
+"""
+
+import io
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import fastavro
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.avro.functions import to_avro
+
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka import KafkaSettings
+
+MOST = 1_000
+"""So many rows are told in one transaction at most."""
+PARTITION = 0
+CALL_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
+
+
+def _record(name: str, **types: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": n, "type": ["null", t]} for n, t in types.items()]}
+
+
+_TEXTS = {"type": "map", "values": ["null", "string"]}
+_TIME = {"type": "long", "logicalType": "timestamp-micros"}
+_SCHEMA = _record(
+    "row",
+    entity="string",
+    severity="string",
+    score="double",
+    title="string",
+    reason="string",
+    evidence={"type": "array", "items": ["null", "string"]},
+    values=_TEXTS,
+    event_time=_TIME,
+    trigger=_record("place", partition="int", offset="long"),
+    labels=_TEXTS,
+    occasion="string",
+    closes=_TIME,
+    traceparent="string",
+    arrived=_TIME,
+)
+"""The columns of `lozenge.alert`. Each may be null here: what must not be is looked into where it can be said."""
+_PARSED = fastavro.parse_schema(_SCHEMA)
+
+
+def candidate_rows(alerts: DataFrame, topic: str, token: str) -> DataFrame:
+    """The columns of Spark's Kafka sink for each row of `lozenge.alert` columns."""
+    return alerts.select(
+        F.lit(topic).alias("topic"),
+        F.lit(PARTITION).alias("partition"),
+        F.lit(token).cast("binary").alias("key"),
+        to_avro(F.struct(*(field["name"] for field in _SCHEMA["fields"])), json.dumps(_SCHEMA)).alias("value"),
+    )
+
+
+class Candidates:
+    """Reads what the query of the newest `begin` has written into `topic`; every method raises BrokerUnavailable."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        self._topic, self._bootstrap = topic, kafka.bootstrap
+        self._consumer = Consumer(
+            kafka.client(group_id="lozenge-candidates", enable_auto_commit=False, auto_offset_reset="error")
+        )
+        self._token = b""
+        self.position = 0
+        """The offset up to which it has read."""
+
+    def begin(self) -> str:
+        """Goes to the topic's end; the token of what is to be read from now on."""
+        token = uuid.uuid4().hex
+        self._token, self.position = token.encode(), self.end()
+        self._consumer.assign([TopicPartition(self._topic, PARTITION, self.position)])
+        return token
+
+    def end(self) -> int:
+        """The topic's end: every row that was acknowledged lies before it."""
+        try:
+            place = TopicPartition(self._topic, PARTITION)
+            end: int = self._consumer.get_watermark_offsets(place, timeout=CALL_SECONDS)[1]
+            return end
+        except KafkaException as error:
+            raise self._unavailable(error.args[0]) from error
+
+    def read(self, seconds: float) -> list[Mapping[str, Any]]:
+        """The next rows, as soon as there are some; none after so many `seconds`."""
+        first = self._consumer.poll(seconds)
+        messages = [] if first is None else [first, *self._consumer.consume(MOST - 1, 0)]
+        return [_row(message) for message in messages if self._passes(message)]
+
+    def rest(self) -> Iterator[list[Mapping[str, Any]]]:
+        """All that was acknowledged by now, in parts."""
+        end, position, moved = self.end(), self.position, time.monotonic()
+        while self.position < end:
+            if self.position > position:
+                position, moved = self.position, time.monotonic()
+            elif time.monotonic() - moved > PATIENCE_SECONDS:
+                raise self._unavailable(KafkaError(KafkaError._TIMED_OUT))
+            yield self.read(0.1)
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._consumer.close()
+
+    def _passes(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            self.position = (message.offset() or 0) + 1
+            return bool(message.key() == self._token)
+        if error.code() == KafkaError._AUTO_OFFSET_RESET:  # what it has not read is deleted
+            raise self._unavailable(error)
+        return False  # of any other it recovers by itself, or `rest` finds that it does not
+
+    def _unavailable(self, error: KafkaError) -> BrokerUnavailable:
+        return BrokerUnavailable(
+            f"reading {self._topic}: {error.str()}",
+            hint=f"check the broker at {self._bootstrap}; a new start makes again what was not told",
+        )
+
+
+def _row(message: Message) -> Mapping[str, Any]:
+    row: Any = fastavro.schemaless_reader(io.BytesIO(message.value() or b""), _PARSED, None)
+    return dict(row)

@@ -1,0 +1,22 @@
+"""What runs a detector, by its declared kind and mode, and how many tasks that needs at once."""
+
+from lozenge import topics
+from lozenge.declaration import Declaration
+from lozenge.job.realtime_aggregates import RealtimeAggregateRunner
+from lozenge.job.realtime_rules import RealtimeRuleRunner
+from lozenge.job.runner import Runner
+from lozenge.session import SHUFFLE_PARTITIONS
+
+
+def runner_of(declaration: Declaration) -> type[Runner]:
+    """What runs a detector that is declared so."""
+    if not declaration.realtime:
+        return Runner
+    return RealtimeAggregateRunner if declaration.kind == "aggregate" else RealtimeRuleRunner
+
+
+def slots(declaration: Declaration) -> int:
+    """How many tasks must run at once: all of a query's in Real-Time Mode, and they may be more than cores."""
+    if not declaration.realtime:
+        return 1
+    return topics.EVENT_PARTITIONS + (SHUFFLE_PARTITIONS if declaration.kind == "aggregate" else 0)

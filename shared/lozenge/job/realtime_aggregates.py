@@ -1,0 +1,107 @@
+"""Aggregates in Real-Time Mode: Spark counts each event when it comes, and Python tells the crossings.
+
+Every event that changes a group makes that group's rows again. So they go by a topic (see `candidates`) to this
+process, where `Crossings` knows which were told: those that were not are told at once, with what remembers them, by the
+job's one writer, which is fenced as everywhere. When a batch ends, first everything that it made is told, then the
+group moves on.
+
+The group names the batch of Spark's checkpoint up to which it has moved. Spark may have ended the next one before its
+process died; a start takes that back (`Checkpoint.back_to`), and the events are counted and their rows made again.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from lozenge import topics
+from lozenge.job.candidates import Candidates, candidate_rows
+from lozenge.job.hosts import AggregateHost, Host
+from lozenge.job.judgement import Judgement, count, joined
+from lozenge.job.output import Poisoned, Unplaced
+from lozenge.job.poison import refuse_too_many
+from lozenge.job.realtime import SINK_OPTIONS, RealtimeRunner
+from lozenge.job.settings import JobSettings
+from lozenge.job.turns import Turn
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
+
+LOOK_SECONDS = 0.2
+"""For so long it only waits for rows, before it looks at orders and at the query."""
+
+
+class RealtimeAggregateRunner(RealtimeRunner):
+    """The job of an aggregate whose `mode` is "realtime". One thread tells and commits: no two transactions meet."""
+
+    def __init__(
+        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+    ) -> None:
+        super().__init__(loaded, job, kafka, spark, metrics)
+        self._candidates = Candidates(kafka, self._identity.candidates)
+        self._rows = 0  # of this batch, and what failed of them: each once, however often its group changes
+        self._failed: dict[object, Poisoned | Unplaced] = {}
+
+    def run(self) -> None:
+        """As every job."""
+        try:
+            super().run()
+        finally:
+            self._candidates.close()
+
+    @property
+    def _afresh(self) -> bool:
+        """It stands by without a query: what its order says of memory holds for the first one that it starts."""
+        return self._warm and not self._reporting.now.first_batch_at and self._job.state == "fresh"
+
+    def _writer(self, host: Host) -> DataStreamWriter:
+        self._begin_batch()
+        rows = candidate_rows(host.frame(), self._identity.candidates, self._candidates.begin())
+        options = self._kafka.spark() | SINK_OPTIONS | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
+        writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
+        return writer.trigger(realTime=self._interval)  # type: ignore[call-overload, no-any-return]
+
+    def _wait(self, query: StreamingQuery) -> bool:
+        """Meanwhile it tells."""
+        until = time.monotonic() + LOOK_SECONDS
+        try:
+            while (left := until - time.monotonic()) > 0:
+                self._tell(self._candidates.read(left))
+                refuse_too_many([*self._failed.values()], self._rows)
+        except Exception:
+            query.stop()
+            raise
+        return bool(query.awaitTermination(0.001))  # type: ignore[arg-type]
+
+    def _tell(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        assert isinstance(self._host, AggregateHost)
+        self._settled = False
+        judged = self._host.judge_rows(rows)
+        if judged.findings:
+            self._ledger.tell(self._host, judged.findings, self._alerts)
+            count(self._metrics, Judgement(judged.findings))
+        self._settled = True
+        self._rows += len(rows)
+        for poisoned in judged.poisoned:
+            self._failed.setdefault(poisoned.place, poisoned)
+        for unplaced in judged.unplaced:
+            self._failed.setdefault(unplaced.cause, unplaced)
+
+    def _turned(self, turn: Turn) -> None:
+        """Tells the rest of what its batch has made, and of what came since."""
+        for rows in self._candidates.rest():
+            self._tell(rows)
+            self._reporting.turned()
+        super()._turned(turn)
+        self._begin_batch()
+
+    def _put_aside(self, ends: Mapping[int, int]) -> Judgement:
+        failed = self._failed.values()
+        poisoned = [each for each in failed if isinstance(each, Poisoned)]
+        unplaced = [each for each in failed if isinstance(each, Unplaced)]
+        return joined([Judgement([], poisoned, unplaced), super()._put_aside(ends)], [])
+
+    def _begin_batch(self) -> None:
+        self._rows, self._failed = 0, {}

@@ -1,0 +1,77 @@
+"""Rules in Real-Time Mode: Spark reads, judges and writes, without Python and without a transaction.
+
+A task hands alerts over in the order of its events, and a batch ends when all of them are acknowledged. What was told
+beyond the group's offsets is found in the alert topic and left out by its id (see `told`).
+
+Spark's sink knows no fence. So a successor begins only when its predecessor has ended, which the agent sees to. One
+that it cannot see (on a machine that was cut off) ends at its next commit, which is fenced, and what it tells until
+then comes under ids that are told already.
+"""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from lozenge.job.alert_rows import ALERT_ID, SECONDS, SINK
+from lozenge.job.hosts import Host
+from lozenge.job.positions import REALTIME, Stamp
+from lozenge.job.realtime import SINK_OPTIONS, RealtimeRunner
+from lozenge.job.turns import Turn
+from lozenge.logs import logger
+from lozenge.spark_clock import COUNT, counted, latencies
+from lozenge.spark_producer import SinkProducer
+
+_TOLD = "told"
+
+
+class RealtimeRuleRunner(RealtimeRunner):
+    """The job of a rule whose `mode` is "realtime"."""
+
+    _producer: SinkProducer | None = None
+
+    def _writer(self, host: Host) -> "DataStreamWriter":
+        self._silence()
+        self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | SINK_OPTIONS)
+        rows = self._without_told(self._plan.written(host.frame()))
+        rows = rows.observe(_TOLD, *counted(F.col(SECONDS))).select(*SINK)
+        writer = rows.writeStream.format("kafka").options(**self._producer.options).outputMode("update")
+        return writer.trigger(realTime=self._interval)  # type: ignore[call-overload, no-any-return]
+
+    def _without_told(self, rows: DataFrame) -> DataFrame:
+        told = self._ledger.told()
+        if not told:
+            return rows
+        ends = self._ends()
+        again = sum(ends[p] - offset for p, offset in self.offsets.items())
+        logger().info("judges again what came since the last commit", events=again, told=len(told))
+        known = self._spark.createDataFrame([(name,) for name in told], f"{ALERT_ID} string")
+        return rows.join(F.broadcast(known), ALERT_ID, "left_anti")
+
+    def _stamp(self) -> Stamp:
+        return Stamp(self._order.generation, REALTIME, self._batch)
+
+    def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
+        super()._stop_at_boundary(query, within=within)
+        self._silence()
+
+    def _turned(self, turn: Turn) -> None:
+        """All that its batch had to tell is acknowledged; one without events has nothing to commit."""
+        if turn.ends == self.offsets:
+            return
+        super()._turned(turn)
+        told = turn.progress.observedMetrics[_TOLD].asDict()
+        self._metrics.emitted(told[COUNT])
+        for count, seconds in latencies(told):
+            self._metrics.latency(seconds, count)
+
+    def _failed_at(self) -> Mapping[int, int]:
+        self._silence()
+        return super()._failed_at()
+
+    def _silence(self) -> None:
+        """What a query that has ended has handed over and not sent must not come behind what is read back."""
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None

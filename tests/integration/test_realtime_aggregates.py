@@ -1,0 +1,371 @@
+"""Aggregates in Real-Time Mode: crossings at once, each once whatever ends the job, and the same as batch by batch."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, Tables, alert, topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.declaration import Declaration
+from lozenge.errors import DetectorError
+from lozenge.job import source
+from lozenge.job.eligible import refuse_ineligible
+from lozenge.job.orders import Order
+from lozenge.job.realtime_aggregates import RealtimeAggregateRunner
+from lozenge.job.report import Phase
+from lozenge.job.turns import Turn
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.reading import bounds
+from lozenge.schemas import newest
+from tests.integration.conftest import Broker
+from tests.integration.harness import (
+    Crash,
+    alerts,
+    committed,
+    event,
+    group_offsets,
+    move,
+    new_detector,
+    running,
+    send,
+    wait_for,
+)
+
+pytestmark = pytest.mark.integration
+
+CARDS = [f"card_{n}" for n in range(20)]
+DECLARED = {"kind": "aggregate", "mode": "realtime", "trigger": "5s", "lateness": "10m", "window": "10m"}
+
+
+class Bands(Settings):
+    """`least` is the first band that is told."""
+
+    least: int = 3
+
+
+def velocity(events: DataFrame, settings: Bands, tables: Tables) -> DataFrame:
+    """Three bands. A card of more than ten in a window has a score that no alert may have."""
+    uses = F.sort_array(F.collect_set("event_id"))
+    groups = events.groupBy(F.window("event_time", "10 minutes"), "card_id").agg(uses.alias("uses"))
+    bands = F.filter(F.array(F.lit(3), F.lit(5), F.lit(11)), lambda band: band.between(settings.least, F.size("uses")))
+    return groups.withColumn("band", F.explode(bands)).select(
+        *alert(
+            entity=F.col("card_id"),
+            window=F.col("window"),
+            band=F.col("band"),
+            at=F.col("window.start"),
+            reason=F.concat(F.lit("at least "), F.col("band").cast("string")),
+            score=F.col("band") / F.lit(10),
+            evidence=F.slice("uses", 1, F.col("band")),
+            values={"band": F.col("band")},
+            labels={"team": F.lit("cards")},
+        )
+    )
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    return KafkaSettings(bootstrap=broker.bootstrap)
+
+
+def detector(kafka: KafkaSettings, folder: Path, **declared: Any) -> Loaded:
+    return new_detector(kafka, Detector(velocity, settings=Bands), folder, **DECLARED | declared)
+
+
+def uses(first: int, each: int, cards: list[str] = CARDS) -> list[dict[str, Any]]:
+    """So many events of each card, all in one window; their ids begin with the number `first`."""
+    return [event(first + n, card) for n, card in enumerate(card for _ in range(each) for card in cards)]
+
+
+def crossings(kafka: KafkaSettings, name: str) -> Counter[tuple[str, str]]:
+    """How often each band of each card was told."""
+    return Counter((told["entity"]["id"], told["evidence"]["values"]["band"]) for told in alerts(kafka, name))
+
+
+def each_once(*bands: str, cards: list[str] = CARDS) -> Counter[tuple[str, str]]:
+    return Counter((card, band) for card in cards for band in bands)
+
+
+def test_crossings_come_at_once_and_once_though_the_group_goes_on(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, tmp_path, trigger="15s")
+    with running(loaded, kafka, spark, tmp_path) as run:
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/-/-1", "the claim")
+        before = group_offsets(kafka, loaded.name)
+        send(kafka, uses(0, each=4))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band of each card")
+        _write_as_a_stranger(kafka, topics.candidates(loaded.name))
+        send(kafka, uses(100, each=4))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band of each card")
+        told_before_the_commit = group_offsets(kafka, loaded.name) == before
+        wait_for(lambda: sum(run.runner.offsets.values()) == sum(o for o, _ in before.values()) + 160, "the commit")
+        samples = run.runner._metrics.snapshot()["samples"]
+    assert told_before_the_commit
+    checkpoint = run.runner._checkpoint.id
+    assert {stamp.rpartition("/")[0] for _, stamp in group_offsets(kafka, loaded.name).values()} == {f"1/{checkpoint}"}
+    assert crossings(kafka, loaded.name) == each_once("3", "5")
+    assert samples["lozenge_emitted_total"] == 40
+    assert samples["lozenge_offsets_committed_total"] == 160
+
+
+def _write_as_a_stranger(kafka: KafkaSettings, topic: str) -> None:
+    """As a predecessor that lives on, cut off from whoever ended it: nobody may listen to it."""
+    producer = Producer(kafka.client())
+    producer.produce(topic, b"not even a row", b"the token of another query", 0)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_what_was_told_before_a_stop_is_not_told_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, guarantee: str
+) -> None:
+    """Its counts go on in Spark's checkpoint from the last commit, also where Spark has ended a batch behind that."""
+    loaded = detector(kafka, tmp_path, guarantee=guarantee)
+    send(kafka, uses(0, each=2))
+    start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
+    with running(loaded, kafka, spark, tmp_path) as run:
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
+    longer = Loaded(loaded.name, "1.0.0", loaded.detector, _changed(loaded, trigger=timedelta(minutes=5)), tmp_path)
+    for generation in (2, 3):  # neither gets as far as a commit
+        send(kafka, uses(100 * generation, each=2))
+        with running(longer, kafka, spark, tmp_path, generation=generation) as run:
+            bands = ("3",) if generation == 2 else ("3", "5")
+            wait_for(lambda bands=bands: crossings(kafka, loaded.name) == each_once(*bands), "the band")  # type: ignore[misc]
+            assert run.runner._checkpoint.last_planned() >= 0
+    assert sum(offset for offset, _ in group_offsets(kafka, loaded.name).values()) == start + 40
+    assert crossings(kafka, loaded.name) == each_once("3", "5")
+
+
+def by_card(events: DataFrame) -> Any:
+    return events.groupBy(F.window("event_time", "10 minutes"), "card_id")
+
+
+@pytest.mark.parametrize(
+    ("counted", "operator"),
+    [
+        (lambda events: by_card(events).agg(F.count("*")), ""),
+        (lambda events: by_card(events).agg(F.max("event_id"), F.collect_set("mcc")), ""),
+        (lambda events: events.groupBy(F.window("event_time", "1 hour", "5 minutes")).agg(F.sum("amount")), ""),
+        (lambda events: events.groupBy(F.session_window("event_time", "1 minute")).count(), "MergingSessions"),
+        (lambda events: by_card(events.dropDuplicates(["event_id"])).count(), "StreamingDeduplicate"),
+        (lambda events: by_card(events).count().select(F.udf(str)("count")), "ArrowEvalPython"),
+    ],
+)
+def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
+    spark: SparkSession, tmp_path: Path, counted: Any, operator: str
+) -> None:
+    stream = source.events(spark.readStream.schema(source.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id")
+    declared = Declaration.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
+    frame = counted(source.watermarked([stream, stream], timedelta(minutes=10)))
+    if not operator:
+        refuse_ineligible("one", declared, frame)
+        return
+    with pytest.raises(DetectorError, match=rf"cannot run .*{operator}"):
+        refuse_ineligible("one", declared, frame)
+
+
+class DiesBeforeItTells(RealtimeAggregateRunner):
+    """As a process that is killed when Spark has ended a batch, and nothing of it is told yet."""
+
+    def _tell(self, rows: Any) -> None:
+        pass
+
+    def _turned(self, turn: Turn) -> None:
+        if turn.events:
+            raise Crash("in between")
+        super()._turned(turn)
+
+
+def test_a_batch_that_only_spark_has_ended_is_counted_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, tmp_path)
+    start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
+    with running(loaded, kafka, spark, tmp_path) as run:
+        send(kafka, uses(0, each=2))
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
+        checkpoint = run.runner._checkpoint.id
+    send(kafka, uses(100, each=2))
+    with pytest.raises(Crash), running(loaded, kafka, spark, tmp_path, DiesBeforeItTells) as run:
+        run.join()
+    assert crossings(kafka, loaded.name) == Counter()
+    with running(loaded, kafka, spark, tmp_path) as run:
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + 80, "the commit")
+        assert run.runner._checkpoint.id == checkpoint
+    assert crossings(kafka, loaded.name) == each_once("3")
+
+
+def test_it_tells_what_batch_by_batch_tells_and_may_become_that(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same events; and then the same checkpoint in the other mode, behind a batch that was not committed."""
+    told = []
+    for mode in ("micro-batch", "realtime"):
+        loaded = detector(kafka, tmp_path, mode=mode, trigger="1s" if mode == "micro-batch" else "5m")
+        with running(loaded, kafka, spark, tmp_path):
+            send(kafka, uses(100, each=4))
+            wait_for(lambda name=loaded.name: crossings(kafka, name) == each_once("3"), "the crossings")  # type: ignore[misc]
+        told.append([_as_said(record, loaded.name) for record in committed(kafka, topics.alerts(loaded.name))])
+    assert sorted(told[0], key=str) == sorted(told[1], key=str)
+    other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
+    left = Loaded(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
+    with running(left, kafka, spark, tmp_path, generation=2):
+        send(kafka, uses(200, each=1))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the crossings of both")
+    assert crossings(kafka, loaded.name) == each_once("3", "5")
+
+
+def _as_said(record: Any, name: str) -> dict[str, Any]:
+    """All of a record but what differs with the detector's name and the moment."""
+    value = Codec.of("alert").decode(record.value)
+    assert abs(record.timestamp / 1000 - value.pop("detected_at").timestamp()) < 10
+    headers = [(key, text.decode()) for key, text in record.headers]
+    assert dict(headers)["ce_id"] == value.pop("alert_id")
+    assert value.pop("detector") == name
+    told = {"value": value, "key": record.key, "partition": record.partition}
+    own = ("ce_id", "traceparent")
+    told["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
+    return told
+
+
+def test_what_cannot_be_judged_or_written_becomes_a_dead_letter_once(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, tmp_path, trigger="15s")
+    start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
+    with running(loaded, kafka, spark, tmp_path) as run:
+        send(kafka, uses(0, each=3))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
+        send(
+            kafka, [b"no avro", *uses(100, each=14, cards=["card_busy"])]
+        )  # the row of its third band comes four times
+        send(kafka, uses(200, each=2))
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + 115, "the commit")
+    letters = [dict(letter.headers) for letter in committed(kafka, topics.dead_letters(loaded.name))]
+    assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "encode"]
+    why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
+    assert "1.1" in why.decode()
+    assert crossings(kafka, loaded.name) == each_once("3", "5", cards=[*CARDS, "card_busy"])
+
+
+def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+    loaded = detector(kafka, tmp_path, trigger="5m")
+    folder = tmp_path / "job"
+    folder.mkdir()
+    Order(revision="a", standby=True).give(folder)
+    with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
+        report = run.runner._reporting
+        wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
+        send(kafka, uses(0, each=2))
+        Order(revision="b", generation=2).give(folder)
+        wait_for(lambda: report.now.phase is Phase.LIVE and report.now.revision == "b", "it to be live")
+        send(kafka, uses(100, each=1))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
+        Order(revision="c", generation=2, settings={"least": 5}).give(folder)
+        wait_for(lambda: report.now.revision == "c", "the new settings")
+        send(kafka, uses(200, each=2))
+        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
+    digests = Counter(told["settings_digest"] for told in alerts(kafka, loaded.name))
+    assert sorted(digests.values()) == [20, 20]
+
+
+def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+    """Its processes die twice in the middle of a burst, long before a batch would end."""
+    folder = tmp_path / f"many_{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
+    (folder / f"{folder.name}.py").write_text(MODULE)
+    name, cards, sent = folder.name, [f"card_{n}" for n in range(500)], 0
+    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
+    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    log = tmp_path / "log"
+    for generation in (1, 2, 3):
+        with job(kafka, folder, generation) as process:
+            wait_for(lambda: "query starts" in log.read_text() or process.poll() is not None, "its start")
+            send(kafka, uses(sent, each=3, cards=cards))
+            enough = len(cards) * (3 * generation if generation == 3 else 3 * generation - 3) + (generation < 3)
+            wait_for(partial(_told, kafka, name, enough, process), "alerts")
+            assert process.poll() is None, log.read_text()
+        sent += 3 * len(cards)
+    assert crossings(kafka, name) == each_once(*map(str, range(1, 10)), cards=cards)
+
+
+PROJECT = """
+[project]
+name = "{name}"
+version = "1.0.0"
+
+[tool.lozenge]
+kind = "aggregate"
+owner = "tests"
+title = "A test"
+mode = "realtime"
+lateness = "10m"
+window = "10m"
+"""
+MODULE = """
+from pyspark.sql import functions as F
+
+from lozenge import Detector, Settings, alert
+
+
+def detect(events, settings, tables):
+    uses = F.size(F.collect_set("event_id"))
+    groups = events.groupBy(F.window("event_time", "10 minutes"), "card_id").agg(uses.alias("uses"))
+    return groups.withColumn("band", F.explode(F.sequence(F.lit(1), "uses"))).select(
+        *alert(
+            entity=F.col("card_id"),
+            window=F.col("window"),
+            band=F.col("band"),
+            at=F.col("window.start"),
+            reason=F.lit("used"),
+            values={"band": F.col("band")},
+        )
+    )
+
+
+detector = Detector(detect, settings=Settings)
+"""
+
+
+def _told(kafka: KafkaSettings, name: str, number: int, process: "subprocess.Popen[bytes]") -> bool:
+    return len(alerts(kafka, name)) >= number or process.poll() is not None
+
+
+@contextmanager
+def job(kafka: KafkaSettings, folder: Path, generation: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """The detector in `folder` as a process of its own, which is killed with all that it has started."""
+    variables = {
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+        "LOZENGE_JOB_WORK": str(folder.parent),
+        "LOZENGE_JOB_GENERATION": str(generation),
+    }
+    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    with (folder.parent / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=os.environ | variables, stderr=log, process_group=0)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _changed(loaded: Loaded, **fields: Any) -> Any:
+    return loaded.declaration.model_copy(update=fields)
