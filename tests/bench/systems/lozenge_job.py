@@ -1,0 +1,62 @@
+"""Ours: the real process of a job, `python -m lozenge.job FOLDER`, under declarations that differ in one thing.
+
+A declaration that this release does not know yet makes its system unavailable, and the row says so.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from lozenge.declaration import read
+from lozenge.errors import ConfigError
+from tests.bench.harness.system import ALL_SHAPES, HOP, Guarantees, Shape, Start, System, Unavailable
+from tests.bench.harness.workload import Kind
+
+DETECTORS = Path(__file__).with_name("detectors")
+KINDS: Mapping[Kind, str] = {"rule": "rule", "aggregate": "aggregate", "fold": "stateful"}
+PROJECT = """[project]
+name = "{name}"
+version = "1.0.0"
+description = "A detector of the benchmark."
+
+[tool.lozenge]
+kind = "{kind}"
+owner = "bench"
+title = "Benchmark"
+"""
+WINDOWS = {"lateness": "10m", "window": "10m"}
+
+
+def command(start: Start, declared: Mapping[str, str]) -> list[str]:
+    """Writes the detector's folder, with what it `declared` besides; the command that runs it."""
+    kind = start.task.kind
+    folder = start.folder / start.name
+    folder.mkdir()
+    shutil.copyfile(DETECTORS / f"{kind}.py", folder / f"{start.name}.py")
+    values = {**(WINDOWS if kind == "aggregate" else {}), **declared}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+    project = folder / "pyproject.toml"
+    project.write_text(PROJECT.format(name=start.name, kind=KINDS[kind]) + "".join(lines), "utf-8")
+    try:
+        read(project)
+    except ConfigError as error:
+        raise Unavailable("; ".join([error.message, *error.problems])) from error
+    settings = {"every": start.task.every} if kind == "aggregate" else {}
+    variables = f"LOZENGE_JOB_SETTINGS={json.dumps(settings)}"
+    return ["env", variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+
+
+def _system(name: str, guarantees: Guarantees, shapes: frozenset[Shape] = ALL_SHAPES, **declared: str) -> System:
+    return System(f"Lozenge, {name}", "ours", guarantees, partial(command, declared=declared), shapes=shapes)
+
+
+SYSTEMS = (
+    _system("trigger 0", Guarantees("exactly once", "every batch"), trigger="0s"),
+    _system("trigger 1 s", Guarantees("exactly once", "every batch"), HOP, trigger="1s"),
+    _system("at least once", Guarantees("at least once", "every batch"), trigger="0s", guarantee="at-least-once"),
+    _system("realtime", Guarantees("exactly once", "every batch"), mode="realtime"),
+)
