@@ -87,7 +87,7 @@ bench-quick: .venv/.ready ## a rough table of all rows in ten minutes
 
 .PHONY: bench-pytest
 bench-pytest: .venv/.ready ## what else is measured: memory, deploys, guarantees ...; ARGS="-k memory"
-	@$(PYTHON) -m pytest -q -s tests/bench $(ARGS)
+	@$(PYTHON) -m pytest -q -s tests/bench --ignore tests/bench/harness $(ARGS)
 
 .PHONY: mutants
 mutants: .venv/.ready ## take one guard away at a time; its test must turn red; ARGS names guards

@@ -49,6 +49,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     void = discrepancy(Sent(segment, 0, segment.end, 0), wanted, came)
     moments = [at / 1e9 for at, _ in arrivals]
     values = throughput(samples, moments, sorted(wanted)) if not void else {}
+    void = void or ("" if values else "it came out at once: too small a backlog to tell a rate")
     facts = {"received": len(arrivals), "peak_rss_mb": max((s.memory_bytes for s in samples), default=0) / 1e6}
     yield visit.cell(POINT, values, void, facts, load)
 
@@ -65,9 +66,9 @@ class Sample:
 def throughput(samples: Sequence[Sample], moments: Sequence[float], told: Sequence[int]) -> dict[str, float]:
     """Over the second half: `told` are the events that raise an alert, in order, `moments` when alerts came.
 
-    The half is the sample after the one in which it was reached: a batch that was coming out then is whole.
+    It begins with the sample after the one in which the first half was told: a batch that was coming out is whole then.
     """
-    half = moments[len(moments) // 2]
+    half = moments[len(moments) // 2 - 1]
     begun = next((s for s in samples if s.at > half + SAMPLE_SECONDS), samples[-1])
     ended = next((s for s in samples if s.at >= moments[-1]), samples[-1])
     done = bisect_right(moments, begun.at)
@@ -82,10 +83,10 @@ def _watched(running: Running, gauge: Gauge, wanted: int) -> list[Sample]:
     """A sample every so often until `wanted` alerts came, or none for too long."""
     samples, seen, changed = [], 0, time.monotonic()
     while True:
+        count = gauge.count
         assert running.meter
         cost = running.meter.read()
         samples.append(Sample(time.time(), cost.cpu_seconds, cost.memory_bytes))
-        count = gauge.count
         if count != seen:
             seen, changed = count, time.monotonic()
         if count >= wanted or time.monotonic() - changed > START_PATIENCE:

@@ -20,7 +20,7 @@ Arrival = tuple[int, bytes]
 
 
 class Gauge:
-    """The process, reading `topic` from its end at the time when the block begins; it ends with the block."""
+    """The process, reading `topic` from the earliest record on; it ends with the block."""
 
     def __init__(self, kafka: KafkaSettings, topic: str) -> None:
         context = get_context("spawn")
@@ -61,7 +61,7 @@ def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchro
     consumer = Consumer(settings)
     places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
     for place in places:
-        place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+        place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
     consumer.assign(places)
     orders.send(None)
     arrivals: list[Arrival] = []

@@ -40,7 +40,11 @@ def _row(outcome: Outcome) -> str:
     colours = {system.name: n % _COLOURS for n, system in enumerate(outcome.systems)}
     mood = "good" if said.startswith("scored") else "bad"
     systems = [
-        (s.name, s.role, *(getattr(s.guarantees, name) for name in ("processing", "reads", "writes", "commit")))
+        (
+            s.name,
+            s.role,
+            *(getattr(s.guarantees, name) for name in ("processing", "reads", "writes", "commit", "state")),
+        )
         for s in outcome.systems
     ]
     wrong = [(c.system, c.round, c.point, c.void or c.disturbed) for c in outcome.cells if c.void or c.disturbed]
@@ -51,7 +55,7 @@ def _row(outcome: Outcome) -> str:
             *_ratio_plots(found, colours),
             *_distributions(outcome, colours),
             "<h3>Under which conditions</h3>",
-            _table(("system", "", "processing", "reads", "writes", "commits offsets"), systems),
+            _table(("system", "", "processing", "reads", "writes", "commits offsets", "keeps state in"), systems),
             "<h3>All ratios</h3>",
             _table(HEADS, [_cells(line) for line in found]),
             *(["<h3>Not here</h3>", _table(("system", "why"), list(outcome.absent.items()))] if outcome.absent else []),

@@ -6,6 +6,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -86,19 +87,30 @@ def verdict(outcome: Outcome) -> str:
 
 
 def show(outcome: Outcome, console: Console) -> None:
-    """The table of a row."""
-    table = Table(title=f"{outcome.row.name}: ours to the other, median and range", title_justify="left")
-    for name in ("at", "measure", "ours", "beside", "ours", "beside", "ratio", "pairs", "bar / stretch", ""):
-        table.add_column(name, justify="right" if name in ("ratio", "pairs") else "left")
-    for line in lines(outcome):
-        mine, theirs = (f"{value:,.1f} {line.measure.unit}" for value in line.values)
-        goal = f"{line.goal.bar:g} / {line.goal.stretch:g}" if line.goal else ""
-        head = (line.point, line.measure.name, line.ours, line.other, mine, theirs)
-        table.add_row(*head, str(line.ratio), str(line.ratio.pairs), goal, line.mark)
-    console.print(table)
+    """The tables of a row, one for each measure and point."""
+    found = list(lines(outcome))
+    for measure in outcome.row.measures:
+        for point in outcome.points:
+            those = [line for line in found if (line.measure, line.point) == (measure, point)]
+            if those:
+                console.print(
+                    _table(f"{outcome.row.name}: {measure.name} at {point}, {measure.better} is better", those)
+                )
     for name, why in outcome.absent.items():
         console.print(f"not here: {name}: {why}", soft_wrap=True)
-    console.print(verdict(outcome))
+    console.print(verdict(outcome), style="green" if verdict(outcome).startswith("scored") else "yellow")
+
+
+def _table(title: str, those: Sequence[Line]) -> Table:
+    table = Table("ours", "beside", title=title, title_justify="left", box=SIMPLE)
+    for name in ("ours", "beside", "ratio (range)", "pairs"):
+        table.add_column(name, justify="right")
+    table.add_column("bar, stretch")
+    for line in those:
+        values = (f"{value:,.1f} {line.measure.unit}" for value in line.values)
+        goal = f"{line.goal.bar:g}, {line.goal.stretch:g}: {line.mark}" if line.goal else ""
+        table.add_row(line.ours, line.other, *values, str(line.ratio), str(line.ratio.pairs), goal)
+    return table
 
 
 def _reaches(measure: Measure, ratio: float, wanted: float) -> bool:

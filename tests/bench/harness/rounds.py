@@ -79,7 +79,8 @@ def run(
             if (why := await_calm(watch, 0 if anyway else PATIENCE_SECONDS)) and not anyway:
                 raise Disturbed(why)
             name = f"bench_{time.time_ns():x}"
-            start = Start(kafka, task, name, folder / f"{row.name}-{number}-{name}")
+            backlog = plan.events if row.shape == "backlog" else 0
+            start = Start(kafka, task, name, folder / f"{row.name}-{number}-{name}", backlog)
             visit = Visit(row, system, number, start, plan, outcome.seconds, watch)
             try:
                 for cell in row.measure(visit):

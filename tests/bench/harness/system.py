@@ -42,17 +42,21 @@ class Guarantees:
     commit: str
     reads: Literal["read committed", "read uncommitted"] = "read committed"
     writes: str = "acks=all, linger 0"
-    state: str = "RocksDB and a changelog topic"
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a system is started with: `name` is new for every start, and so is its output topic."""
+    """What a system is started with: `name` is new for every start, and so is its output topic.
+
+    `backlog` is the number of events that wait; 0 if they are yet to come.
+    """
 
     kafka: KafkaSettings
     task: Task
     name: str
     folder: Path
+    backlog: int = 0
 
     @property
     def input(self) -> str:
@@ -89,7 +93,7 @@ class System:
     """`command` gives the process to start, whose environment names the broker, and raises Unavailable.
 
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
-    `probe` instead, which measures it on the events that wait in the topic.
+    `probe` instead, which measures it on the events that wait in the topic. A `quick` one is part of the rough table.
     """
 
     name: str
@@ -99,6 +103,7 @@ class System:
     kinds: frozenset[Kind] = ALL_KINDS
     shapes: frozenset[Shape] = ALL_SHAPES
     probe: Callable[[Start], Mapping[str, float]] | None = None
+    quick: bool = False
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

@@ -13,7 +13,7 @@ ROWS = (
         name="rule-hop",
         title="Rule: Avro event in, Avro alert out; a fifth of the events raises one",
         shape="hop",
-        task=Task("rule", every=5),
+        task=Task("rule", every=5, keys=20_000),
         measures=hop.MEASURES,
         goals=(
             Goal("p50", "Kafka Streams, at least once", bar=1.5, stretch=1.0),

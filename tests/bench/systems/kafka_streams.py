@@ -33,6 +33,9 @@ NEEDS = (
 """What it needs beside the broker's jars, which have all else."""
 
 
+STATE = "RocksDB and a changelog topic"
+
+
 def command(start: Start, guarantee: str) -> list[str]:
     """The process; raises Unavailable without a JDK."""
     java = java_home() / "bin" / "java"
@@ -47,13 +50,14 @@ SYSTEMS = (
     System(
         "Kafka Streams, at least once",
         "peer",
-        Guarantees("at least once", "every 30 s, its default", reads="read committed"),
+        Guarantees("at least once", "every 30 s, its default", state=STATE),
         partial(command, guarantee="at_least_once"),
+        quick=True,
     ),
     System(
         "Kafka Streams, exactly once",
         "peer",
-        Guarantees("exactly once", "every 100 ms, its default"),
+        Guarantees("exactly once", "every 100 ms, its default", state=STATE),
         partial(command, guarantee="exactly_once_v2"),
     ),
 )
