@@ -21,7 +21,7 @@ from lozenge_deploy.broker import EmbeddedBroker
 from tests.bench.harness import row, system
 from tests.bench.harness.page import write
 from tests.bench.harness.report import Report, show
-from tests.bench.harness.rounds import Disturbed, run
+from tests.bench.harness.rounds import Disturbed, Outcome, run
 from tests.bench.harness.row import Cell
 from tests.bench.harness.system import System
 
@@ -35,7 +35,7 @@ def main() -> int:
     changed = {name: getattr(given, name) for name in ("rounds", "minutes", "rates", "events")}
     plan = replace(plan, **{name: value for name, value in changed.items() if value is not None})
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
-    report = Report(datetime.now(UTC), plan, given.anyway)
+    report, disturbed = Report(datetime.now(UTC), plan, given.anyway), False
 
     def tell(cell: Cell) -> None:
         said = "  ".join(f"{name} {value:,.1f}" for name, value in cell.values.items())
@@ -52,15 +52,19 @@ def main() -> int:
             fitting = [s for s in systems if s.fits(rows[name].task.kind, rows[name].shape)]
             those = [s for s in fitting if (_wanted(s, given.only) if given.only else s.quick or not given.quick)]
             console.rule(f"{name}: {len(those)} systems, {plan.rounds} rounds")
+            outcome = Outcome(rows[name], plan, those, given.anyway)
+            report.outcomes.append(outcome)
             try:
-                outcome = run(rows[name], those, plan, kafka, Path(scratch), tell, given.anyway)
+                run(outcome, kafka, Path(scratch), tell)
             except Disturbed as why:
                 console.print(f"NOT MEASURED: {why}; end it, or measure --anyway, which is not scored", style="red")
-                return 1
-            report.outcomes.append(outcome)
+                disturbed = True
             show(outcome, console)
-    console.print(f"the report: {write(report, given.folder)}", soft_wrap=True)
-    return 0
+            page = write(report, given.folder)
+            if disturbed:
+                break
+    console.print(f"the report: {page}", soft_wrap=True)
+    return 1 if disturbed else 0
 
 
 def _wanted(system: System, only: list[str]) -> bool:

@@ -20,7 +20,7 @@ class Disturbed(Exception):
 
 @dataclass
 class Outcome:
-    """What became of a row, measured for `seconds` at each rate.
+    """What becomes of a row; what was measured stays in it if it ends early.
 
     `absent` are the systems that could not run at all, with the reason. What was measured while other work ran counts
     only if that was wanted (`anyway`).
@@ -29,10 +29,14 @@ class Outcome:
     row: Row
     plan: Plan
     systems: Sequence[System]
-    seconds: float
     anyway: bool
     cells: list[Cell] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """How long each rate is measured."""
+        return self.plan.seconds(len(self.systems))
 
     @property
     def points(self) -> list[str]:
@@ -58,25 +62,16 @@ class Outcome:
                         yield ours, other, found
 
 
-def run(
-    row: Row,
-    systems: Sequence[System],
-    plan: Plan,
-    kafka: KafkaSettings,
-    folder: Path,
-    tell: Callable[[Cell], None],
-    anyway: bool,
-) -> Outcome:
-    """Measures the row. Raises Disturbed unless the machine is calm before each visit, or `anyway`."""
-    outcome = Outcome(row, plan, systems, plan.seconds(len(systems)), anyway)
-    watch = Watch()
-    task = row.task_of(plan)
+def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, tell: Callable[[Cell], None]) -> None:
+    """Measures the row. Raises Disturbed unless the machine is calm before each visit, or that does not matter."""
+    row, plan, anyway = outcome.row, outcome.plan, outcome.anyway
+    task, watch = row.task_of(plan), Watch()
     row.prepare(kafka, task, plan)
     for number in range(1, plan.rounds + 1):
-        for system in systems:
+        for system in outcome.systems:
             if system.name in outcome.absent:
                 continue
-            if (why := await_calm(watch, 0 if anyway else PATIENCE_SECONDS)) and not anyway:
+            if not anyway and (why := await_calm(watch, PATIENCE_SECONDS)):
                 raise Disturbed(why)
             name = f"bench_{time.time_ns():x}"
             backlog = plan.events if row.shape == "backlog" else 0
@@ -91,4 +86,3 @@ def run(
             except Dead as error:
                 outcome.cells.append(Cell(system.name, number, "", {}, str(error)))
                 tell(outcome.cells[-1])
-    return outcome

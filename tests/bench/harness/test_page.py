@@ -34,7 +34,7 @@ ROW = Row(
 
 
 def outcome(factor: float = 3.0) -> Outcome:
-    found = Outcome(ROW, PLAN, [OURS, PEER], 5.0, anyway=False, absent={"other": "not <known>"})
+    found = Outcome(ROW, PLAN, [OURS, PEER], anyway=False, absent={"other": "not <known>"})
     for number in range(1, 6):
         found.cells.append(Cell(OURS.name, number, "100/s", {"p50": factor * number}, curve=curve([factor, 9.0])))
         found.cells.append(Cell(PEER.name, number, "100/s", {"p50": 1.0 * number}, curve=curve([1.0, 4.0])))

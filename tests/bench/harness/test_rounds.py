@@ -33,7 +33,9 @@ def latencies(visit: Visit) -> Iterator[Cell]:
 
 
 def measured(measure: Callable[[Visit], Iterator[Cell]], *, anyway: bool = False) -> Outcome:
-    return run(row(measure), [OURS, PEER], PLAN, KafkaSettings(), Path(), lambda _: None, anyway)
+    outcome = Outcome(row(measure), PLAN, [OURS, PEER], anyway)
+    run(outcome, KafkaSettings(), Path(), lambda _: None)
+    return outcome
 
 
 @pytest.fixture(autouse=True)
