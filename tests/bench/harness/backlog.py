@@ -1,7 +1,8 @@
 """Throughput over a backlog: events per second, and per second of processor time of the system's whole process tree.
 
 It is measured over the second half, so a system is compiled and warm. How far a system is shows in its alerts, as each
-names its event: no system has to report anything, and none is asked for offsets that it commits now and then.
+names its event and the broker stamps when it was written: no system has to report anything, and none is asked for
+offsets that it commits now and then.
 """
 
 import time
@@ -45,9 +46,9 @@ def measure(visit: Visit) -> Iterator[Cell]:
         arrivals = gauge.take()
         load = visit.watch.look()
     codec = Codec.of("alert")
-    came = [start.task.told(codec.decode(value)) for _, value in arrivals]
+    came = [start.task.told(codec.decode(arrival.value)) for arrival in arrivals]
     void = discrepancy(Sent(segment, 0, segment.end, 0), wanted, came)
-    moments = [at / 1e9 for at, _ in arrivals]
+    moments = sorted(arrival.written_ns / 1e9 for arrival in arrivals)
     values = throughput(samples, moments, sorted(wanted)) if not void else {}
     void = void or ("" if values else "it came out at once: too small a backlog to tell a rate")
     facts = {"received": len(arrivals), "peak_rss_mb": max((s.memory_bytes for s in samples), default=0) / 1e6}
@@ -64,7 +65,7 @@ class Sample:
 
 
 def throughput(samples: Sequence[Sample], moments: Sequence[float], told: Sequence[int]) -> dict[str, float]:
-    """Over the second half: `told` are the events that raise an alert, in order, `moments` when alerts came.
+    """Over the second half: `told` are the events that raise an alert, in order, `moments` when alerts were written.
 
     It begins with the sample after the one in which the first half was told: a batch that was coming out is whole then.
     """

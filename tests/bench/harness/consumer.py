@@ -9,14 +9,20 @@ from ctypes import c_int64
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
 
-Arrival = tuple[int, bytes]
-"""When a record came, in nanoseconds since 1970, and its value."""
+
+class Arrival(NamedTuple):
+    """A record, when it came here, and its timestamp, in nanoseconds since 1970."""
+
+    came_ns: int
+    written_ns: int
+    value: bytes
 
 
 class Gauge:
@@ -68,7 +74,7 @@ def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchro
     while True:
         message = consumer.poll(0.05)
         if message is not None and message.error() is None:
-            arrivals.append((time.time_ns(), message.value() or b""))
+            arrivals.append(Arrival(time.time_ns(), message.timestamp()[1] * 1_000_000, message.value() or b""))
             count.value += 1
         elif orders.poll():  # between two records only
             try:

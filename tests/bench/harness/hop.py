@@ -93,7 +93,7 @@ def judged(
     arrivals: Sequence[Arrival], sent: Sent, wanted: set[int], told: Callable[[bytes], int]
 ) -> tuple[dict[str, float], str, list[float]]:
     """The percentiles in ms, why they are void, and the whole distribution."""
-    came = [(told(value), at) for at, value in arrivals]
+    came = [(told(arrival.value), arrival.came_ns) for arrival in arrivals]
     void = discrepancy(sent, wanted, (n for n, _ in came))
     counted = sent.segment.first + DROPPED * (sent.segment.end - sent.segment.first)
     latencies = sorted((at - sent.meant_ns(n)) / 1e6 for n, at in came if n >= counted and n in wanted)

@@ -15,11 +15,13 @@ from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
 from lozenge.cost import Meter
 from lozenge.kafka import KafkaSettings
+from lozenge.topics import Topic
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.system import Start, System
 from tests.integration.harness import ended_behind
 
 _LOOK_SECONDS = 0.05
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker, whatever a system thinks of time
 _TO_THE_END = -1
 
 
@@ -59,6 +61,7 @@ def started(system: System, start: Start) -> Iterator[Running]:
     """The system with topics of its own, which go with it. Raises Unavailable."""
     start.folder.mkdir(parents=True)
     log = start.folder / "log"
+    ensure_topics(start.kafka, [Topic(start.output, topics.EVENT_PARTITIONS, _STAMPED)])
     ensure_topics(start.kafka, topics.detector_topics(start.name))
     try:
         if system.command is None:

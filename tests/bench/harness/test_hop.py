@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.bench.harness.consumer import Arrival
 from tests.bench.harness.hop import expected, judged
 from tests.bench.harness.producer import Segment, Sent
 from tests.bench.harness.workload import Task
@@ -11,8 +12,8 @@ SENT = Sent(SEGMENT, began_ns=5_000_000_000, delivered=10, late_p99_ms=0.0)
 ALL = set(range(100, 110))
 
 
-def arrivals(numbers: list[int], after_ms: int = 7) -> list[tuple[int, bytes]]:
-    return [(SENT.meant_ns(n) + after_ms * 1_000_000, str(n).encode()) for n in numbers]
+def arrivals(numbers: list[int], after_ms: int = 7) -> list[Arrival]:
+    return [Arrival(SENT.meant_ns(n) + after_ms * 1_000_000, 0, str(n).encode()) for n in numbers]
 
 
 def test_latency_counts_from_the_intended_moment_and_the_first_fifth_is_dropped() -> None:
