@@ -10,6 +10,7 @@ from pathlib import Path
 from lozenge.errors import ToolchainError
 from lozenge.toolchain import cache_path
 from lozenge_deploy import uv_tool
+from lozenge_deploy.parts import BUILD_CONSTRAINTS
 from tests.bench.harness.system import Unavailable
 
 LOCKS = Path(__file__).with_name("requirements")
@@ -26,7 +27,8 @@ def python(peer: str) -> Path:
         print(f"{doing} (once)", file=sys.stderr)
         uv_tool.uv(doing, "venv", "--relocatable", "--python", sys.executable, str(stage))
         into = ("--python", str(stage / "bin" / "python"))
-        uv_tool.uv_offline_first(doing, "pip", "install", *into, "--require-hashes", "-r", str(lock))
+        hashes = ("--require-hashes", "--build-constraints", str(BUILD_CONSTRAINTS))
+        uv_tool.uv_offline_first(doing, "pip", "install", *into, *hashes, "-r", str(lock))
 
     try:
         return uv_tool.made_once(home, make) / "bin" / "python"

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import sys
 import time
@@ -13,7 +14,8 @@ from typing import Any
 
 import fastavro
 
-ORDER: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+# PyFlink's interpreters have an environment, and no arguments
+ORDER: dict[str, Any] = json.loads(Path(os.environ.get("START") or sys.argv[1]).read_text())
 LIMIT, EVERY, KIND, NAME = Decimal(ORDER["limit"]), ORDER["every"], ORDER["kind"], ORDER["name"]
 _EVENT = fastavro.parse_schema(ORDER["event_schema"])
 _ALERT = fastavro.parse_schema(ORDER["alert_schema"])
