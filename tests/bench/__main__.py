@@ -50,7 +50,7 @@ def main() -> int:
         ensure_topics(kafka, topics.platform_topics())
         for name in given.rows or rows:
             fitting = [s for s in systems if s.fits(rows[name].task.kind, rows[name].shape)]
-            those = [s for s in fitting if (_wanted(s, given.only) if given.only else s.quick or not given.quick)]
+            those = [s for s in fitting if (_wanted(s, given.only) if given.only else s.core or given.all)]
             console.rule(f"{name}: {len(those)} systems, {plan.rounds} rounds")
             outcome = Outcome(rows[name], plan, those, given.anyway)
             report.outcomes.append(outcome)
@@ -77,6 +77,7 @@ def _parser(rows: list[str]) -> argparse.ArgumentParser:
     parser.add_argument("rows", nargs="*", metavar="ROW", choices=[[], *rows], help=f"of {', '.join(rows)}; else all")
     parser.add_argument("--quick", action="store_true", help="a rough table: one round, one rate, a small backlog")
     parser.add_argument("--anyway", action="store_true", help="measure though other work runs; not scored")
+    parser.add_argument("--all", action="store_true", help="every system; a row then takes longer than its time")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="systems with one of these words in their names")
     parser.add_argument("--rounds", type=int, help="how often each system is measured; fewer than 5 are not scored")
     parser.add_argument("--minutes", type=float, help="how long a row of latencies takes, about")

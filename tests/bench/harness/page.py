@@ -10,6 +10,7 @@ from string import Template
 from tests.bench.harness import plots
 from tests.bench.harness.report import Line, Report, lines, verdict
 from tests.bench.harness.rounds import Outcome
+from tests.bench.harness.row import Cell
 from tests.bench.harness.statistics import CURVE
 
 PAGE = Path(__file__).with_name("page.html")
@@ -60,6 +61,8 @@ def _row(outcome: Outcome) -> str:
             _table(HEADS, [_cells(line) for line in found]),
             *(["<h3>Not here</h3>", _table(("system", "why"), list(outcome.absent.items()))] if outcome.absent else []),
             *(["<h3>Void or disturbed</h3>", _table(("system", "round", "at", "why"), wrong)] if wrong else []),
+            "<h3>All measurements</h3>",
+            _table(("system", "round", "at", "", "beside"), [_measurement(cell) for cell in outcome.cells]),
         ]
     )
 
@@ -93,6 +96,14 @@ def _cells(line: Line) -> Sequence[object]:
     values = (f"{value:,.1f} {line.measure.unit}" for value in line.values)
     head = (line.point, line.measure.name, line.ours, line.other)
     return (*head, *values, line.ratio, line.ratio.pairs, *goal, line.mark)
+
+
+def _measurement(cell: Cell) -> Sequence[object]:
+    values, facts = (
+        ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in items.items())
+        for items in (cell.values, cell.facts)
+    )
+    return (cell.system, cell.round, cell.point, values or "void", facts)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -14,7 +14,7 @@ from tests.bench.harness.system import Shape, Start, System
 from tests.bench.harness.workload import Task
 
 FOLDER = Path(__file__).parents[1] / "rows"
-START_SECONDS = 35.0
+START_SECONDS = 20.0
 """What a start, a warm-up and an end take of a visit, about."""
 
 
@@ -47,9 +47,9 @@ class Plan:
     events: int
 
     def seconds(self, systems: int) -> float:
-        """Of measuring at each rate, so that all rounds of so many systems take `minutes`; at least 5, at most 60."""
+        """Of measuring at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 60."""
         visit = self.minutes * 60 / (self.rounds * systems)
-        return min(60.0, max(5.0, (visit - START_SECONDS) / len(self.rates)))
+        return min(60.0, max(10.0, (visit - START_SECONDS) / len(self.rates)))
 
 
 FULL = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=1_000_000)

@@ -93,7 +93,8 @@ class System:
     """`command` gives the process to start, whose environment names the broker, and raises Unavailable.
 
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
-    `probe` instead, which measures it on the events that wait in the topic. A `quick` one is part of the rough table.
+    `probe` instead, which measures it on the events that wait in the topic. Those that are `core` are measured unless
+    others are asked for; with all of them a row would take longer than its time.
     """
 
     name: str
@@ -103,7 +104,7 @@ class System:
     kinds: frozenset[Kind] = ALL_KINDS
     shapes: frozenset[Shape] = ALL_SHAPES
     probe: Callable[[Start], Mapping[str, float]] | None = None
-    quick: bool = False
+    core: bool = False
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

@@ -9,7 +9,7 @@ from lozenge.kafka import KafkaSettings
 from tests.bench.harness import rounds
 from tests.bench.harness.report import verdict
 from tests.bench.harness.rounds import Disturbed, Outcome, run
-from tests.bench.harness.row import Cell, Measure, Plan, Row, Visit
+from tests.bench.harness.row import START_SECONDS, Cell, Measure, Plan, Row, Visit
 from tests.bench.harness.running import Dead
 from tests.bench.harness.system import Guarantees, Role, System, Unavailable
 from tests.bench.harness.workload import Task
@@ -88,5 +88,5 @@ def test_a_system_that_dies_is_void_and_one_that_cannot_run_is_absent() -> None:
 
 def test_the_time_of_a_row_is_divided_among_its_visits() -> None:
     plan = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=0)
-    assert 5 * 6 * (plan.seconds(6) * 3 + 35) == pytest.approx(30 * 60)
-    assert (plan.seconds(100), plan.seconds(1)) == (5, 60)
+    assert 5 * 6 * (plan.seconds(6) * 3 + START_SECONDS) == pytest.approx(30 * 60)
+    assert (plan.seconds(100), plan.seconds(1)) == (10, 60)

@@ -19,6 +19,6 @@ SYSTEMS = (
         "peer",
         Guarantees("at least once", "every second", state="a dictionary, which a crash takes along"),
         command,
-        quick=True,
+        core=True,
     ),
 )

@@ -66,9 +66,7 @@ def _rates(events: int, seconds: float, cpu: float) -> Mapping[str, float]:
 
 
 SYSTEMS = (
-    System(
-        "fastavro, decode only", "limit", Guarantees("none", "never"), shapes=BACKLOG, probe=by_fastavro, quick=True
-    ),
+    System("fastavro, decode only", "limit", Guarantees("none", "never"), shapes=BACKLOG, probe=by_fastavro, core=True),
     System("Spark, read and decode", "limit", NOTHING, shapes=BACKLOG, probe=by_spark),
 )
 

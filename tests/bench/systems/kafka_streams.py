@@ -52,12 +52,13 @@ SYSTEMS = (
         "peer",
         Guarantees("at least once", "every 30 s, its default", state=STATE),
         partial(command, guarantee="at_least_once"),
-        quick=True,
+        core=True,
     ),
     System(
         "Kafka Streams, exactly once",
         "peer",
         Guarantees("exactly once", "every 100 ms, its default", state=STATE),
         partial(command, guarantee="exactly_once_v2"),
+        core=True,
     ),
 )

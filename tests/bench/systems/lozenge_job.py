@@ -56,16 +56,16 @@ def command(start: Start, declared: Mapping[str, str]) -> list[str]:
 
 
 def _system(
-    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = ALL_SHAPES, quick: bool = False, **declared: str
+    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = ALL_SHAPES, core: bool = False, **declared: str
 ) -> System:
     start = partial(command, declared=declared)
-    return System(f"Lozenge, {name}", "ours", guarantees, start, shapes=shapes, quick=quick)
+    return System(f"Lozenge, {name}", "ours", guarantees, start, shapes=shapes, core=core)
 
 
 SYSTEMS = (
-    _system("trigger 0", EXACTLY_ONCE, quick=True, trigger="0s"),
+    _system("trigger 0", EXACTLY_ONCE, core=True, trigger="0s"),
     _system("trigger 1 s", EXACTLY_ONCE, HOP, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
-    _system("realtime", EXACTLY_ONCE, quick=True, mode="realtime"),
-    _system("realtime, at least once", AT_LEAST_ONCE, quick=True, mode="realtime", guarantee="at-least-once"),
+    _system("realtime", EXACTLY_ONCE, core=True, mode="realtime"),
+    _system("realtime, at least once", AT_LEAST_ONCE, core=True, mode="realtime", guarantee="at-least-once"),
 )
