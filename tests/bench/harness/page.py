@@ -100,7 +100,7 @@ def _cells(line: Line) -> Sequence[object]:
 
 def _measurement(cell: Cell) -> Sequence[object]:
     values, facts = (
-        ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in items.items())
+        ", ".join(f"{name.replace('_', ' ')} {value:,.2f}" for name, value in items.items())
         for items in (cell.values, cell.facts)
     )
     return (cell.system, cell.round, cell.point, values or "void", facts)
