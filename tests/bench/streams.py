@@ -1,6 +1,5 @@
 """The peer of upstream: `Converter.java`, a Kafka Streams application, compiled and run from its source by a JDK."""
 
-import hashlib
 import os
 import struct
 import subprocess
@@ -9,18 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import retained
-from lozenge.toolchain import cache_path
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+from tests.bench.systems.kafka_streams import STREAMS
 from tests.integration.harness import ended_behind
 
 SOURCE = Path(__file__).with_name("Converter.java")
-VERSION, SHA256 = "4.3.1", "bd73f3805e116f711e8456ee89a8a5b43ff5dcf5a5bb865afae29deae89e7c4b"
 TO = "streams-events"
 PARTITIONS = 4
 
@@ -46,7 +43,7 @@ def converter(kafka: KafkaSettings, raw: str, folder: Path) -> Iterator[Converte
     java = java_home() / "bin" / "java"
     if not java.with_name("javac").exists():
         pytest.skip(f"Kafka Streams needs a JDK to be compiled; {java_home()} is a JRE")
-    path = os.pathsep.join(map(str, [_jar(), *jars("broker")]))
+    path = os.pathsep.join(map(str, [STREAMS.path(), *jars("broker")]))
     command = [str(java), "-Xmx512m", "-cp", path, str(SOURCE), kafka.bootstrap, raw, TO, str(folder / "state")]
     with (folder / "stderr").open("ab") as log:
         process = subprocess.Popen([*command, str(folder / "counts")], stdout=log, stderr=log, process_group=0)
@@ -57,18 +54,3 @@ def converter(kafka: KafkaSettings, raw: str, folder: Path) -> Iterator[Converte
 def ids(kafka: KafkaSettings) -> Counter[str | bytes | None]:
     """How often a reader of committed records finds each id in what came out."""
     return Counter(dict(message.headers() or [])["ce_id"] for message in retained(kafka, TO, PARTITIONS))
-
-
-def _jar() -> Path:
-    """Kafka Streams, fetched once; only its own jar, for the broker's have all else that it needs here."""
-    jar = cache_path("bench") / f"kafka-streams-{VERSION}.jar"
-    if not jar.exists():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        ivy = next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
-        home = cache_path("bench", "ivy")
-        fetch = [str(java_home() / "bin" / "java"), "-Divy.checksums=", f"-Divy.default.ivy.user.dir={home}"]
-        fetch += ["-jar", str(ivy), "-cache", str(home), "-dependency", "org.apache.kafka", "kafka-streams", VERSION]
-        fetch += ["-notransitive", "-types", "jar", "-retrieve", f"{jar.parent}/[artifact]-[revision].[ext]"]
-        subprocess.run(fetch, check=True, capture_output=True)
-    assert hashlib.sha256(jar.read_bytes()).hexdigest() == SHA256, f"{jar} is not what was pinned"
-    return jar

@@ -1,7 +1,7 @@
 """What a job takes in memory while it drains a backlog: it should not matter how much of that there is.
 
-`make bench ARGS="-k memory"`: prints for each kind of detector the peaks of memory, of its JVM and of Python, in each
-quarter of the backlog, with the resources that it declares. `LOZENGE_BACKLOG` is how many events it
+`make bench-pytest ARGS="-k memory"`: prints for each kind of detector the peaks of memory, of its JVM and of Python, in
+each quarter of the backlog, with the resources that it declares. `LOZENGE_BACKLOG` is how many events it
 has, `LOZENGE_BACKLOG_OF` names the detectors.
 """
 

@@ -1,6 +1,6 @@
 """The fold over a million events, of 5,000 keys and of 1,000,000: live or by batches, the plain fold's alerts.
 
-`make bench`: the live job reads them from Kafka in batches of 200,000 and of 20,000; the host alone is fed in
+`make bench-pytest`: the live job reads them from Kafka in batches of 200,000 and of 20,000; the host alone is fed in
 batches of 1, 7 and 1,000, the two smallest for the first 100,000 events.
 """
 

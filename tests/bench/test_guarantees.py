@@ -1,8 +1,8 @@
 """What each guarantee costs: from event to alert, and in processor time, the three in turn on one broker and session.
 
-`make bench ARGS="-k guarantees"`: prints for each the median and the 95th percentile of the latency that a reader of
-committed records sees, the processor seconds of everything (job, broker, feed and reader), and their ratios to exactly
-once. Nothing is asserted but that every alert came.
+`make bench-pytest ARGS="-k guarantees"`: prints for each the median and the 95th percentile of the latency that a
+reader of committed records sees, the processor seconds of everything (job, broker, feed and reader), and their ratios
+to exactly once. Nothing is asserted but that every alert came.
 """
 
 import time

@@ -1,6 +1,6 @@
 """Events per second of every kind of detector over a backlog, and of the fold by itself.
 
-`make bench`: prints a table. Every figure stands beside a limit measured in the same run on the same
+`make bench-pytest`: prints a table. Every figure stands beside a limit measured in the same run on the same
 topic: a bare Spark query that decodes the same records and throws them away. Nothing is asserted but
 that what went in came out.
 """

@@ -57,3 +57,14 @@ def test_what_a_jvm_has_forked_counts_once_it_is_another_program(tmp_path: Path)
             assert jvm.poll() is None
         assert list(counted([tree, *tree.children()])) == [tree, child]
         child.kill()
+
+
+def test_another_process_can_be_the_root_and_may_end() -> None:
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        meter = Meter(psutil.Process(child.pid))
+        during = meter.read()
+        child.communicate(b"\n")
+    assert during.cpu_seconds >= 0.25
+    assert meter.read().cpu_seconds == during.cpu_seconds

@@ -1,0 +1,96 @@
+"""Throughput over a backlog: events per second, and per second of processor time of the system's whole process tree.
+
+It is measured over the second half, so a system is compiled and warm. How far a system is shows in its alerts, as each
+names its event and the broker stamps when it was written: no system has to report anything, and none is asked for
+offsets that it commits now and then.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from tests.bench.harness.consumer import Gauge
+from tests.bench.harness.hop import START_PATIENCE, discrepancy, expected
+from tests.bench.harness.producer import Feed, Segment, Sent
+from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.running import Running, empty, started
+from tests.bench.harness.workload import Task
+
+MEASURES = (Measure("events/s/core", "", "higher"), Measure("events/s", "", "higher"))
+POINT = "backlog"
+SAMPLE_SECONDS = 0.25
+
+
+def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
+    """Writes the backlog, which every system of the row reads from its first event on."""
+    empty(kafka)
+    with Feed(kafka, task) as feed:
+        assert feed.send(Segment(0, plan.events)).delivered == plan.events
+
+
+def measure(visit: Visit) -> Iterator[Cell]:
+    """Starts the system and waits until all of it is told."""
+    if visit.system.probe:
+        visit.watch.look()
+        values = visit.system.probe(visit.start)
+        yield visit.cell(POINT, values, "", {}, visit.watch.look())
+        return
+    start, segment = visit.start, Segment(0, visit.plan.events)
+    wanted = expected(segment, start.task)
+    with started(visit.system, start) as running, Gauge(visit.kafka, start.output) as gauge:
+        visit.watch.look()
+        samples = _watched(running, gauge, len(wanted))
+        arrivals = gauge.take()
+        load = visit.watch.look()
+    codec = Codec.of("alert")
+    came = [start.task.told(codec.decode(arrival.value)) for arrival in arrivals]
+    void = discrepancy(Sent(segment, 0, segment.end, 0), wanted, came)
+    moments = sorted(arrival.written_ns / 1e9 for arrival in arrivals)
+    values = throughput(samples, moments, sorted(wanted)) if not void else {}
+    void = void or ("" if values else "it came out at once: too small a backlog to tell a rate")
+    facts = {"received": len(arrivals), "peak_rss_mb": max((s.memory_bytes for s in samples), default=0) / 1e6}
+    yield visit.cell(POINT, values, void, facts, load)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a system had cost at a moment (seconds since 1970)."""
+
+    at: float
+    cpu_seconds: float
+    memory_bytes: int
+
+
+def throughput(samples: Sequence[Sample], moments: Sequence[float], told: Sequence[int]) -> dict[str, float]:
+    """Over the second half: `told` are the events that raise an alert, in order, `moments` when alerts were written.
+
+    It begins with the sample after the one in which the first half was told: a batch that was coming out is whole then.
+    """
+    half = moments[len(moments) // 2 - 1]
+    begun = next((s for s in samples if s.at > half + SAMPLE_SECONDS), samples[-1])
+    ended = next((s for s in samples if s.at >= moments[-1]), samples[-1])
+    done = bisect_right(moments, begun.at)
+    events = told[-1] - told[done - 1]
+    seconds, cpu = moments[-1] - begun.at, ended.cpu_seconds - begun.cpu_seconds
+    if events <= 0 or seconds <= 0 or cpu <= 0:
+        return {}
+    return {"events/s/core": events / cpu, "events/s": events / seconds}
+
+
+def _watched(running: Running, gauge: Gauge, wanted: int) -> list[Sample]:
+    """A sample every so often until `wanted` alerts came, or none for too long."""
+    samples, seen, changed = [], 0, time.monotonic()
+    while True:
+        count = gauge.count
+        assert running.meter
+        cost = running.meter.read()
+        samples.append(Sample(time.time(), cost.cpu_seconds, cost.memory_bytes))
+        if count != seen:
+            seen, changed = count, time.monotonic()
+        if count >= wanted or time.monotonic() - changed > START_PATIENCE:
+            return samples
+        running.check()
+        time.sleep(SAMPLE_SECONDS)

@@ -1,0 +1,85 @@
+"""The measuring consumer, in a process of its own: it notes when each record came, and leaves decoding for later.
+
+It reads committed records one by one (`poll`): asking for several at once waits for several.
+"""
+
+import gc
+import time
+from ctypes import c_int64
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, TopicPartition
+
+from lozenge import topics
+from lozenge.kafka import KafkaSettings
+
+
+class Arrival(NamedTuple):
+    """A record, when it came here, and its timestamp, in nanoseconds since 1970."""
+
+    came_ns: int
+    written_ns: int
+    value: bytes
+
+
+class Gauge:
+    """The process, reading `topic` from the earliest record on; it ends with the block."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        context = get_context("spawn")
+        self._here, there = context.Pipe()
+        self._count: Synchronized[int] = context.Value(c_int64, 0)
+        self._process = context.Process(target=_serve, args=(kafka, topic, there, self._count), daemon=True)
+
+    def __enter__(self) -> "Gauge":
+        self._process.start()
+        self._here.recv()  # it knows where it begins
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._here.close()
+        self._process.terminate()
+        self._process.join()
+
+    @property
+    def count(self) -> int:
+        """How many records have come since the last `take`."""
+        return self._count.value
+
+    def take(self) -> list[Arrival]:
+        """Those records, in the order in which they came."""
+        self._here.send(None)
+        arrivals: list[Arrival] = self._here.recv()
+        return arrivals
+
+
+def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchronized[int]") -> None:
+    gc.disable()  # a collection would delay what it happens to meet
+    settings = kafka.client(
+        group_id=f"bench-{time.time_ns()}",
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        fetch_queue_backoff_ms=1,  # a full queue of a backlog is no reason to rest
+    )
+    consumer = Consumer(settings)
+    places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
+    consumer.assign(places)
+    orders.send(None)
+    arrivals: list[Arrival] = []
+    while True:
+        message = consumer.poll(0.05)
+        if message is not None and message.error() is None:
+            arrivals.append(Arrival(time.time_ns(), message.timestamp()[1] * 1_000_000, message.value() or b""))
+            count.value += 1
+        elif orders.poll():  # between two records only
+            try:
+                orders.recv()
+            except EOFError:
+                return
+            orders.send(arrivals)
+            arrivals, count.value = [], 0

@@ -1,0 +1,114 @@
+"""The latency of a hop: from the moment an event is meant to be sent until its alert is with a reader of the topic."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from tests.bench.harness.consumer import Arrival, Gauge
+from tests.bench.harness.producer import Feed, Segment, Sent
+from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.running import Dead, Running, empty, started
+from tests.bench.harness.statistics import curve, quantile
+from tests.bench.harness.system import Start, System
+from tests.bench.harness.workload import Task, number
+
+MEASURES = (Measure("p50", "ms"), Measure("p99", "ms"))
+WARM_RATE, WARM_SECONDS = 1000, 5
+START_PATIENCE, PATIENCE = 150.0, 30.0
+DROPPED = 0.2
+"""The first share of each segment does not count: a system that was idle until then comes into step."""
+
+
+def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
+    """Nothing waits in the topic: every visit begins with an empty one."""
+
+
+def measure(visit: Visit) -> Iterator[Cell]:
+    """Starts the system, warms it up with an event of every card and some seconds of traffic, measures each rate."""
+    start, rates = visit.start, visit.plan.rates
+    empty(visit.kafka)
+    output = start.output if visit.system.command else start.input
+    with (
+        started(visit.system, start) as running,
+        Gauge(visit.kafka, output) as gauge,
+        Feed(visit.kafka, start.task) as feed,
+    ):
+        trial = Trial(visit.system, start, running, gauge, feed)
+        trial.warm_up()
+        for rate in rates:
+            visit.watch.look()
+            sent, arrivals = trial.segment(rate, visit.seconds)
+            values, void, spread = judged(arrivals, sent, trial.expected(sent.segment), trial.number)
+            facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
+            cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
+            yield replace(cell, curve=spread)
+
+
+class Trial:
+    """A running system with its producer and its consumer; it counts the events on."""
+
+    def __init__(self, system: System, start: Start, running: Running, gauge: Gauge, feed: Feed) -> None:
+        self._echoes, self._task = system.command is None, start.task
+        self._running, self._gauge, self._feed = running, gauge, feed
+        self._codec = Codec.of("event" if self._echoes else "alert")
+        self._next = 0
+
+    def warm_up(self) -> None:
+        """Raises Dead if it ends, or not all comes out."""
+        for end, rate in ((self._task.keys, 0), (self._task.keys + WARM_RATE * WARM_SECONDS, WARM_RATE)):
+            sent = self._send(Segment(self._next, end, rate))
+            wanted = len(self.expected(sent.segment))
+            if not self._running.await_outputs(self._gauge, wanted, START_PATIENCE):
+                raise Dead(f"gave {self._gauge.count} of {wanted} alerts of its warm-up; {self._running.said()}")
+            self._gauge.take()
+
+    def segment(self, rate: int, seconds: float) -> tuple[Sent, list[Arrival]]:
+        """What was sent in the time, and all that came of it."""
+        sent = self._send(Segment(self._next, self._next + int(rate * seconds), rate))
+        self._running.await_outputs(self._gauge, len(self.expected(sent.segment)), PATIENCE)
+        return sent, self._gauge.take()
+
+    def expected(self, segment: Segment) -> set[int]:
+        """The numbers of the events that should come out."""
+        return expected(segment, self._task, self._echoes)
+
+    def number(self, value: bytes) -> int:
+        """The event that a record which came out tells of."""
+        record = self._codec.decode(value)
+        return number(record["event_id"]) if self._echoes else self._task.told(record)
+
+    def _send(self, segment: Segment) -> Sent:
+        self._next = segment.end
+        return self._feed.send(segment)
+
+
+def expected(segment: Segment, task: Task, echoes: bool = False) -> set[int]:
+    """The numbers of the events of a segment that should come out of a system."""
+    return {n for n in range(segment.first, segment.end) if echoes or task.tells(n)}
+
+
+def judged(
+    arrivals: Sequence[Arrival], sent: Sent, wanted: set[int], told: Callable[[bytes], int]
+) -> tuple[dict[str, float], str, list[float]]:
+    """The percentiles in ms, why they are void, and the whole distribution."""
+    came = [(told(arrival.value), arrival.came_ns) for arrival in arrivals]
+    void = discrepancy(sent, wanted, (n for n, _ in came))
+    counted = sent.segment.first + DROPPED * (sent.segment.end - sent.segment.first)
+    latencies = sorted((at - sent.meant_ns(n)) / 1e6 for n, at in came if n >= counted and n in wanted)
+    if not latencies:
+        return {}, void or "nothing came out", []
+    return {"p50": quantile(latencies, 0.5), "p99": quantile(latencies, 0.99)}, void, curve(latencies)
+
+
+def discrepancy(sent: Sent, wanted: set[int], came: Iterable[int]) -> str:
+    """How what came out differs from what had to; "" if it does not."""
+    counts = Counter(came)
+    wrong = {
+        "not delivered": sent.segment.end - sent.segment.first - sent.delivered,
+        "missing": len(wanted - counts.keys()),
+        "told twice": sum(n > 1 for n in counts.values()),
+        "unexpected": len(counts.keys() - wanted),
+    }
+    return ", ".join(f"{count} {what}" for what, count in wrong.items() if count)

@@ -1,0 +1,128 @@
+"""A row: one task, measured of every system that fits, and what the ratios of ours to others should be.
+
+A file in tests/bench/rows adds one or several: it assigns them to `ROWS`.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lozenge.kafka import KafkaSettings
+from tests.bench.harness.machine import Load, Watch
+from tests.bench.harness.system import Shape, Start, System
+from tests.bench.harness.workload import Task
+
+FOLDER = Path(__file__).parents[1] / "rows"
+START_SECONDS = 20.0
+"""What a start, a warm-up and an end take of a visit, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What is measured; `better` is the direction that is wanted."""
+
+    name: str
+    unit: str
+    better: str = "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What the ratio of ours to the system `against` should be: the `bar` is asked for, the `stretch` is hoped for."""
+
+    measure: str
+    against: str
+    bar: float
+    stretch: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much of it: `rounds` times every system, `seconds` at each of the `rates`, a backlog of `events`."""
+
+    rounds: int
+    minutes: float
+    rates: Sequence[int]
+    events: int
+
+    def seconds(self, systems: int) -> float:
+        """Of measuring at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 60."""
+        visit = self.minutes * 60 / (self.rounds * systems)
+        return min(60.0, max(10.0, (visit - START_SECONDS) / len(self.rates)))
+
+
+FULL = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=1_000_000)
+QUICK = Plan(rounds=1, minutes=2, rates=(1000,), events=100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measurement of one system at one `point` of a row (a rate, say) in one round.
+
+    `void` says why it does not count, `disturbed` why it is not scored; either is "" if all is well.
+    """
+
+    system: str
+    round: int
+    point: str
+    values: Mapping[str, float]
+    void: str = ""
+    disturbed: str = ""
+    facts: Mapping[str, float] = field(default_factory=dict)
+    curve: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One system in one round of a row: what a row's `measure` is given."""
+
+    row: "Row"
+    system: System
+    round: int
+    start: Start
+    plan: Plan
+    seconds: float
+    watch: Watch
+
+    @property
+    def kafka(self) -> KafkaSettings:
+        """The broker of all rounds."""
+        return self.start.kafka
+
+    def cell(self, point: str, values: Mapping[str, float], void: str, facts: Mapping[str, float], load: Load) -> Cell:
+        """What was measured at a point under the load."""
+        said = {**facts, "others_cores": round(load.others, 3), "steal_cores": round(load.steal, 3)}
+        return Cell(self.system.name, self.round, point, values, void, load.disturbs, said)
+
+
+@dataclass(frozen=True)
+class Row:
+    """`prepare` fills the topic before the first round; `measure` gives the cells of one visit.
+
+    With `laps`, the cards are so many that the backlog goes that often over all of them.
+    """
+
+    name: str
+    title: str
+    shape: Shape
+    task: Task
+    measures: Sequence[Measure]
+    goals: Sequence[Goal]
+    prepare: Callable[[KafkaSettings, Task, Plan], None]
+    measure: Callable[[Visit], Iterator[Cell]]
+    laps: int = 0
+
+    def task_of(self, plan: Plan) -> Task:
+        """The task at the size of the plan."""
+        return replace(self.task, keys=plan.events // self.laps) if self.laps else self.task
+
+    def goal(self, measure: str, against: str) -> Goal | None:
+        """What is asked of a ratio, if anything is."""
+        return next((g for g in self.goals if (g.measure, g.against) == (measure, against)), None)
+
+
+def discovered() -> dict[str, Row]:
+    """All rows of the folder by name."""
+    modules = [importlib.import_module(f"tests.bench.rows.{file.stem}") for file in sorted(FOLDER.glob("*.py"))]
+    return {row.name: row for module in modules for row in module.ROWS}

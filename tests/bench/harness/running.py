@@ -1,0 +1,98 @@
+"""A system that runs: started on an empty input, warmed up, and ended with the block."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from lozenge import topics
+from lozenge.admin import ensure_topics, partitions
+from lozenge.cost import Meter
+from lozenge.kafka import KafkaSettings
+from lozenge.topics import Topic
+from tests.bench.harness.consumer import Gauge
+from tests.bench.harness.system import Start, System
+from tests.integration.harness import ended_behind
+
+_LOOK_SECONDS = 0.05
+_STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker, whatever a system thinks of time
+_TO_THE_END = -1
+
+
+class Dead(Exception):
+    """The system has ended by itself; with the last lines it said."""
+
+
+class Running:
+    """`meter` reads what it costs; None where there is no process."""
+
+    def __init__(self, process: "subprocess.Popen[bytes] | None", log: Path) -> None:
+        self._process, self._log = process, log
+        self.meter = Meter(psutil.Process(process.pid)) if process else None
+
+    def await_outputs(self, gauge: Gauge, wanted: int, patience: float) -> bool:
+        """Whether `wanted` records came out, the next one never later than `patience` seconds. Raises Dead."""
+        seen, deadline = gauge.count, time.monotonic() + patience
+        while (count := gauge.count) < wanted and time.monotonic() < deadline:
+            self.check()
+            if count != seen:
+                seen, deadline = count, time.monotonic() + patience
+            time.sleep(_LOOK_SECONDS)
+        return count >= wanted
+
+    def check(self) -> None:
+        """Raises Dead if it has ended."""
+        if self._process and self._process.poll() is not None:
+            raise Dead(f"ended with {self._process.returncode}: {self.said()}")
+
+    def said(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-8:]) if self._log.exists() else ""
+
+
+@contextmanager
+def started(system: System, start: Start) -> Iterator[Running]:
+    """The system with topics of its own, which go with it. Raises Unavailable."""
+    start.folder.mkdir(parents=True)
+    log = start.folder / "log"
+    ensure_topics(start.kafka, [Topic(start.output, topics.EVENT_PARTITIONS, _STAMPED)])
+    ensure_topics(start.kafka, topics.detector_topics(start.name))
+    try:
+        if system.command is None:
+            yield Running(None, log)
+            return
+        command = list(system.command(start))
+        environment = os.environ | {
+            "LOZENGE_KAFKA_BOOTSTRAP": start.kafka.bootstrap,
+            "LOZENGE_JOB_WORK": str(start.folder / "work"),
+        }
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                command, env=environment, stdout=out, stderr=out, cwd=start.folder, process_group=0
+            )
+        with ended_behind(process, 30):
+            yield Running(process, log)
+    finally:
+        _forget(start)
+
+
+def empty(kafka: KafkaSettings) -> None:
+    """Deletes all events, so that whoever begins at the earliest one begins at the next."""
+    admin = AdminClient(kafka.client())
+    places = [TopicPartition(topics.EVENTS, p, _TO_THE_END) for p in range(topics.EVENT_PARTITIONS)]
+    for future in admin.delete_records(places).values():
+        future.result(30)
+
+
+def _forget(start: Start) -> None:
+    """Deletes its topics, also those that a system made for itself and named after it."""
+    mine = [name for name in partitions(start.kafka) if start.name in name]
+    for future in AdminClient(start.kafka.client()).delete_topics(mine).values():
+        with suppress(Exception):  # what is left is only in the way of nobody
+            future.result(30)

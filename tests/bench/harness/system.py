@@ -1,0 +1,123 @@
+"""What a row compares: a system is one process that reads the topic of events and writes a topic of alerts.
+
+A file in tests/bench/systems adds one or several: it assigns them to `SYSTEMS`. They take part in every row that asks
+for what they can do.
+"""
+
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from lozenge import topics
+from lozenge.kafka import KafkaSettings
+from lozenge.schemas import newest
+from tests.bench.harness.workload import LIMIT, Kind, Task
+
+FOLDER = Path(__file__).parents[1] / "systems"
+Role = Literal["ours", "peer", "limit"]
+Shape = Literal["hop", "backlog"]
+"""What is measured of it: latency at a rate, or throughput while it drains what waits."""
+HOP: frozenset[Shape] = frozenset({"hop"})
+BACKLOG: frozenset[Shape] = frozenset({"backlog"})
+ALL_SHAPES: frozenset[Shape] = HOP | BACKLOG
+ALL_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate", "fold"})
+
+
+class Unavailable(Exception):
+    """The system cannot run here; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantees:
+    """Under which conditions a system works; a row shows them, so that nobody compares unlike with like.
+
+    `commit` says when offsets are committed, `reads` the isolation of its own consumer. Whoever measures always reads
+    what is committed.
+    """
+
+    processing: Literal["exactly once", "at least once", "none"]
+    commit: str
+    reads: Literal["read committed", "read uncommitted"] = "read committed"
+    writes: str = "acks=all, linger 0"
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a system is started with: `name` is new for every start, and so is its output topic.
+
+    `backlog` is the number of events that wait; 0 if they are yet to come.
+    """
+
+    kafka: KafkaSettings
+    task: Task
+    name: str
+    folder: Path
+    backlog: int = 0
+
+    @property
+    def input(self) -> str:
+        """The topic of events."""
+        return topics.EVENTS
+
+    @property
+    def output(self) -> str:
+        """The topic of alerts."""
+        return topics.alerts(self.name)
+
+    def file(self) -> Path:
+        """The same for every peer's program, as JSON: all of this, and the Avro schemas with the id to write."""
+        order = {
+            "bootstrap": self.kafka.bootstrap,
+            "input": self.input,
+            "output": self.output,
+            "name": self.name,
+            "folder": str(self.folder),
+            "kind": self.task.kind,
+            "every": self.task.every,
+            "limit": str(LIMIT),
+            "event_schema": newest("event").definition,
+            "alert_schema": newest("alert").definition,
+            "alert_schema_id": newest("alert").id,
+        }
+        path = self.folder / "start.json"
+        path.write_text(json.dumps(order))
+        return path
+
+
+@dataclass(frozen=True)
+class System:
+    """`command` gives the process to start, whose environment names the broker, and raises Unavailable.
+
+    Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
+    `probe` instead, which measures it on the events that wait in the topic. Those that are `core` are measured unless
+    others are asked for; with all of them a row would take longer than its time.
+    """
+
+    name: str
+    role: Role
+    guarantees: Guarantees
+    command: Callable[[Start], Sequence[str]] | None = None
+    kinds: frozenset[Kind] = ALL_KINDS
+    shapes: frozenset[Shape] = ALL_SHAPES
+    probe: Callable[[Start], Mapping[str, float]] | None = None
+    core: bool = False
+
+    def fits(self, kind: Kind, shape: Shape) -> bool:
+        """Whether it takes part in a row."""
+        return kind in self.kinds and shape in self.shapes
+
+
+def discovered() -> list[System]:
+    """All systems of the folder: ours first, then peers, then limits, each in the order of their files."""
+    found = [system for file in sorted(FOLDER.glob("*.py")) for system in _systems(file)]
+    return sorted(found, key=lambda system: ("ours", "peer", "limit").index(system.role))
+
+
+def _systems(file: Path) -> Sequence[System]:
+    module = importlib.import_module(f"tests.bench.systems.{file.stem}")
+    systems: Sequence[System] = getattr(module, "SYSTEMS", ())
+    return systems

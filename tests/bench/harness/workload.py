@@ -1,0 +1,77 @@
+"""The events of a benchmark by number, and which of them each task has to tell: a pure function of the number.
+
+The cards come round in laps: each lap touches every card once, in an order that looks random and is another in
+each lap. So the k-th event of a card is known without looking, and so is the event behind every alert.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal
+
+Kind = Literal["rule", "aggregate", "fold"]
+
+LIMIT = Decimal("500.00")
+"""What a rule compares with: an event that it has to tell is above it, every other one below."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STRIDE, _SHIFT = 76_543, 31_337
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every system of a row has to do alike, on events of `keys` cards.
+
+    rule: tell each event above `LIMIT`, which is every `every`-th one. aggregate: count the events of each card and
+    tell each count that is a multiple of `every`. fold: tell a card's event in another country than the one before
+    it, which is every `every`-th one of a card.
+    """
+
+    kind: Kind
+    every: int = 1
+    keys: int = 100_000
+
+    def tells(self, n: int) -> bool:
+        """Whether event number `n` has to be told."""
+        if self.kind == "rule":
+            return n % self.every == 0
+        lap, card = self._lap(n)
+        if self.kind == "aggregate":
+            return (lap + 1) % self.every == 0
+        return lap > 0 and (lap + card) % self.every == 0
+
+    def event(self, n: int, moment_ns: int) -> dict[str, Any]:
+        """Event number `n`, stamped with the moment at which it is meant to be sent, in nanoseconds since 1970."""
+        lap, card = self._lap(n)
+        moment = _EPOCH + timedelta(microseconds=moment_ns // 1000)
+        return {
+            "event_id": f"{n:012d}-bench",
+            "event_time": moment,
+            "card_id": f"card_{card:024d}",
+            "account_id": None,
+            "merchant_id": f"m-{n % 2000:05d}",
+            "terminal_id": f"t-{n % 9000:06d}",
+            "mcc": ("5411", "5812", "5541")[n % 3],
+            "country": ("DE", "FR")[(lap + card) // self.every % 2],
+            "amount": Decimal("900.00") if n % self.every == 0 else Decimal("10.00"),
+            "currency": "EUR",
+            "channel": ("pos", "ecom")[n % 2],
+            "auth_result": "approved",
+            "raw": {"source": "bench", "topic": "AUTH-JSON", "partition": 0, "offset": n, "timestamp": moment},
+        }
+
+    def told(self, alert: dict[str, Any]) -> int:
+        """The number of the event that an alert tells; raises ValueError or LookupError if it names none."""
+        if self.kind != "aggregate":
+            return number(alert["evidence"]["event_ids"][-1])
+        lap, card = int(alert["evidence"]["values"]["count"]) - 1, int(alert["entity"]["id"].removeprefix("card_"))
+        return lap * self.keys + (card - lap * _SHIFT) * pow(_STRIDE, -1, self.keys) % self.keys
+
+    def _lap(self, n: int) -> tuple[int, int]:
+        """How often its card was seen before, and the card."""
+        lap, place = divmod(n, self.keys)
+        return lap, (place * _STRIDE + lap * _SHIFT) % self.keys
+
+
+def number(event_id: str) -> int:
+    """The number in the id of an event."""
+    return int(event_id.partition("-")[0])

@@ -1,0 +1,21 @@
+"""An aggregate's hop: counting by card over 100,000 cards, each new count out as an alert.
+
+Every card has been counted once before anything is measured, so each event updates a count that is there.
+"""
+
+from tests.bench.harness import hop
+from tests.bench.harness.row import Goal, Row
+from tests.bench.harness.workload import Task
+
+ROWS = (
+    Row(
+        name="aggregate-hop",
+        title="Aggregate: count by card over 100,000 cards, each update out",
+        shape="hop",
+        task=Task("aggregate", every=1, keys=100_000),
+        measures=hop.MEASURES,
+        goals=(Goal("p99", "Kafka Streams, at least once", bar=2.0, stretch=1.0),),
+        prepare=hop.prepare,
+        measure=hop.measure,
+    ),
+)

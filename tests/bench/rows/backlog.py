@@ -1,0 +1,22 @@
+"""Throughput per core of a rule, an aggregate and a fold over a backlog; a fifth of the events raises an alert."""
+
+from typing import get_args
+
+from tests.bench.harness import backlog
+from tests.bench.harness.row import Goal, Row
+from tests.bench.harness.workload import Kind, Task
+
+ROWS = tuple(
+    Row(
+        name=f"backlog-{kind}",
+        title=f"Backlog of a {kind}: events per second of processor time; a fifth of them raises an alert",
+        shape="backlog",
+        task=Task(kind, every=5),
+        measures=backlog.MEASURES,
+        goals=(Goal("events/s/core", "confluent-kafka loop", bar=1.2, stretch=3.0),),
+        prepare=backlog.prepare,
+        measure=backlog.measure,
+        laps=10,
+    )
+    for kind in get_args(Kind)
+)

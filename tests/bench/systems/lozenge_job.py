@@ -1,0 +1,73 @@
+"""Ours: the real process of a job, `python -m lozenge.job FOLDER`, under declarations that differ in one thing.
+
+A declaration that this release does not know yet makes its system unavailable, and the row says so.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from lozenge.declaration import read
+from lozenge.errors import ConfigError
+from tests.bench.harness.system import ALL_SHAPES, HOP, Guarantees, Shape, Start, System, Unavailable
+from tests.bench.harness.workload import Kind
+
+DETECTORS = Path(__file__).with_name("detectors")
+KINDS: Mapping[Kind, str] = {"rule": "rule", "aggregate": "aggregate", "fold": "stateful"}
+PROJECT = """[project]
+name = "{name}"
+version = "1.0.0"
+description = "A detector of the benchmark."
+
+[tool.lozenge]
+kind = "{kind}"
+owner = "bench"
+title = "Benchmark"
+"""
+STATE = "Spark's RocksDB, or Python; checkpoint, state topic"
+EXACTLY_ONCE = Guarantees("exactly once", "every batch", state=STATE)
+AT_LEAST_ONCE = Guarantees("at least once", "every batch", state=STATE)
+REALTIME = Guarantees("exactly once", "as named; what came since is judged anew, told once", state=STATE)
+WINDOWS = {"lateness": "10m", "window": "10m"}
+
+
+def command(start: Start, declared: Mapping[str, str]) -> list[str]:
+    """Writes the detector's folder, with what it `declared` besides; the command that runs it."""
+    kind = start.task.kind
+    folder = start.folder / start.name
+    folder.mkdir()
+    shutil.copyfile(DETECTORS / f"{kind}.py", folder / f"{start.name}.py")
+    # several batches, or there would be no rate to tell; the batch that is declared by default is twice as large
+    batch = {"max_batch": start.backlog // 10} if start.backlog else {}
+    values = {**(WINDOWS if kind == "aggregate" else {}), **batch, **declared}
+    lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
+    project = folder / "pyproject.toml"
+    project.write_text(PROJECT.format(name=start.name, kind=KINDS[kind]) + "".join(lines), "utf-8")
+    try:
+        read(project)
+    except ConfigError as error:
+        raise Unavailable("; ".join(error.problems)) from error
+    settings = {"every": start.task.every} if kind == "aggregate" else {}
+    variables = f"LOZENGE_JOB_SETTINGS={json.dumps(settings)}"
+    return ["env", variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+
+
+def _system(
+    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = ALL_SHAPES, core: bool = False, **declared: str
+) -> System:
+    start = partial(command, declared=declared)
+    return System(f"Lozenge, {name}", "ours", guarantees, start, shapes=shapes, core=core)
+
+
+SYSTEMS = (
+    _system("trigger 0", EXACTLY_ONCE, core=True, trigger="0s"),
+    _system("trigger 1 s", EXACTLY_ONCE, HOP, trigger="1s"),
+    _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
+    # a commit holds events up, so it comes as often as it can: with its usual minute a run might see none
+    _system("realtime, commit 5 s", REALTIME, core=True, mode="realtime", trigger="5s"),
+    _system("realtime, commit 1 m", REALTIME, HOP, mode="realtime"),
+)
