@@ -163,9 +163,9 @@ def by_card(events: DataFrame) -> Any:
         (lambda events: by_card(events).agg(F.count("*")), ""),
         (lambda events: by_card(events).agg(F.max("event_id"), F.collect_set("mcc")), ""),
         (lambda events: events.groupBy(F.window("event_time", "1 hour", "5 minutes")).agg(F.sum("amount")), ""),
-        (lambda events: events.groupBy(F.session_window("event_time", "1 minute")).count(), "MergingSessions"),
+        (lambda events: events.groupBy(F.session_window("event_time", "1 minute"), "mcc").count(), "MergingSessions"),
         (lambda events: by_card(events.dropDuplicates(["event_id"])).count(), "StreamingDeduplicate"),
-        (lambda events: by_card(events).count().select(F.udf(str)("count")), "ArrowEvalPython"),
+        (lambda events: by_card(events).count().select(F.udf(lambda n: n, "long")("count")), "ArrowEvalPython"),
     ],
 )
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
