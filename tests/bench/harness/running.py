@@ -1,10 +1,11 @@
 """A system that runs: started on an empty input, warmed up, and ended with the block."""
 
 import os
+import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
-from lozenge.cost import Meter
+from lozenge.cost import Meter, counted
 from lozenge.kafka import KafkaSettings
 from lozenge.topics import Topic
 from tests.bench.harness.consumer import Gauge
@@ -46,6 +47,19 @@ class Running:
             time.sleep(_LOOK_SECONDS)
         return count >= wanted
 
+    def kill(self) -> None:
+        """Ends all of its processes, as a power cut would."""
+        assert self._process
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def memory_mb(self) -> float:
+        """Of all of its processes; what several of them share is counted once."""
+        assert self._process
+        leader = psutil.Process(self._process.pid)
+        sizes = (each.memory_full_info().pss for each in counted((leader, *leader.children(recursive=True))))
+        return sum(sizes) / 1e6
+
     def check(self) -> None:
         """Raises Dead if it has ended."""
         if self._process and self._process.poll() is not None:
@@ -59,27 +73,36 @@ class Running:
 @contextmanager
 def started(system: System, start: Start) -> Iterator[Running]:
     """The system with topics of its own, which go with it. Raises Unavailable."""
+    with placed(start):
+        command = system.command(start) if system.command else None
+        with process(command, start) if command else nullcontext(Running(None, start.folder / "log")) as running:
+            yield running
+
+
+@contextmanager
+def placed(start: Start) -> Iterator[None]:
+    """The folder and the topics that a start needs; the topics go with the block."""
     start.folder.mkdir(parents=True)
-    log = start.folder / "log"
     ensure_topics(start.kafka, [Topic(start.output, topics.EVENT_PARTITIONS, _STAMPED)])
     ensure_topics(start.kafka, topics.detector_topics(start.name))
     try:
-        if system.command is None:
-            yield Running(None, log)
-            return
-        command = list(system.command(start))
-        environment = os.environ | {
-            "LOZENGE_KAFKA_BOOTSTRAP": start.kafka.bootstrap,
-            "LOZENGE_JOB_WORK": str(start.folder / "work"),
-        }
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                command, env=environment, stdout=out, stderr=out, cwd=start.folder, process_group=0
-            )
-        with ended_behind(process, 30):
-            yield Running(process, log)
+        yield
     finally:
         _forget(start)
+
+
+@contextmanager
+def process(command: Sequence[str], start: Start) -> Iterator[Running]:
+    """A process of the system, in the folder of its start."""
+    log = start.folder / "log"
+    environment = os.environ | {
+        "LOZENGE_KAFKA_BOOTSTRAP": start.kafka.bootstrap,
+        "LOZENGE_JOB_WORK": str(start.folder / "work"),
+    }
+    with log.open("ab") as out:
+        started = subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=start.folder, process_group=0)
+    with ended_behind(started, 30):
+        yield Running(started, log)
 
 
 def empty(kafka: KafkaSettings) -> None:

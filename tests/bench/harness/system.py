@@ -18,11 +18,12 @@ from tests.bench.harness.workload import LIMIT, Kind, Task
 
 FOLDER = Path(__file__).parents[1] / "systems"
 Role = Literal["ours", "peer", "limit"]
-Shape = Literal["hop", "backlog"]
-"""What is measured of it: latency at a rate, or throughput while it drains what waits."""
+Shape = Literal["hop", "backlog", "life"]
+"""What is measured of it: latency at a rate, throughput while it drains what waits, or how it starts and rests."""
 HOP: frozenset[Shape] = frozenset({"hop"})
 BACKLOG: frozenset[Shape] = frozenset({"backlog"})
-ALL_SHAPES: frozenset[Shape] = HOP | BACKLOG
+LIFE: frozenset[Shape] = frozenset({"life"})
+ALL_SHAPES: frozenset[Shape] = HOP | BACKLOG | LIFE
 ALL_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate", "fold"})
 
 

@@ -13,7 +13,10 @@ ROWS = tuple(
         shape="backlog",
         task=Task(kind, every=5),
         measures=backlog.MEASURES,
-        goals=(Goal("events/s/core", "confluent-kafka loop", bar=1.2, stretch=3.0),),
+        goals=(
+            Goal("events/s/core", "confluent-kafka loop", bar=1.2, stretch=3.0),
+            *([Goal("events/s/core", "Quix Streams", bar=1.0, stretch=3.0)] if kind == "fold" else []),
+        ),
         prepare=backlog.prepare,
         measure=backlog.measure,
         laps=10,

@@ -18,6 +18,8 @@ ROWS = (
         goals=(
             Goal("p50", "Kafka Streams, at least once", bar=1.5, stretch=1.0),
             Goal("p99", "Kafka Streams, at least once", bar=2.0, stretch=1.0),
+            Goal("p50", "Kafka Streams, exactly once", bar=0.3, stretch=0.1),
+            Goal("p99", "Kafka Streams, exactly once", bar=0.3, stretch=0.1),
             Goal("p50", "broker round trip", bar=4.0, stretch=2.0),
         ),
         prepare=hop.prepare,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lozenge.declaration import read
 from lozenge.errors import ConfigError
-from tests.bench.harness.system import ALL_SHAPES, HOP, Guarantees, Shape, Start, System, Unavailable
+from tests.bench.harness.system import ALL_SHAPES, HOP, LIFE, Guarantees, Shape, Start, System, Unavailable
 from tests.bench.harness.workload import Kind
 
 DETECTORS = Path(__file__).with_name("detectors")
@@ -65,9 +65,9 @@ def _system(
 
 SYSTEMS = (
     _system("trigger 0", EXACTLY_ONCE, core=True, trigger="0s"),
-    _system("trigger 1 s", EXACTLY_ONCE, HOP, trigger="1s"),
+    _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
     # a commit holds events up, so it comes as often as it can: with its usual minute a run might see none
     _system("realtime, commit 5 s", REALTIME, core=True, mode="realtime", trigger="5s"),
-    _system("realtime, commit 1 m", REALTIME, HOP, mode="realtime"),
+    _system("realtime, commit 1 m", REALTIME, HOP | LIFE, mode="realtime"),
 )

@@ -217,6 +217,9 @@ public class Streams {
     set.put(StreamsConfig.producerPrefix("linger.ms"), 0);
     set.put(StreamsConfig.producerPrefix("acks"), "all");
     set.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
+    // the least that a broker takes: until then nobody, not even its own next start, gets a dead one's partitions
+    set.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
+    set.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 2000);
     Avro in = new Avro(schema("event_schema"), 0);
     Avro out = new Avro(schema("alert_schema"), order.get("alert_schema_id").asInt());
     StreamsBuilder builder = new StreamsBuilder();

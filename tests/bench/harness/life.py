@@ -1,0 +1,94 @@
+"""How a system begins, begins again and rests, while events come slowly.
+
+Start: from the start of its process to the first alert. Recovery: from a kill -9 of all of its processes, behind which
+it is started again at once, to the first alert about an event that came after the kill. Rest: memory and processor time
+of all of its processes while nothing comes, warm from the events before.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from tests.bench.harness.consumer import Arrival, Gauge
+from tests.bench.harness.producer import Feed, Segment
+from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.running import Dead, Running, empty, placed, process
+from tests.bench.harness.workload import Task
+
+START, RECOVERY = Measure("start", "s"), Measure("recovery", "s")
+MEMORY, IDLE = Measure("memory", "MB"), Measure("idle CPU", "thousandths of a core")
+MEASURES = (START, RECOVERY, MEMORY, IDLE)
+POINT = "life"
+RATE, WARM_SECONDS, SETTLE_SECONDS, IDLE_SECONDS = 100, 10, 5, 30
+PATIENCE_SECONDS = 150.0
+
+
+def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
+    """Nothing waits in the topic: every visit begins with an empty one."""
+
+
+def measure(visit: Visit) -> Iterator[Cell]:
+    """Starts it, warms it up, kills it, starts it again and lets it rest."""
+    assert visit.system.command
+    start = visit.start
+    empty(visit.kafka)
+    with placed(start), Gauge(visit.kafka, start.output) as gauge, Feed(visit.kafka, start.task) as feed:
+        command, events = visit.system.command(start), Events(feed, gauge, start.task)
+        visit.watch.look()
+        began = time.time_ns()
+        with process(command, start) as running:
+            first = events.until(lambda _: True, running)
+            events.flow(WARM_SECONDS)
+            killed, fresh = time.time_ns(), events.next
+            running.kill()
+        with process(command, start) as running:
+            again = events.until(lambda number: number >= fresh, running)
+            events.flow(WARM_SECONDS)
+            memory, idle = _rest(running)
+            values = {
+                START.name: (first - began) / 1e9,
+                RECOVERY.name: (again - killed) / 1e9,
+                MEMORY.name: memory,
+                IDLE.name: idle,
+            }
+            yield visit.cell(POINT, values, "", {"events": events.next}, visit.watch.look())
+
+
+class Events:
+    """Events that flow slowly, and the alerts about them."""
+
+    def __init__(self, feed: Feed, gauge: Gauge, task: Task) -> None:
+        self._feed, self._gauge, self._task = feed, gauge, task
+        self._codec = Codec.of("alert")
+        self.next = 0
+
+    def flow(self, seconds: float) -> None:
+        """For so long."""
+        end = self.next + int(RATE * seconds)
+        self._feed.send(Segment(self.next, end, RATE))
+        self.next = end
+
+    def until(self, wanted: Callable[[int], bool], running: Running) -> int:
+        """When the first alert came about a wanted event, by its number. Raises Dead."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            running.check()
+            self.flow(0.5)
+            if came := self._first(self._gauge.take(), wanted):
+                return came
+        raise Dead(f"told nothing for {PATIENCE_SECONDS:.0f} s; {running.said()}")
+
+    def _first(self, arrivals: Sequence[Arrival], wanted: Callable[[int], bool]) -> int:
+        moments = (a.came_ns for a in arrivals if wanted(self._task.told(self._codec.decode(a.value))))
+        return next(moments, 0)
+
+
+def _rest(running: Running) -> tuple[float, float]:
+    """MB, and thousandths of a core."""
+    assert running.meter
+    time.sleep(SETTLE_SECONDS)
+    before = running.meter.read().cpu_seconds
+    time.sleep(IDLE_SECONDS)
+    used = running.meter.read().cpu_seconds - before
+    return running.memory_mb(), 1000 * used / IDLE_SECONDS
