@@ -19,6 +19,7 @@ from lozenge.errors import SparkGone
 from lozenge.toolchain import cache_path, cds
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+from lozenge.topics import EVENT_PARTITIONS
 
 _SIGNAL_SECONDS = 0.5
 """Within this time a signal that has ended the JVM has reached this process too."""
@@ -45,6 +46,8 @@ _JVM = (
 )
 
 SHUFFLE_PARTITIONS = 2
+MOST_SLOTS = EVENT_PARTITIONS + SHUFFLE_PARTITIONS
+"""All tasks of a query that a detector has at once, in Real-Time Mode."""
 
 _DEFAULTS = {
     # A job is small and its partition count is frozen by its first batch; Spark's 200 would ruin it.

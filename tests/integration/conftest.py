@@ -12,8 +12,7 @@ from typing import Protocol
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge import topics
-from lozenge.session import SHUFFLE_PARTITIONS, spark_session
+from lozenge.session import MOST_SLOTS, spark_session
 from lozenge_deploy.broker import SETTINGS, EmbeddedBroker
 from tests.conftest import container_wanted, docker_answers
 
@@ -44,7 +43,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The process's Spark session, the same for all tests; Real-Time Mode needs a slot for each task of a query."""
-    session = spark_session("tests", cores=topics.EVENT_PARTITIONS + SHUFFLE_PARTITIONS, memory_mb=1024)
+    session = spark_session("tests", cores=MOST_SLOTS, memory_mb=1024)
+    assert session.sparkContext.master == f"local[{MOST_SLOTS}]", "somebody has started Spark with too few slots"
     yield session
     session.stop()
 

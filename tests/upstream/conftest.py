@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.session import spark_session
+from lozenge.session import MOST_SLOTS, spark_session
 from lozenge_upstream.plan import SPARK
 
 
@@ -16,7 +16,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def upstream_spark() -> SparkSession:
     """A session that plans as upstream's does."""
-    session = spark_session("tests", cores=2, memory_mb=1024).newSession()
+    session = spark_session("tests", cores=MOST_SLOTS, memory_mb=1024).newSession()
     for name, value in SPARK.items():
         session.conf.set(name, value)
     return session

@@ -5,7 +5,7 @@ from lozenge.declaration import Declaration
 from lozenge.job.realtime_aggregates import RealtimeAggregateRunner
 from lozenge.job.realtime_rules import RealtimeRuleRunner
 from lozenge.job.runner import Runner
-from lozenge.session import SHUFFLE_PARTITIONS
+from lozenge.session import MOST_SLOTS
 
 
 def runner_of(declaration: Declaration) -> type[Runner]:
@@ -19,4 +19,4 @@ def slots(declaration: Declaration) -> int:
     """How many tasks must run at once: all of a query's in Real-Time Mode, and they may be more than cores."""
     if not declaration.realtime:
         return 1
-    return topics.EVENT_PARTITIONS + (SHUFFLE_PARTITIONS if declaration.kind == "aggregate" else 0)
+    return MOST_SLOTS if declaration.kind == "aggregate" else topics.EVENT_PARTITIONS

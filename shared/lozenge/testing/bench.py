@@ -29,7 +29,7 @@ from lozenge.job.poison import Ranges, find_poison, first_line
 from lozenge.job.result import refuse_misfit
 from lozenge.job.stateless import refuse_state
 from lozenge.loading import Loaded
-from lozenge.session import spark_session
+from lozenge.session import MOST_SLOTS, spark_session
 from lozenge.tables import load
 from lozenge.testing.events import places
 from lozenge.testing.live import Memory, stream
@@ -53,7 +53,10 @@ _QUICK = {
 @cache
 def spark() -> SparkSession:
     """The Spark session of the kit, one per process; the first call takes some seconds."""
-    session = spark_session("lozenge-testing", cores=2).newSession()  # leaves other sessions' settings alone
+    # the first session of a process decides on its slots, and another one may run a query in Real-Time Mode; but what
+    # is made of a test's events is in two parts
+    first = spark_session("lozenge-testing", cores=MOST_SLOTS, conf={"spark.default.parallelism": "2"})
+    session = first.newSession()  # leaves other sessions' settings alone
     for name, value in _QUICK.items():
         session.conf.set(name, value)
     return session
