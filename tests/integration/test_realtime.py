@@ -1,14 +1,6 @@
 """Rules in Real-Time Mode: alerts at once, each once whatever ends the job, and the same as batch by batch."""
 
-import os
-import signal
-import subprocess
-import sys
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +9,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert, topics
-from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.errors import DetectorError
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
-from lozenge.reading import bounds
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     alerts,
     committed,
     event,
     group_offsets,
-    move,
     new_detector,
     running,
     send,
     wait_for,
 )
+from tests.integration.killing import Burst, detector_folder, run_through_kills
 
 pytestmark = pytest.mark.integration
 
@@ -189,38 +179,14 @@ def test_python_in_the_plan_is_refused_with_its_operator(
 
 def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
     """Its processes die twice in the middle of a burst, long before a batch would end."""
-    folder = tmp_path / f"over_{uuid.uuid4().hex[:8]}"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
-    (folder / f"{folder.name}.py").write_text(MODULE)
-    name, sent = folder.name, 0
-    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
-    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
-    log = tmp_path / "log"
-    for generation in (1, 2, 3):
-        with job(kafka, folder, generation) as process:
-            wait_for(lambda: "query starts" in log.read_text() or ended(process), "its start")
-            send(kafka, some_events(sent, BURST))
-            enough = sent + (BURST if generation == 3 else 1)
-            wait_for(partial(told, kafka, name, enough, process), "alerts")
-            assert not ended(process), log.read_text()
-        sent += BURST
-    ids = [alert["evidence"]["event_ids"][0] for alert in alerts(kafka, name)]
-    assert len(ids) == len(set(ids)) == sent
+    folder = detector_folder(tmp_path, MODULE, {"kind": "rule", "mode": "realtime"})
+    many = 2_000
+    enough = (1, many + 1, 3 * many)
+    run_through_kills(kafka, folder, [Burst(some_events(n * many, many), enough[n]) for n in range(3)])
+    ids = [alert["evidence"]["event_ids"][0] for alert in alerts(kafka, folder.name)]
+    assert len(ids) == len(set(ids)) == 3 * many
 
 
-BURST = 2_000
-PROJECT = """
-[project]
-name = "{name}"
-version = "1.0.0"
-
-[tool.lozenge]
-kind = "rule"
-owner = "tests"
-title = "A test"
-mode = "realtime"
-"""
 MODULE = """
 from pyspark.sql import functions as F
 
@@ -233,29 +199,3 @@ def detect(events, settings, tables):
 
 detector = Detector(detect, settings=Settings)
 """
-
-
-def told(kafka: KafkaSettings, name: str, number: int, process: "subprocess.Popen[bytes]") -> bool:
-    return len(alerts(kafka, name)) >= number or ended(process)
-
-
-def ended(process: "subprocess.Popen[bytes]") -> bool:
-    return process.poll() is not None
-
-
-@contextmanager
-def job(kafka: KafkaSettings, folder: Path, generation: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """The detector in `folder` as a process of its own, which is killed with all that it has started."""
-    variables = {
-        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
-        "LOZENGE_JOB_WORK": str(folder.parent),
-        "LOZENGE_JOB_GENERATION": str(generation),
-    }
-    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
-    with (folder.parent / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=os.environ | variables, stderr=log, process_group=0)
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

@@ -1,15 +1,7 @@
 """Aggregates in Real-Time Mode: crossings at once, each once whatever ends the job, and the same as batch by batch."""
 
-import os
-import signal
-import subprocess
-import sys
-import uuid
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert, topics
-from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.declaration import Declaration
 from lozenge.errors import DetectorError
@@ -31,7 +22,6 @@ from lozenge.job.report import Phase
 from lozenge.job.turns import Turn
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
-from lozenge.reading import bounds
 from lozenge.schemas import newest
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
@@ -40,12 +30,12 @@ from tests.integration.harness import (
     committed,
     event,
     group_offsets,
-    move,
     new_detector,
     running,
     send,
     wait_for,
 )
+from tests.integration.killing import Burst, detector_folder, run_through_kills
 
 pytestmark = pytest.mark.integration
 
@@ -288,38 +278,14 @@ def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: Sp
 
 def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
     """Its processes die twice in the middle of a burst, long before a batch would end."""
-    folder = tmp_path / f"many_{uuid.uuid4().hex[:8]}"
-    folder.mkdir()
-    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
-    (folder / f"{folder.name}.py").write_text(MODULE)
-    name, cards, sent = folder.name, [f"card_{n}" for n in range(500)], 0
-    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
-    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
-    log = tmp_path / "log"
-    for generation in (1, 2, 3):
-        with job(kafka, folder, generation) as process:
-            wait_for(lambda: "query starts" in log.read_text() or process.poll() is not None, "its start")
-            send(kafka, uses(sent, each=3, cards=cards))
-            enough = len(cards) * (3 * generation if generation == 3 else 3 * generation - 3) + (generation < 3)
-            wait_for(partial(_told, kafka, name, enough, process), "alerts")
-            assert process.poll() is None, log.read_text()
-        sent += 3 * len(cards)
-    assert crossings(kafka, name) == each_once(*map(str, range(1, 10)), cards=cards)
+    cards = [f"card_{n}" for n in range(500)]
+    folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})
+    many = 3 * len(cards)
+    enough = (1, many + 1, 3 * many)
+    run_through_kills(kafka, folder, [Burst(uses(n * many, each=3, cards=cards), enough[n]) for n in range(3)])
+    assert crossings(kafka, folder.name) == each_once(*map(str, range(1, 10)), cards=cards)
 
 
-PROJECT = """
-[project]
-name = "{name}"
-version = "1.0.0"
-
-[tool.lozenge]
-kind = "aggregate"
-owner = "tests"
-title = "A test"
-mode = "realtime"
-lateness = "10m"
-window = "10m"
-"""
 MODULE = """
 from pyspark.sql import functions as F
 
@@ -343,28 +309,6 @@ def detect(events, settings, tables):
 
 detector = Detector(detect, settings=Settings)
 """
-
-
-def _told(kafka: KafkaSettings, name: str, number: int, process: "subprocess.Popen[bytes]") -> bool:
-    return len(alerts(kafka, name)) >= number or process.poll() is not None
-
-
-@contextmanager
-def job(kafka: KafkaSettings, folder: Path, generation: int) -> Iterator["subprocess.Popen[bytes]"]:
-    """The detector in `folder` as a process of its own, which is killed with all that it has started."""
-    variables = {
-        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
-        "LOZENGE_JOB_WORK": str(folder.parent),
-        "LOZENGE_JOB_GENERATION": str(generation),
-    }
-    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
-    with (folder.parent / "log").open("wb") as log:
-        process = subprocess.Popen(command, env=os.environ | variables, stderr=log, process_group=0)
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def _changed(loaded: Loaded, **fields: Any) -> Any:

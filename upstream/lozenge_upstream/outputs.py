@@ -21,8 +21,6 @@ EVENT_TYPE = "lozenge.event.v1"
 REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
 """Other keys by which the events can be had, and the field each stands for."""
 
-SINK = ("topic", "partition", "key", "value", "headers")
-"""The columns that are written."""
 _OPTIONAL = "account"  # the one key that an event may lack
 
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"

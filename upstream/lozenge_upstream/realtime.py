@@ -18,21 +18,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.spark_producer import SinkProducer
-from lozenge_upstream.outputs import APP, SINK
-from lozenge_upstream.position import Offsets, Position, mark
+from lozenge.spark_sink import COLUMNS, SinkProducer, in_real_time
+from lozenge_upstream.outputs import APP
+from lozenge_upstream.position import Position, mark, merged
 from lozenge_upstream.progress import Progress, counted
 from lozenge_upstream.query import failed
 from lozenge_upstream.sink import Sink
 
 _LOOK_SECONDS = 0.2
-OPTIONS = {
-    "kafka.acks": "all",
-    "kafka.enable.idempotence": "true",
-    "kafka.linger.ms": "0",
-    "kafka.max.request.size": str(8 * 1024 * 1024),  # a dead letter is its raw record and some headers more
-}
-"""Each record at once, acknowledged by all replicas, and in the order in which it was handed over."""
 
 
 def run(
@@ -51,19 +44,18 @@ def run(
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         query = (
-            counted(rows, one_by_one=True)
-            .select(*SINK)
-            .writeStream.format("kafka")
-            .options(**producer.options)
+            in_real_time(
+                counted(rows, one_by_one=True).select(*COLUMNS),
+                producer.options,
+                f"{round(commit_seconds * 1000)} milliseconds",
+            )
             .queryName(APP)
-            .outputMode("update")
             .option("checkpointLocation", Path(folder).as_uri())
-            .trigger(realTime=f"{round(commit_seconds * 1000)} milliseconds")  # type: ignore[call-overload]
             .start()
         )
         batches = Batches(query, sink, position, progress)
         try:
-            while not ended() and not query.awaitTermination(_LOOK_SECONDS):
+            while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
                 batches.commit()
         except StreamingQueryException as error:
             raise failed(error) from None
@@ -89,9 +81,7 @@ class Batches:
                 self._commit(batch)
 
     def _commit(self, batch: StreamingQueryProgress) -> None:
-        ends: Offsets = {}
-        for source in batch.sources:
-            ends |= json.loads(source.endOffset)
+        ends = merged(json.loads(source.endOffset) for source in batch.sources)
         offsets = self._position.ahead(ends)
         self._progress.begins(offsets)
         # records behind these offsets were written after this batch began, if only just

@@ -1,8 +1,7 @@
 """Spark's Kafka sink in Kafka transactions: the records of a batch and how far it has read, both or neither.
 
-The sink itself knows no transactions, but its tasks all write through one Java producer, which the connector
-keeps for whoever comes with the same settings. This module asks for that very producer first, and begins and
-commits transactions on it from the driver while the tasks send: records never leave the JVM.
+The sink itself knows no transactions, but its tasks all write through one Java producer. This module begins and commits
+transactions on that producer from the driver while the tasks send: records never leave the JVM.
 
 Were it not the same one, every batch would fail and nothing would be written: a producer with a transactional id
 refuses to send before its `initTransactions`. That holds where tasks run in the driver's JVM, as upstream's do.
@@ -16,18 +15,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.kafka import KafkaSettings
-from lozenge.spark_producer import SinkProducer
+from lozenge.spark_sink import SinkProducer
 from lozenge_upstream.position import Offsets
 
 TRANSACTION_SECONDS = 300
 """Longer than any batch is written. What a dead process left open ends earlier: the next one fences it."""
 
+# a dead letter is its raw record and some headers more, so it may exceed what the raw topic allowed
+LARGE_RECORDS = {"kafka.max.request.size": str(8 * 1024 * 1024)}
 _OPTIONS = {
     "kafka.acks": "all",
     "kafka.linger.ms": "5",
     "kafka.batch.size": str(256 * 1024),
-    # a dead letter is its raw record and some headers more, so it may exceed what the raw topic allowed
-    "kafka.max.request.size": str(8 * 1024 * 1024),
+    **LARGE_RECORDS,
     "kafka.transaction.timeout.ms": str(TRANSACTION_SECONDS * 1000),
 }
 _FENCED = ("ProducerFencedException", "InvalidProducerEpochException", "CommitFailedException")

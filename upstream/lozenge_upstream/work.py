@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import logs, topics
 from lozenge.kafka import KafkaSettings
-from lozenge.spark_producer import SinkProducer
+from lozenge.spark_sink import AT_ONCE, SinkProducer
 from lozenge_upstream import query, realtime
 from lozenge_upstream.mapping import Mapping as Source
 from lozenge_upstream.outputs import APP
@@ -15,7 +15,7 @@ from lozenge_upstream.plan import stream
 from lozenge_upstream.position import Offsets, Position, mark
 from lozenge_upstream.progress import Progress
 from lozenge_upstream.settings import UpstreamSettings
-from lozenge_upstream.sink import Sink
+from lozenge_upstream.sink import LARGE_RECORDS, Sink
 from lozenge_upstream.written import read_back
 
 Slots = Mapping[str, Collection[int]]
@@ -46,30 +46,32 @@ class Work:
 
         Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
         """
-        self._position.read(slots)
-        if self._settings.mode == "micro-batch" or not self._caught_up():
-            self._in_batches(slots, progress, ended)
+        start = self._position.read(slots)
+        if self._settings.mode == "micro-batch":
+            self._in_batches(start, progress, ended)
+            return
+        if not self._caught_up():
+            self._in_batches(start, progress, lambda: ended() or self._caught_up())
+            start = self._position.read(slots)
         if not ended():
-            self._in_real_time(slots, progress, ended)
+            self._in_real_time(start, progress, ended)
 
     def _caught_up(self) -> bool:
         return self._position.lag() <= CAUGHT_UP_OFFSETS
 
-    def _in_batches(self, slots: Slots, progress: Progress, ended: Callable[[], bool]) -> None:
-        realtime_next = self._settings.mode == "realtime"
+    def _in_batches(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
         query.run(
-            self._rows(self._position.read(slots), bounded=True),
+            self._rows(start, bounded=True),
             self._sink,
             self._position,
             progress,
             tasks=self._partitions[topics.EVENTS],
             trigger_seconds=self._settings.trigger_seconds,
             patience=self._settings.stop_seconds,
-            ended=lambda: ended() or (realtime_next and self._caught_up()),
+            ended=ended,
         )
 
-    def _in_real_time(self, slots: Slots, progress: Progress, ended: Callable[[], bool]) -> None:
-        start = self._position.read(slots)
+    def _in_real_time(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
         rows = self._rows(start, bounded=False)
         if self._position.written_since is None:  # before anything is written behind the offsets
             self._sink.move(start, mark(datetime.now(UTC)))
@@ -78,7 +80,7 @@ class Work:
             self._sink,
             self._position,
             progress,
-            producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | realtime.OPTIONS),
+            producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | AT_ONCE | LARGE_RECORDS),
             commit_seconds=self._settings.commit_seconds,
             ended=ended,
         )

@@ -20,11 +20,10 @@ from lozenge.spark_clock import millis
 
 ALERT_ID, SECONDS = "alert_id", "seconds"
 """Beside the columns of the sink: the alert's id, and seconds since its raw record arrived, null if that is unknown."""
-SINK = ("topic", "partition", "key", "value", "headers")
 
 
 def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, digest: str) -> DataFrame:
-    """The columns `SINK`, `ALERT_ID` and `SECONDS` of each row of `lozenge.alert` columns.
+    """The columns of Spark's Kafka sink, `ALERT_ID` and `SECONDS` of each row of `lozenge.alert` columns.
 
     A row that cannot be written fails the query, in the words of `output.from_row`.
     """

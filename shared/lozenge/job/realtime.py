@@ -19,13 +19,6 @@ from lozenge.job.runner import Runner
 from lozenge.job.turns import Turn
 from lozenge.reading import bounds
 
-SINK_OPTIONS = {
-    "kafka.acks": "all",
-    "kafka.enable.idempotence": "true",
-    "kafka.linger.ms": "0",
-}
-"""Each row at once, acknowledged by all replicas, and once however often it has to be sent."""
-
 
 class RealtimeRunner(Runner):
     """What jobs in Real-Time Mode have in common; see `Runner` for all that every job has."""

@@ -22,12 +22,13 @@ from lozenge.job.hosts import AggregateHost, Host
 from lozenge.job.judgement import Judgement, count, joined
 from lozenge.job.output import Poisoned, Unplaced
 from lozenge.job.poison import refuse_too_many
-from lozenge.job.realtime import SINK_OPTIONS, RealtimeRunner
+from lozenge.job.realtime import RealtimeRunner
 from lozenge.job.settings import JobSettings
 from lozenge.job.turns import Turn
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.metrics import Metrics
+from lozenge.spark_sink import AT_ONCE, in_real_time
 
 LOOK_SECONDS = 0.2
 """For so long it only waits for rows, before it looks at orders and at the query."""
@@ -59,20 +60,15 @@ class RealtimeAggregateRunner(RealtimeRunner):
     def _writer(self, host: Host) -> DataStreamWriter:
         self._begin_batch()
         rows = candidate_rows(host.frame(), self._identity.candidates, self._candidates.begin())
-        options = self._kafka.spark() | SINK_OPTIONS | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
-        writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
-        return writer.trigger(realTime=self._interval)  # type: ignore[call-overload, no-any-return]
+        options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
+        return in_real_time(rows, options, self._interval)
 
     def _wait(self, query: StreamingQuery) -> bool:
         """Meanwhile it tells."""
         until = time.monotonic() + LOOK_SECONDS
-        try:
-            while (left := until - time.monotonic()) > 0:
-                self._tell(self._candidates.read(left))
-                refuse_too_many([*self._failed.values()], self._rows)
-        except Exception:
-            query.stop()
-            raise
+        while (left := until - time.monotonic()) > 0:
+            self._tell(self._candidates.read(left))
+            refuse_too_many([*self._failed.values()], self._rows)
         return bool(query.awaitTermination(0.001))  # type: ignore[arg-type]
 
     def _tell(self, rows: Sequence[Mapping[str, Any]]) -> None:

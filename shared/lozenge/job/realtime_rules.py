@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.job.alert_rows import ALERT_ID, SECONDS, SINK
+from lozenge.job.alert_rows import ALERT_ID, SECONDS
 from lozenge.job.hosts import Host
 from lozenge.job.positions import REALTIME, Stamp
-from lozenge.job.realtime import SINK_OPTIONS, RealtimeRunner
+from lozenge.job.realtime import RealtimeRunner
 from lozenge.job.turns import Turn
 from lozenge.logs import logger
 from lozenge.spark_clock import COUNT, counted, latencies
-from lozenge.spark_producer import SinkProducer
+from lozenge.spark_sink import AT_ONCE, COLUMNS, SinkProducer, in_real_time
 
 _TOLD = "told"
 
@@ -31,13 +31,12 @@ class RealtimeRuleRunner(RealtimeRunner):
 
     _producer: SinkProducer | None = None
 
-    def _writer(self, host: Host) -> "DataStreamWriter":
+    def _writer(self, host: Host) -> DataStreamWriter:
         self._silence()
-        self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | SINK_OPTIONS)
+        self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
         rows = self._without_told(self._plan.written(host.frame()))
-        rows = rows.observe(_TOLD, *counted(F.col(SECONDS))).select(*SINK)
-        writer = rows.writeStream.format("kafka").options(**self._producer.options).outputMode("update")
-        return writer.trigger(realTime=self._interval)  # type: ignore[call-overload, no-any-return]
+        rows = rows.observe(_TOLD, *counted(F.col(SECONDS))).select(*COLUMNS)
+        return in_real_time(rows, self._producer.options, self._interval)
 
     def _without_told(self, rows: DataFrame) -> DataFrame:
         told = self._ledger.told()

@@ -144,6 +144,9 @@ class Runner:
     def _hold(self) -> bool:
         """Claims what it is to judge, if that has changed; False if there is nothing to judge now."""
         order, share = self._order, self._share
+        if order.standby and (order.shared or self.begins_behind):
+            self._warm_up()
+            return False
         if not order.shared:
             share.leave()
             if not order.standby and not share.alone:
@@ -151,14 +154,8 @@ class Runner:
                 self._reporting.say(generation=order.generation)
                 share.alone = True
                 self._go_back()
-            elif order.standby and self.begins_behind:
-                self._warm_up()
-                return False
             return True
         self._behind.stop()  # of several instances nobody does; `lozenge fill` can
-        if order.standby:
-            self._warm_up()
-            return False
         if (given := share.given()) and given != share.claimed:
             self._ledger.claim(order.generation, self._terms.settings.digest, given)
             self._host = None  # its memory is of other partitions
@@ -370,6 +367,8 @@ class Runner:
             try:
                 ended = self._wait(query)
             except Exception as error:
+                with suppress(Exception):  # most often it has failed by itself, or with its JVM
+                    query.stop()
                 return self._failure or error
             if ended:
                 return self._failure or DetectorError(f"running {self._identity.app}: its query ended by itself")

@@ -9,11 +9,9 @@ whoever starts a successor sees to.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import TopicPartition
-
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
-from lozenge.reading import offsets_at, read, reader
+from lozenge.reading import offsets_at, read
 
 SKEW = timedelta(minutes=5)
 """By so much the clocks of those who write events and alerts may differ."""
@@ -34,12 +32,6 @@ def told_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int], al
 
 def _moment(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:
     """When the first of the records from `offsets` on was written; None if there are none."""
-    found: list[float] = []
-    with reader(kafka, topic) as consumer:
-        for partition, offset in offsets.items():
-            consumer.assign([TopicPartition(topic, partition, offset)])
-            while (message := consumer.poll(1)) is None:
-                pass
-            if message.error() is None:
-                found.append(message.timestamp()[1] / 1000)
+    first = (next(read(kafka, topic, {partition: offset}), None) for partition, offset in offsets.items())
+    found = [message.timestamp()[1] / 1000 for message in first if message is not None]
     return datetime.fromtimestamp(min(found), UTC) if found else None

@@ -1,7 +1,8 @@
-"""The Java producer behind Spark's Kafka sink: all tasks that write with the same options write through one.
+"""Spark's Kafka sink: what it takes, how it writes in Real-Time Mode, and the Java producer behind it.
 
-The connector keeps it for whoever comes with the same options. This module comes with them first, so the driver holds
-the very producer that its tasks use. That is so where tasks run in the driver's JVM, and not on a cluster.
+All tasks that write with the same options write through one producer, which the connector keeps for whoever comes with
+them. `SinkProducer` comes with them first, so the driver holds the very producer that its tasks use. That is so where
+tasks run in the driver's JVM, and not on a cluster.
 """
 
 from collections.abc import Mapping
@@ -9,12 +10,27 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, cast
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
+COLUMNS = ("topic", "partition", "key", "value", "headers")
+"""Of the rows that it takes."""
+AT_ONCE = {
+    "kafka.acks": "all",
+    "kafka.enable.idempotence": "true",
+    "kafka.linger.ms": "0",
+}
+"""Each row at once, acknowledged by all replicas, once however often it has to be sent, and in the order given."""
 _SERIALIZERS = dict.fromkeys(
     ("key.serializer", "value.serializer"), "org.apache.kafka.common.serialization.ByteArraySerializer"
 )
 _NUMBERS = count()
+
+
+def in_real_time(rows: DataFrame, options: Mapping[str, str], batch: str) -> DataStreamWriter:
+    """Writes each of the `rows` when it comes; a `batch` is an interval as Spark takes it."""
+    writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
+    return writer.trigger(realTime=batch)  # type: ignore[call-overload, no-any-return]
 
 
 class SinkProducer:

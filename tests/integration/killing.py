@@ -1,0 +1,79 @@
+"""A detector in a folder, as a process of its own, killed again and again while events come."""
+
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import bounds
+from tests.integration.harness import alerts, move, send, wait_for
+
+PROJECT = """
+[project]
+name = "{name}"
+version = "1.0.0"
+
+[tool.lozenge]
+owner = "tests"
+title = "A test"
+"""
+
+
+class Burst(NamedTuple):
+    """Events at once; the process is killed as soon as there are `enough` alerts in all."""
+
+    events: list[dict[str, Any]]
+    enough: int
+
+
+def detector_folder(parent: Path, module: str, declared: Mapping[str, str]) -> Path:
+    """The folder of a detector of a name of its own, which declares so."""
+    folder = parent / f"test_{uuid.uuid4().hex[:8]}"
+    folder.mkdir()
+    lines = "".join(f'{name} = "{value}"\n' for name, value in declared.items())
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name) + lines)
+    (folder / f"{folder.name}.py").write_text(module)
+    return folder
+
+
+def run_through_kills(kafka: KafkaSettings, folder: Path, bursts: Iterable[Burst]) -> None:
+    """Starts it from the end of the events topic on, and again for each burst, and kills it in the middle of it."""
+    name, log = folder.name, folder.parent / "log"
+    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
+    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    for generation, burst in enumerate(bursts, 1):
+        with _job(kafka, folder, generation, log) as process:
+            wait_for(lambda: "query starts" in log.read_text() or _ended(process), "its start")
+            send(kafka, burst.events)
+            wait_for(lambda: len(alerts(kafka, name)) >= burst.enough or _ended(process), "alerts")  # noqa: B023
+            assert not _ended(process), log.read_text()
+
+
+@contextmanager
+def _job(kafka: KafkaSettings, folder: Path, generation: int, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Its process, which is killed with all that it has started."""
+    variables = {
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+        "LOZENGE_JOB_WORK": str(folder.parent),
+        "LOZENGE_JOB_GENERATION": str(generation),
+    }
+    command = [sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, env=os.environ | variables, stderr=file, process_group=0)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> bool:
+    return process.poll() is not None
