@@ -25,7 +25,7 @@ def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
     reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
     times: list[Column] = []
     if one_by_one:
-        rows = rows.withColumn(_TOOK, (spark_clock.millis() - F.col("arrived") / 1000) / 1000)
+        rows = rows.withColumn(_TOOK, spark_clock.millis() - (F.col("arrived") / 1000).cast("bigint"))
         times = spark_clock.counted(F.col(_TOOK))
     return rows.observe(
         _NAME,

@@ -18,12 +18,12 @@ from lozenge.records import MAX_CHARACTERS, Severity
 from lozenge.schemas import newest
 from lozenge.spark_clock import millis
 
-ALERT_ID, SECONDS = "alert_id", "seconds"
-"""Beside the columns of the sink: the alert's id, and seconds since its raw record arrived, null if that is unknown."""
+ALERT_ID, TOOK = "alert_id", "took"
+"""Beside the columns of the sink: the alert's id, and milliseconds since its raw record arrived, null if unknown."""
 
 
 def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, digest: str) -> DataFrame:
-    """The columns of Spark's Kafka sink, `ALERT_ID` and `SECONDS` of each row of `lozenge.alert` columns.
+    """The columns of Spark's Kafka sink, `ALERT_ID` and `TOOK` of each row of `lozenge.alert` columns.
 
     A row that cannot be written fails the query, in the words of `output.from_row`.
     """
@@ -55,7 +55,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, 
         spark_avro.encode(_record(identity, digest), newest("alert")).alias("value"),
         _headers(identity).alias("headers"),
         ALERT_ID,
-        (F.unix_millis("detected_at") / 1000 - F.unix_millis("arrived") / 1000).alias(SECONDS),
+        (F.unix_millis("detected_at") - F.unix_millis("arrived")).alias(TOOK),
     )
 
 

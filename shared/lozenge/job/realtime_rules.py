@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.job.alert_rows import ALERT_ID, SECONDS
+from lozenge.job.alert_rows import ALERT_ID, TOOK
 from lozenge.job.hosts import Host
 from lozenge.job.positions import REALTIME, Stamp
 from lozenge.job.realtime import RealtimeRunner
@@ -35,7 +35,7 @@ class RealtimeRuleRunner(RealtimeRunner):
         self._silence()
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
         rows = self._without_told(self._plan.written(host.frame()))
-        rows = rows.observe(_TOLD, *counted(F.col(SECONDS))).select(*COLUMNS)
+        rows = rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
         return in_real_time(rows, self._producer.options, self._interval)
 
     def _without_told(self, rows: DataFrame) -> DataFrame:
