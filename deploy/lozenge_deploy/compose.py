@@ -43,6 +43,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
         },
         "environment": {
             "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
+            "LOZENGE_PARTITIONS": "${LOZENGE_PARTITIONS:-4}",
             "LOZENGE_JOB_RELEASE": detector.version,
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
         },

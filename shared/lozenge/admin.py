@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka import KafkaSettings
-from lozenge.topics import Topic
+from lozenge.topics import PARTITIONS_VARIABLE, Topic
 
 DEADLINE_SECONDS = 10.0
 
@@ -99,5 +99,6 @@ def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
     if wrong:
         raise TopicError(
             f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
-            hint="create missing ones by `python -m lozenge_deploy.catalogue`; another number is a declared migration",
+            hint="create missing ones by `python -m lozenge_deploy.catalogue`; a platform keeps the number of "
+            f"partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
         )

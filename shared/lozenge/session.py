@@ -66,9 +66,12 @@ _DEFAULTS = {
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     # all stores of the process together; Spark's 500 is as much as a job's heap, and is filled over a long backlog
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "100",
-    # Checkpoint files without checksum files beside them: for each file that it writes, Hadoop's Java
-    # starts a process that sets its mode, which costs 10 ms.
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # For what it does with files, Hadoop's Java starts processes, of 4 to 10 ms each: one to set the mode of a new
+    # file, and by its newer interface two more to rename it. So the older one, without checksum files beside its own.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # query.stop() otherwise waits for ever (milliseconds)
     "spark.sql.streaming.stopTimeout": "30000",
     # a job looks at them five times a second, and each look brings all of them over

@@ -4,14 +4,29 @@ Names read `<domain>.<class>.<name>.v<N>`. The number of partitions is part of a
 because `lozenge.partitions.partition_of` decides from it where a key lives.
 """
 
+import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+PARTITIONS_VARIABLE = "LOZENGE_PARTITIONS"
+MOST_PARTITIONS = 1024
+
+
+def _partitions() -> int:
+    """Of a platform; ends the process with code 2, as wrong settings do, if it is no number of partitions."""
+    given = os.environ.get(PARTITIONS_VARIABLE, "4")
+    if given.isascii() and given.isdigit() and 1 <= int(given) <= MOST_PARTITIONS:
+        return int(given)
+    print(f"{PARTITIONS_VARIABLE} is {given!r}: it must be a whole number from 1 to {MOST_PARTITIONS}", file=sys.stderr)
+    raise SystemExit(2)
+
+
 RAW_JSON = "AUTH-JSON"
 RAW_ISO = "AUTH-ISO"
-RAW_PARTITIONS = 4
-EVENT_PARTITIONS = 4
+RAW_PARTITIONS = EVENT_PARTITIONS = _partitions()
+"""Of the raw topics; of events, and of all that is keyed as they are. Every process of a platform is told the same."""
 LOG_PARTITIONS = 4
 CANDIDATE_BYTES = 8 * 1024 * 1024
 

@@ -1,6 +1,9 @@
 """Topic names and contracts."""
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -34,3 +37,21 @@ def test_state_is_partitioned_like_its_input_and_compacted() -> None:
     state = next(t for t in topics.detector_topics("x") if t.name == topics.state("x"))
     assert state.partitions == topics.EVENT_PARTITIONS
     assert state.config["cleanup.policy"] == "compact"
+
+
+def declared_partitions(given: str) -> "subprocess.CompletedProcess[str]":
+    """A process that is told so, and says how many partitions raw topics and those of events have."""
+    program = "from lozenge import topics; print(topics.RAW_PARTITIONS, topics.EVENT_PARTITIONS)"
+    environment = os.environ | {topics.PARTITIONS_VARIABLE: given}
+    return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_platform_may_begin_with_another_number_of_partitions() -> None:
+    assert declared_partitions("64").stdout == "64 64\n"
+
+
+@pytest.mark.parametrize("given", ["0", "-4", "many", "1025", "", "²"])
+def test_a_wrong_number_of_partitions_is_refused_in_a_line(given: str) -> None:
+    refused = declared_partitions(given)
+    assert refused.returncode == 2
+    assert refused.stderr == f"LOZENGE_PARTITIONS is {given!r}: it must be a whole number from 1 to 1024\n"

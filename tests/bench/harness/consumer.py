@@ -5,11 +5,12 @@ It reads committed records one by one (`poll`): asking for several at once waits
 
 import gc
 import time
+from collections.abc import Callable
 from ctypes import c_int64
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -25,16 +26,20 @@ class Arrival(NamedTuple):
     value: bytes
 
 
-class Gauge:
-    """The process, reading `topic` from the earliest record on; it ends with the block."""
+class Receiver:
+    """A process that notes what comes; it ends with the block.
 
-    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+    `serve` is given `args`, its end of a pipe, and the count of what came. It sends one message when it is ready, and
+    answers each one with all arrivals since the last.
+    """
+
+    def __init__(self, serve: Callable[..., None], *args: object) -> None:
         context = get_context("spawn")
         self._here, there = context.Pipe()
         self._count: Synchronized[int] = context.Value(c_int64, 0)
-        self._process = context.Process(target=_serve, args=(kafka, topic, there, self._count), daemon=True)
+        self._process = context.Process(target=serve, args=(*args, there, self._count), daemon=True)
 
-    def __enter__(self) -> "Gauge":
+    def __enter__(self) -> Self:
         self._process.start()
         self._here.recv()  # it knows where it begins
         return self
@@ -46,14 +51,21 @@ class Gauge:
 
     @property
     def count(self) -> int:
-        """How many records have come since the last `take`."""
+        """How much has come since the last `take`."""
         return self._count.value
 
     def take(self) -> list[Arrival]:
-        """Those records, in the order in which they came."""
+        """All of it, in the order in which it came."""
         self._here.send(None)
         arrivals: list[Arrival] = self._here.recv()
         return arrivals
+
+
+class Gauge(Receiver):
+    """Reads `topic` from the earliest record on."""
+
+    def __init__(self, kafka: KafkaSettings, topic: str) -> None:
+        super().__init__(_serve, kafka, topic)
 
 
 def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchronized[int]") -> None:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 from lozenge.avro import Codec
 from lozenge.kafka import KafkaSettings
-from tests.bench.harness.consumer import Arrival, Gauge
+from tests.bench.harness.consumer import Arrival, Gauge, Receiver
 from tests.bench.harness.producer import Feed, Segment, Sent
 from tests.bench.harness.row import Cell, Measure, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, started
 from tests.bench.harness.statistics import curve, quantile
-from tests.bench.harness.system import Start, System
 from tests.bench.harness.workload import Task, number
 
 MEASURES = (Measure("p50", "ms"), Measure("p99", "ms"))
@@ -27,7 +26,7 @@ def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
 
 def measure(visit: Visit) -> Iterator[Cell]:
     """Starts the system, warms it up with an event of every card and some seconds of traffic, measures each rate."""
-    start, rates = visit.start, visit.plan.rates
+    start = visit.start
     empty(visit.kafka)
     output = start.output if visit.system.command else start.input
     with (
@@ -35,25 +34,45 @@ def measure(visit: Visit) -> Iterator[Cell]:
         Gauge(visit.kafka, output) as gauge,
         Feed(visit.kafka, start.task) as feed,
     ):
-        trial = Trial(visit.system, start, running, gauge, feed)
-        trial.warm_up()
-        for rate in rates:
-            visit.watch.look()
-            sent, arrivals = trial.segment(rate, visit.seconds)
-            values, void, spread = judged(arrivals, sent, trial.expected(sent.segment), trial.number)
-            facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
-            cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
-            yield replace(cell, curve=spread)
+        echoes = visit.system.command is None
+        codec = Codec.of("event" if echoes else "alert")
+
+        def told(value: bytes) -> int:
+            record = codec.decode(value)
+            return number(record["event_id"]) if echoes else start.task.told(record)
+
+        yield from Trial(start.task, running, gauge, feed, told, echoes).at_rates(visit)
 
 
 class Trial:
-    """A running system with its producer and its consumer; it counts the events on."""
+    """A running system with its producer and its consumer; it counts the events on.
 
-    def __init__(self, system: System, start: Start, running: Running, gauge: Gauge, feed: Feed) -> None:
-        self._echoes, self._task = system.command is None, start.task
-        self._running, self._gauge, self._feed = running, gauge, feed
-        self._codec = Codec.of("event" if self._echoes else "alert")
+    `told` gives the number of the event that a record which came out tells of.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        running: Running,
+        gauge: Receiver,
+        feed: Feed,
+        told: Callable[[bytes], int],
+        echoes: bool = False,
+    ) -> None:
+        self._task, self._running, self._gauge, self._feed = task, running, gauge, feed
+        self._told, self._echoes = told, echoes
         self._next = 0
+
+    def at_rates(self, visit: Visit) -> Iterator[Cell]:
+        """Warms it up, and measures it at each rate of the visit."""
+        self.warm_up()
+        for rate in visit.rates:
+            visit.watch.look()
+            sent, arrivals = self.segment(rate, visit.seconds)
+            values, void, spread = judged(arrivals, sent, self.expected(sent.segment), self._told)
+            facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
+            cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
+            yield replace(cell, curve=spread)
 
     def warm_up(self) -> None:
         """Raises Dead if it ends, or not all comes out."""
@@ -73,11 +92,6 @@ class Trial:
     def expected(self, segment: Segment) -> set[int]:
         """The numbers of the events that should come out."""
         return expected(segment, self._task, self._echoes)
-
-    def number(self, value: bytes) -> int:
-        """The event that a record which came out tells of."""
-        record = self._codec.decode(value)
-        return number(record["event_id"]) if self._echoes else self._task.told(record)
 
     def _send(self, segment: Segment) -> Sent:
         self._next = segment.end

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from lozenge import topics
 from lozenge.cost import Meter
 
 OTHERS_CORES, STEAL_CORES = 0.15, 0.05
@@ -78,4 +79,5 @@ def description() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "load_average": [round(each, 2) for each in psutil.getloadavg()],
+        "partitions": topics.EVENT_PARTITIONS,
     }

@@ -4,6 +4,7 @@ It never waits for whoever reads. If it comes late itself, that is part of every
 """
 
 import gc
+import json
 import time
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -48,9 +49,10 @@ class Sent:
 class Feed:
     """The process; as a context manager it ends with the block."""
 
-    def __init__(self, kafka: KafkaSettings, task: Task) -> None:
+    def __init__(self, kafka: KafkaSettings, task: Task, *, raw: bool = False) -> None:
+        """Of canonical events, or of their `raw` records."""
         self._here, there = get_context("spawn").Pipe()
-        self._process = get_context("spawn").Process(target=_serve, args=(kafka, task, there), daemon=True)
+        self._process = get_context("spawn").Process(target=_serve, args=(kafka, task, raw, there), daemon=True)
 
     def __enter__(self) -> "Feed":
         self._process.start()
@@ -68,9 +70,9 @@ class Feed:
         return sent
 
 
-def _serve(kafka: KafkaSettings, task: Task, orders: Connection) -> None:
+def _serve(kafka: KafkaSettings, task: Task, raw: bool, orders: Connection) -> None:
     gc.disable()  # a collection would delay what it happens to meet
-    outlet = _Outlet(kafka, task)
+    outlet = _Outlet(kafka, task, raw)
     while True:
         try:
             segment = orders.recv()
@@ -80,9 +82,10 @@ def _serve(kafka: KafkaSettings, task: Task, orders: Connection) -> None:
 
 
 class _Outlet:
-    def __init__(self, kafka: KafkaSettings, task: Task) -> None:
+    def __init__(self, kafka: KafkaSettings, task: Task, raw: bool) -> None:
         settings = kafka.client(linger_ms=0, acks="all", queue_buffering_max_messages=1_000_000)
         self._producer, self._codec, self._task = Producer(settings), Codec.of("event"), task
+        self._topic, self._record = (topics.RAW_JSON, self._raw) if raw else (topics.EVENTS, self._event)
         self._delivered = 0
 
     def send(self, segment: Segment) -> Sent:
@@ -90,8 +93,7 @@ class _Outlet:
         began = time.time_ns() + int(_LEAD_SECONDS * 1e9)
         for n in range(segment.first, segment.end):
             meant = began + int((n - segment.first) * 1e9 / segment.rate) if segment.rate else time.time_ns()
-            event = self._task.event(n, meant)
-            key, value = event["card_id"].encode(), self._codec.encode(event)
+            key, value = self._record(n, meant)
             while (ahead := meant - time.time_ns()) > 0:
                 self._producer.poll(0)
                 time.sleep(min(ahead / 1e9, 0.01))
@@ -100,11 +102,19 @@ class _Outlet:
         self._producer.flush(_FLUSH_SECONDS)
         return Sent(segment, began, self._delivered, quantile(sorted(late), 0.99))
 
+    def _event(self, n: int, meant_ns: int) -> tuple[bytes, bytes]:
+        event = self._task.event(n, meant_ns)
+        return event["card_id"].encode(), self._codec.encode(event)
+
+    def _raw(self, n: int, meant_ns: int) -> tuple[bytes, bytes]:
+        record = self._task.raw(n, meant_ns)
+        return record["pan"].encode(), json.dumps(record).encode()
+
     def _produce(self, key: bytes, value: bytes) -> None:
         place = partition_of(key, topics.EVENT_PARTITIONS)
         while True:
             try:
-                self._producer.produce(topics.EVENTS, value, key, place, on_delivery=self._count)
+                self._producer.produce(self._topic, value, key, place, on_delivery=self._count)
                 self._producer.poll(0)
                 return
             except BufferError:

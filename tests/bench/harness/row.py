@@ -90,6 +90,11 @@ class Visit:
         """The broker of all rounds."""
         return self.start.kafka
 
+    @property
+    def rates(self) -> Sequence[int]:
+        """At which latency is measured, in events a second."""
+        return [rate for rate in self.plan.rates if rate <= self.row.most_rate]
+
     def cell(self, point: str, values: Mapping[str, float], void: str, facts: Mapping[str, float], load: Load) -> Cell:
         """What was measured at a point under the load."""
         said = {**facts, "others_cores": round(load.others, 3), "steal_cores": round(load.steal, 3)}
@@ -100,7 +105,8 @@ class Visit:
 class Row:
     """`prepare` fills the topic before the first round; `measure` gives the cells of one visit.
 
-    With `laps`, the cards are so many that the backlog goes that often over all of them.
+    With `laps`, the cards are so many that the backlog goes that often over all of them. Rates above `most_rate` are
+    left out. Its backlog is `times` the plan's. What is not `quick` is no part of the rough table.
     """
 
     name: str
@@ -112,6 +118,13 @@ class Row:
     prepare: Callable[[KafkaSettings, Task, Plan], None]
     measure: Callable[[Visit], Iterator[Cell]]
     laps: int = 0
+    most_rate: int = 1_000_000
+    times: int = 1
+    quick: bool = True
+
+    def plan_of(self, plan: Plan) -> Plan:
+        """The plan at the size of the row."""
+        return replace(plan, events=plan.events * self.times)
 
     def task_of(self, plan: Plan) -> Task:
         """The task at the size of the plan."""

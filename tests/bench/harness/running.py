@@ -17,7 +17,7 @@ from lozenge.admin import ensure_topics, partitions
 from lozenge.cost import Meter, counted
 from lozenge.kafka import KafkaSettings
 from lozenge.topics import Topic
-from tests.bench.harness.consumer import Gauge
+from tests.bench.harness.consumer import Receiver
 from tests.bench.harness.system import Start, System
 from tests.integration.harness import ended_behind
 
@@ -37,7 +37,7 @@ class Running:
         self._process, self._log = process, log
         self.meter = Meter(psutil.Process(process.pid)) if process else None
 
-    def await_outputs(self, gauge: Gauge, wanted: int, patience: float) -> bool:
+    def await_outputs(self, gauge: Receiver, wanted: int, patience: float) -> bool:
         """Whether `wanted` records came out, the next one never later than `patience` seconds. Raises Dead."""
         seen, deadline = gauge.count, time.monotonic() + patience
         while (count := gauge.count) < wanted and time.monotonic() < deadline:
@@ -105,10 +105,10 @@ def process(command: Sequence[str], start: Start) -> Iterator[Running]:
         yield Running(started, log)
 
 
-def empty(kafka: KafkaSettings) -> None:
-    """Deletes all events, so that whoever begins at the earliest one begins at the next."""
+def empty(kafka: KafkaSettings, topic: str = topics.EVENTS) -> None:
+    """Deletes all of its records, so that whoever begins at the earliest one begins at the next."""
     admin = AdminClient(kafka.client())
-    places = [TopicPartition(topics.EVENTS, p, _TO_THE_END) for p in range(topics.EVENT_PARTITIONS)]
+    places = [TopicPartition(topic, p, _TO_THE_END) for p in range(topics.EVENT_PARTITIONS)]
     for future in admin.delete_records(places).values():
         future.result(30)
 

@@ -6,6 +6,7 @@ for what they can do.
 
 import importlib
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,18 @@ from lozenge.schemas import newest
 from tests.bench.harness.workload import LIMIT, Kind, Task
 
 FOLDER = Path(__file__).parents[1] / "systems"
+WEBHOOK_SECRET = "whsec_" + b64encode(b"of the benchmark, for all of it").decode()
 Role = Literal["ours", "peer", "limit"]
-Shape = Literal["hop", "backlog", "life"]
-"""What is measured of it: latency at a rate, throughput while it drains what waits, or how it starts and rests."""
+Shape = Literal["hop", "backlog", "life", "diamond"]
+"""What is measured of it: latency at a rate, throughput while it drains what waits, or how it starts and rests.
+
+Of a diamond, which is three such processes in a chain, it is the latency from the raw record to the webhook.
+"""
 HOP: frozenset[Shape] = frozenset({"hop"})
 BACKLOG: frozenset[Shape] = frozenset({"backlog"})
 LIFE: frozenset[Shape] = frozenset({"life"})
-ALL_SHAPES: frozenset[Shape] = HOP | BACKLOG | LIFE
+DIAMOND: frozenset[Shape] = frozenset({"diamond"})
+OF_A_JOB: frozenset[Shape] = HOP | BACKLOG | LIFE
 ALL_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate", "fold"})
 
 
@@ -50,7 +56,7 @@ class Guarantees:
 class Start:
     """What a system is started with: `name` is new for every start, and so is its output topic.
 
-    `backlog` is the number of events that wait; 0 if they are yet to come.
+    `backlog` is the number of events that wait; 0 if they are yet to come. A diamond sends to the URL `webhook`.
     """
 
     kafka: KafkaSettings
@@ -58,6 +64,7 @@ class Start:
     name: str
     folder: Path
     backlog: int = 0
+    webhook: str = ""
 
     @property
     def input(self) -> str:
@@ -70,17 +77,21 @@ class Start:
         return topics.alerts(self.name)
 
     def file(self) -> Path:
-        """The same for every peer's program, as JSON: all of this, and the Avro schemas with the id to write."""
+        """The same for every peer's program, as JSON: all of this, and the Avro schemas with the ids to write."""
         order = {
             "bootstrap": self.kafka.bootstrap,
+            "raw": topics.RAW_JSON,
             "input": self.input,
             "output": self.output,
+            "webhook": self.webhook,
+            "webhook_secret": WEBHOOK_SECRET,
             "name": self.name,
             "folder": str(self.folder),
             "kind": self.task.kind,
             "every": self.task.every,
             "limit": str(LIMIT),
             "event_schema": newest("event").definition,
+            "event_schema_id": newest("event").id,
             "alert_schema": newest("alert").definition,
             "alert_schema_id": newest("alert").id,
         }
@@ -103,7 +114,7 @@ class System:
     guarantees: Guarantees
     command: Callable[[Start], Sequence[str]] | None = None
     kinds: frozenset[Kind] = ALL_KINDS
-    shapes: frozenset[Shape] = ALL_SHAPES
+    shapes: frozenset[Shape] = OF_A_JOB
     probe: Callable[[Start], Mapping[str, float]] | None = None
     core: bool = False
 

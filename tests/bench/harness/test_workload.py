@@ -1,11 +1,12 @@
 """What a task has to tell by number is what somebody tells who looks at the events one by one."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.bench.harness.workload import LIMIT, Kind, Task, number
+from tests.bench.harness.workload import LIMIT, Kind, Task, notified, number
 
 KEYS, EVENTS = 100, 1200
 
@@ -54,3 +55,9 @@ def test_an_event_is_stamped_with_the_moment_it_is_meant_to_be_sent() -> None:
     event = Task("rule").event(7, 1_500_000_123_456_789_000)
     assert event["event_time"].isoformat() == "2017-07-14T02:42:03.456789+00:00"
     assert number(event["event_id"]) == 7
+
+
+def test_a_webhook_names_the_event_of_its_raw_record() -> None:
+    raw = Task("rule", every=5).raw(4_215, 0)
+    body = json.dumps({"data": {"text": f"900.00 EUR at merchant {raw['merchant']} is above the limit\n- more"}})
+    assert notified(body.encode()) == 4_215

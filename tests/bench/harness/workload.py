@@ -4,6 +4,7 @@ The cards come round in laps: each lap touches every card once, in an order that
 each lap. So the k-th event of a card is known without looking, and so is the event behind every alert.
 """
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -59,6 +60,24 @@ class Task:
             "raw": {"source": "bench", "topic": "AUTH-JSON", "partition": 0, "offset": n, "timestamp": moment},
         }
 
+    def raw(self, n: int, moment_ns: int) -> dict[str, Any]:
+        """The raw record of event number `n`, in the format `auth_json`; its merchant names the number."""
+        event = self.event(n, moment_ns)
+        return {
+            "txn_id": event["event_id"],
+            "ts": event["event_time"].isoformat().replace("+00:00", "Z"),
+            "pan": event["card_id"].removeprefix("card_")[-16:],
+            "account": None,
+            "merchant": f"m-{n:012d}",
+            "terminal": event["terminal_id"],
+            "mcc": event["mcc"],
+            "country": event["country"],
+            "amount": str(event["amount"]),
+            "currency": event["currency"],
+            "channel": event["channel"],
+            "result": event["auth_result"],
+        }
+
     def told(self, alert: dict[str, Any]) -> int:
         """The number of the event that an alert tells; raises ValueError or LookupError if it names none."""
         if self.kind != "aggregate":
@@ -70,6 +89,12 @@ class Task:
         """How often its card was seen before, and the card."""
         lap, place = divmod(n, self.keys)
         return lap, (place * _STRIDE + lap * _SHIFT) % self.keys
+
+
+def notified(body: bytes) -> int:
+    """The number of the event that a rule's notification tells, as a webhook brings it: the merchant names it."""
+    text: str = json.loads(body)["data"]["text"]
+    return int(text.partition(" at merchant m-")[2].partition(" ")[0])
 
 
 def number(event_id: str) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lozenge.declaration import read
 from lozenge.errors import ConfigError
-from tests.bench.harness.system import ALL_SHAPES, HOP, LIFE, Guarantees, Shape, Start, System, Unavailable
+from tests.bench.harness.system import HOP, LIFE, OF_A_JOB, Guarantees, Shape, Start, System, Unavailable
 from tests.bench.harness.workload import Kind
 
 DETECTORS = Path(__file__).with_name("detectors")
@@ -57,7 +57,7 @@ def command(start: Start, declared: Mapping[str, str]) -> list[str]:
 
 
 def _system(
-    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = ALL_SHAPES, core: bool = False, **declared: str
+    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = OF_A_JOB, core: bool = False, **declared: str
 ) -> System:
     start = partial(command, declared=declared)
     return System(f"Lozenge, {name}", "ours", guarantees, start, shapes=shapes, core=core)

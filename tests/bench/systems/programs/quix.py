@@ -5,7 +5,8 @@ At least once: offsets are committed every five seconds, its default, and what i
 
 from typing import Any
 
-from quixstreams import Application, State
+from quix_app import application
+from quixstreams import State
 from records import KIND, ORDER, counted, decoded, encoded, moved, rule
 
 
@@ -22,14 +23,7 @@ def follow(event: dict[str, Any], state: State) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    app = Application(
-        broker_address=ORDER["bootstrap"],
-        consumer_group=ORDER["name"],
-        auto_offset_reset="earliest",
-        state_dir=f"{ORDER['folder']}/state",
-        producer_extra_config={"linger.ms": 0, "acks": "all"},
-        loglevel="WARNING",
-    )
+    app = application(ORDER["name"])
     source = app.topic(ORDER["input"], key_deserializer="str", value_deserializer="bytes")
     sink = app.topic(ORDER["output"], key_serializer="str", value_serializer="bytes")
     events = app.dataframe(source).apply(decoded)

@@ -19,7 +19,7 @@ ORDER: dict[str, Any] = json.loads(Path(os.environ.get("START") or sys.argv[1]).
 LIMIT, EVERY, KIND, NAME = Decimal(ORDER["limit"]), ORDER["every"], ORDER["kind"], ORDER["name"]
 _EVENT = fastavro.parse_schema(ORDER["event_schema"])
 _ALERT = fastavro.parse_schema(ORDER["alert_schema"])
-_HEADER = struct.pack(">bI", 0, ORDER["alert_schema_id"])
+_HEADER, _EVENT_HEADER = (struct.pack(">bI", 0, ORDER[f"{name}_schema_id"]) for name in ("alert", "event"))
 
 
 def decoded(value: bytes) -> dict[str, Any]:
@@ -28,11 +28,26 @@ def decoded(value: bytes) -> dict[str, Any]:
     return dict(event)
 
 
+def decoded_alert(value: bytes) -> dict[str, Any]:
+    """The alert in framed bytes."""
+    found: Any = fastavro.schemaless_reader(io.BytesIO(value[len(_HEADER) :]), _ALERT, None)
+    return dict(found)
+
+
 def encoded(alert: dict[str, Any]) -> bytes:
     """The framed bytes of an alert."""
-    out = io.BytesIO(_HEADER)
-    out.seek(len(_HEADER))
-    fastavro.schemaless_writer(out, _ALERT, alert)
+    return _framed(_HEADER, _ALERT, alert)
+
+
+def encoded_event(event: dict[str, Any]) -> bytes:
+    """The framed bytes of an event."""
+    return _framed(_EVENT_HEADER, _EVENT, event)
+
+
+def _framed(header: bytes, schema: Any, record: dict[str, Any]) -> bytes:
+    out = io.BytesIO(header)
+    out.seek(len(header))
+    fastavro.schemaless_writer(out, schema, record)
     return out.getvalue()
 
 

@@ -1,0 +1,53 @@
+"""Ours as a whole: upstream, a rule and the notifier, each the real process of the platform."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+
+from tests.bench.harness.system import DIAMOND, WEBHOOK_SECRET, Guarantees, Start, System
+from tests.bench.systems import lozenge_job
+from tests.bench.systems.together import together
+
+ROUTING = """
+[webhooks.bench]
+url = "{url}"
+secret = {{ env = "BENCH_SECRET" }}
+"""
+
+
+def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, str]) -> list[str]:
+    """All three; the notifier's store outlives them, as its numbers go on in the topic of notifications."""
+    routing = start.folder / "routing.toml"
+    routing.write_text(ROUTING.format(url=start.webhook))
+    variables = {
+        "LOZENGE_UPSTREAM_REKEYS": "[]",
+        "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{start.folder.parent / 'downstream.db'}",
+        "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
+        "BENCH_SECRET": WEBHOOK_SECRET,
+        **upstream,
+    }
+    given = ["env", *(f"{name}={value}" for name, value in variables.items()), sys.executable, "-m"]
+    return together(
+        [
+            [*given, "lozenge_upstream"],
+            lozenge_job.command(start, declared),
+            [*given, "lozenge_downstream"],
+        ]
+    )
+
+
+def _system(name: str, processing: str, upstream: Mapping[str, str], **declared: str) -> System:
+    guarantees = Guarantees("exactly once", processing, state="SQLite of the notifier; a webhook may come again")
+    start = partial(command, upstream=upstream, declared=declared)
+    return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=True)
+
+
+SYSTEMS = (
+    _system(
+        "all in realtime",
+        "every minute, the notifier's every batch",
+        {"LOZENGE_UPSTREAM_MODE": "realtime"},
+        mode="realtime",
+    ),
+    _system("as it is by default", "every batch", {}),
+)
