@@ -41,7 +41,7 @@ class Notifier:
         self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
         self._pipeline = Pipeline(routing.routes, learn=lambda: registry.learn(kafka, "alert"))
-        self._reader = Reader(kafka, self._store, instance=settings.instance)
+        self._reader = Reader(kafka, self._store)
         self._relay = Relay(kafka, self._store, self._metrics, shard=settings.instance)
         self._deliverer = Deliverer(self._store, routing.webhooks, self._metrics)
         for name, count in self._store.orphans(routing.webhooks).items():

@@ -1,8 +1,9 @@
 """Reads the alert topics of all detectors, from where the store stands.
 
 The consumer group carries no truth: on assignment every partition is placed at the store's position
-(a new topic at its beginning), and the group's offsets are committed afterwards for lag tools. The
-fixed member id lets a restarted notifier take its partitions back at once.
+(a new topic at its beginning), and the group's offsets are committed afterwards for lag tools. A
+notifier that was killed has its partitions for some seconds more. With a fixed member id the next one
+could take them back at once, but it would be given the topics of the last one, and none made since.
 """
 
 import time
@@ -22,6 +23,7 @@ IDLE_SECONDS = 0.2
 GATHER_SECONDS = 0.01
 COMMIT_SECONDS = 1.0
 DISCOVER_MS = 2_000
+SESSION_MS = 6_000
 BROKER_SECONDS = 10.0
 
 Place = tuple[str, int]
@@ -30,7 +32,7 @@ Place = tuple[str, int]
 class Reader:
     """The one consumer; used by one thread."""
 
-    def __init__(self, kafka: KafkaSettings, store: Store, *, instance: str) -> None:
+    def __init__(self, kafka: KafkaSettings, store: Store) -> None:
         self._store = store
         self._next: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
@@ -38,7 +40,8 @@ class Reader:
         self._consumer = Consumer(
             kafka.client(
                 group_id=APP,
-                group_instance_id=f"{APP}-{instance}",
+                session_timeout_ms=SESSION_MS,
+                heartbeat_interval_ms=SESSION_MS // 3,
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 enable_auto_offset_store=False,

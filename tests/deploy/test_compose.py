@@ -14,6 +14,7 @@ import yaml
 from lozenge.environment import FromEnvironment
 from lozenge.job.settings import JobSettings
 from lozenge.kafka import KafkaSettings
+from lozenge.topics import PARTITIONS_VARIABLE
 from lozenge_deploy.catalogue import detectors_in
 from lozenge_deploy.compose import override
 from lozenge_deploy.exporter import PORT
@@ -29,7 +30,7 @@ DETECTORS = [folder.name for folder in FOLDERS]
 SETTINGS: tuple[type[FromEnvironment], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
-} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND"}
+} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE}
 IMAGES = ROOT / "deploy" / "images"
 
 

@@ -217,6 +217,16 @@ def test_a_new_detectors_topic_is_picked_up(world: World) -> None:
         world.settle()
 
 
+def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> None:
+    with world.notifier():
+        world.send("one", range(310, 315))
+        world.settle()
+    ensure_topics(world.kafka, topics.detector_topics("meanwhile"))
+    world.send("meanwhile", range(40))
+    with world.notifier():
+        world.settle()
+
+
 def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
     (world.folder / "empty.toml").touch()
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):

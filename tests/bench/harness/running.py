@@ -116,6 +116,7 @@ def empty(kafka: KafkaSettings, topic: str = topics.EVENTS) -> None:
 def _forget(start: Start) -> None:
     """Deletes its topics, also those that a system made for itself and named after it."""
     mine = [name for name in partitions(start.kafka) if start.name in name]
-    for future in AdminClient(start.kafka.client()).delete_topics(mine).values():
+    admin = AdminClient(start.kafka.client())  # without it nobody would await the answers
+    for future in admin.delete_topics(mine).values():
         with suppress(Exception):  # what is left is only in the way of nobody
             future.result(30)
