@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,22 @@ def events(number: int = EVENTS) -> Iterator[dict[str, Any]]:
         }
 
 
-def produce(kafka: KafkaSettings, number: int = EVENTS) -> None:
-    """Writes them to the topic of events."""
+def charged_twice(number: int) -> Iterator[dict[str, Any]]:
+    """So many events, some of which charge a card a second time."""
+
+    def charges() -> Iterator[dict[str, Any]]:
+        for n, event in enumerate(events(number)):
+            yield event
+            if n % 1000 == 0:
+                yield event | {"event_id": event["event_id"].replace("-0000-", "-0001-")}
+
+    return islice(charges(), number)
+
+
+def produce(kafka: KafkaSettings, backlog: Iterable[dict[str, Any]]) -> None:
+    """Writes it to the topic of events."""
     codec = Codec.of("event")
-    records = ((event["card_id"].encode(), codec.encode(event)) for event in events(number))
+    records = ((event["card_id"].encode(), codec.encode(event)) for event in backlog)
     write(kafka, topics.EVENTS, topics.EVENT_PARTITIONS, records, compression_type="lz4")
 
 

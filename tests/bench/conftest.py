@@ -11,7 +11,7 @@ from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.session import spark_session
 from lozenge_deploy.broker import EmbeddedBroker
-from tests.bench.backlog import produce
+from tests.bench.backlog import events, produce
 
 HERE = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(settings, topics.platform_topics())
-        produce(settings)
+        produce(settings, events())
         yield settings
 
 

@@ -18,7 +18,7 @@ from lozenge.admin import ensure_topics
 from lozenge.cost import counted
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.broker import EmbeddedBroker
-from tests.bench.backlog import produce
+from tests.bench.backlog import events, produce
 from tests.integration.harness import group_offsets
 
 BACKLOG, QUARTERS = int(os.environ.get("LOZENGE_BACKLOG", "2000000")), 4
@@ -31,7 +31,7 @@ def test_memory_while_a_backlog_is_drained(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, [*topics.platform_topics(), *(t for n in NAMES for t in topics.detector_topics(n))])
-        produce(kafka, BACKLOG)
+        produce(kafka, events(BACKLOG))
         for name in NAMES:
             began = time.monotonic()
             peaks = _peaks(kafka, name, tmp_path)

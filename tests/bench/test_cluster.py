@@ -20,7 +20,7 @@ from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, free_port
-from tests.bench.backlog import produce
+from tests.bench.backlog import charged_twice, produce
 from tests.integration.harness import committed, ended_behind, group_offsets, wait_for
 
 BACKLOG = int(os.environ.get("LOZENGE_BACKLOG", "500000"))
@@ -35,7 +35,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(settings, topics.platform_topics())
-        produce(settings, BACKLOG)
+        produce(settings, charged_twice(BACKLOG))
         yield settings
 
 

@@ -15,7 +15,7 @@ from lozenge.kafka import KafkaSettings
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.hop import START_PATIENCE, discrepancy, expected
 from tests.bench.harness.producer import Feed, Segment, Sent
-from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.row import Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Running, empty, started
 from tests.bench.harness.workload import Task
 
@@ -96,3 +96,6 @@ def _watched(running: Running, gauge: Gauge, wanted: int) -> list[Sample]:
             return samples
         running.check()
         time.sleep(SAMPLE_SECONDS)
+
+
+METHOD = Method("backlog", MEASURES, measure, prepare)

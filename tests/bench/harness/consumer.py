@@ -10,7 +10,7 @@ from ctypes import c_int64
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
@@ -26,12 +26,14 @@ class Arrival(NamedTuple):
     value: bytes
 
 
-class Receiver:
+class Recorder:
     """A process that notes what comes; it ends with the block.
 
-    `serve` is given `args`, its end of a pipe, and the count of what came. It sends one message when it is ready, and
-    answers each one with all arrivals since the last.
+    `serve` is given `args`, its end of a pipe, and the count of what came. It sends one message when it is ready, the
+    `readiness`, and answers each one with all arrivals since the last.
     """
+
+    readiness: Any
 
     def __init__(self, serve: Callable[..., None], *args: object) -> None:
         context = get_context("spawn")
@@ -41,7 +43,7 @@ class Receiver:
 
     def __enter__(self) -> Self:
         self._process.start()
-        self._here.recv()  # it knows where it begins
+        self.readiness = self._here.recv()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +63,7 @@ class Receiver:
         return arrivals
 
 
-class Gauge(Receiver):
+class Gauge(Recorder):
     """Reads `topic` from the earliest record on."""
 
     def __init__(self, kafka: KafkaSettings, topic: str) -> None:
@@ -81,7 +83,7 @@ def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchro
     for place in places:
         place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
     consumer.assign(places)
-    orders.send(None)
+    orders.send("it knows where it begins")
     arrivals: list[Arrival] = []
     while True:
         message = consumer.poll(0.05)

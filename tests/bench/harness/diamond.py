@@ -6,9 +6,9 @@ from dataclasses import replace
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import bounds
-from tests.bench.harness.hop import Trial
+from tests.bench.harness.hop import MEASURES, Trial
 from tests.bench.harness.producer import Feed
-from tests.bench.harness.row import Cell, Visit
+from tests.bench.harness.row import Cell, Method, Visit
 from tests.bench.harness.running import empty, started
 from tests.bench.harness.webhooks import Webhooks
 from tests.bench.harness.workload import notified
@@ -30,3 +30,6 @@ def _pass_over(kafka: KafkaSettings) -> None:
     """Upstream's group goes behind the raw records that are deleted; it would rightly refuse to leave them out."""
     ends = bounds(kafka, topics.RAW_JSON, topics.RAW_PARTITIONS)
     move(kafka, "upstream", {partition: end for partition, (_, end) in ends.items()}, topics.RAW_JSON)
+
+
+METHOD = Method("diamond", MEASURES, measure)

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from tests.bench.harness.consumer import Arrival, Gauge, Receiver
+from tests.bench.harness.consumer import Arrival, Gauge, Recorder
 from tests.bench.harness.producer import Feed, Segment, Sent
-from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.row import Cell, Measure, Method, Visit
 from tests.bench.harness.running import Dead, Running, empty, started
 from tests.bench.harness.statistics import curve, quantile
 from tests.bench.harness.workload import Task, number
@@ -18,10 +17,6 @@ WARM_RATE, WARM_SECONDS = 1000, 5
 START_PATIENCE, PATIENCE = 150.0, 30.0
 DROPPED = 0.2
 """The first share of each segment does not count: a system that was idle until then comes into step."""
-
-
-def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
-    """Nothing waits in the topic: every visit begins with an empty one."""
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
@@ -54,7 +49,7 @@ class Trial:
         self,
         task: Task,
         running: Running,
-        gauge: Receiver,
+        gauge: Recorder,
         feed: Feed,
         told: Callable[[bytes], int],
         echoes: bool = False,
@@ -126,3 +121,6 @@ def discrepancy(sent: Sent, wanted: set[int], came: Iterable[int]) -> str:
         "unexpected": len(counts.keys() - wanted),
     }
     return ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
+
+
+METHOD = Method("hop", MEASURES, measure)

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
 from tests.bench.harness.consumer import Arrival, Gauge
 from tests.bench.harness.producer import Feed, Segment
-from tests.bench.harness.row import Cell, Measure, Plan, Visit
+from tests.bench.harness.row import Cell, Measure, Method, Visit
 from tests.bench.harness.running import Dead, Running, empty, placed, process
 from tests.bench.harness.workload import Task
 
@@ -22,10 +21,6 @@ MEASURES = (START, RECOVERY, MEMORY, IDLE)
 POINT = "life"
 RATE, WARM_SECONDS, SETTLE_SECONDS, IDLE_SECONDS = 100, 10, 5, 30
 PATIENCE_SECONDS = 150.0
-
-
-def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
-    """Nothing waits in the topic: every visit begins with an empty one."""
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
@@ -40,6 +35,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         with process(command, start) as running:
             first = events.until(lambda _: True, running)
             events.flow(WARM_SECONDS)
+            visit.watch.note()
             killed, fresh = time.time_ns(), events.next
             running.kill()
         with process(command, start) as running:
@@ -92,3 +88,6 @@ def _rest(running: Running) -> tuple[float, float]:
     time.sleep(IDLE_SECONDS)
     used = running.meter.read().cpu_seconds - before
     return running.memory_mb(), 1000 * used / IDLE_SECONDS
+
+
+METHOD = Method("life", MEASURES, measure)

@@ -51,6 +51,10 @@ class Watch:
         busy, steal, ours = ((b - a) / seconds for a, b in zip(before[1:], now[1:], strict=True))
         return Load(max(0.0, busy - ours), max(0.0, steal))
 
+    def note(self) -> None:
+        """Looks at what our processes have taken so far, before some of them end: it still counts as ours then."""
+        self._ours.read()
+
     def _read(self) -> tuple[float, float, float, float]:
         """The time; processor seconds of all, of the hypervisor, and ours."""
         times = psutil.cpu_times()

@@ -61,7 +61,7 @@ class Line:
 def lines(outcome: Outcome) -> Iterator[Line]:
     """All ratios of a row, by point and measure."""
     for point in outcome.points:
-        for measure in outcome.row.measures:
+        for measure in outcome.row.method.measures:
             for ours, other, ratio in outcome.ratios(point, measure.name):
                 values = tuple(middle(outcome, s.name, point, measure.name) for s in (ours, other))
                 goal = outcome.row.goal(measure.name, other.name)
@@ -89,7 +89,7 @@ def verdict(outcome: Outcome) -> str:
 def show(outcome: Outcome, console: Console) -> None:
     """The tables of a row, one for each measure and point."""
     found = list(lines(outcome))
-    for measure in outcome.row.measures:
+    for measure in outcome.row.method.measures:
         for point in outcome.points:
             those = [line for line in found if (line.measure, line.point) == (measure, point)]
             if those:

@@ -66,7 +66,7 @@ def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, tell: Callable[[Ce
     """Measures the row. Raises Disturbed unless the machine is calm before each visit, or that does not matter."""
     row, plan, anyway = outcome.row, outcome.plan, outcome.anyway
     task, watch = row.task_of(plan), Watch()
-    row.prepare(kafka, task, plan)
+    row.method.prepare(kafka, task, plan)
     for number in range(1, plan.rounds + 1):
         for system in outcome.systems:
             if system.name in outcome.absent:
@@ -74,11 +74,11 @@ def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, tell: Callable[[Ce
             if not anyway and (why := await_calm(watch, PATIENCE_SECONDS)):
                 raise Disturbed(why)
             name = f"bench_{time.time_ns():x}"
-            backlog = plan.events if row.shape == "backlog" else 0
+            backlog = plan.events if row.method.shape == "backlog" else 0
             start = Start(kafka, task, name, folder / f"{row.name}-{number}-{name}", backlog)
             visit = Visit(row, system, number, start, plan, outcome.seconds, watch)
             try:
-                for cell in row.measure(visit):
+                for cell in row.method.measure(visit):
                     outcome.cells.append(cell)
                     tell(cell)
             except (Unavailable, LozengeError) as error:

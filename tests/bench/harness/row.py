@@ -101,9 +101,26 @@ class Visit:
         return Cell(self.system.name, self.round, point, values, void, load.disturbs, said)
 
 
+def _nothing_waits(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
+    """Every visit begins with an empty topic."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How rows of a shape are measured: `measure` gives the cells of one visit.
+
+    `prepare` fills the topic before the first round.
+    """
+
+    shape: Shape
+    measures: Sequence[Measure]
+    measure: Callable[[Visit], Iterator[Cell]]
+    prepare: Callable[[KafkaSettings, Task, Plan], None] = _nothing_waits
+
+
 @dataclass(frozen=True)
 class Row:
-    """`prepare` fills the topic before the first round; `measure` gives the cells of one visit.
+    """A task, and by which method it is measured.
 
     With `laps`, the cards are so many that the backlog goes that often over all of them. Rates above `most_rate` are
     left out. Its backlog is `times` the plan's. What is not `quick` is no part of the rough table.
@@ -111,12 +128,9 @@ class Row:
 
     name: str
     title: str
-    shape: Shape
+    method: Method
     task: Task
-    measures: Sequence[Measure]
-    goals: Sequence[Goal]
-    prepare: Callable[[KafkaSettings, Task, Plan], None]
-    measure: Callable[[Visit], Iterator[Cell]]
+    goals: Sequence[Goal] = ()
     laps: int = 0
     most_rate: int = 1_000_000
     times: int = 1

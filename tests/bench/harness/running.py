@@ -17,7 +17,7 @@ from lozenge.admin import ensure_topics, partitions
 from lozenge.cost import Meter, counted
 from lozenge.kafka import KafkaSettings
 from lozenge.topics import Topic
-from tests.bench.harness.consumer import Receiver
+from tests.bench.harness.consumer import Recorder
 from tests.bench.harness.system import Start, System
 from tests.integration.harness import ended_behind
 
@@ -37,7 +37,7 @@ class Running:
         self._process, self._log = process, log
         self.meter = Meter(psutil.Process(process.pid)) if process else None
 
-    def await_outputs(self, gauge: Receiver, wanted: int, patience: float) -> bool:
+    def await_outputs(self, gauge: Recorder, wanted: int, patience: float) -> bool:
         """Whether `wanted` records came out, the next one never later than `patience` seconds. Raises Dead."""
         seen, deadline = gauge.count, time.monotonic() + patience
         while (count := gauge.count) < wanted and time.monotonic() < deadline:

@@ -15,6 +15,7 @@ from typing import Literal
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
 from lozenge.schemas import newest
+from lozenge_upstream.settings import DEMO_TOKEN_KEY
 from tests.bench.harness.workload import LIMIT, Kind, Task
 
 FOLDER = Path(__file__).parents[1] / "systems"
@@ -83,6 +84,7 @@ class Start:
             "raw": topics.RAW_JSON,
             "input": self.input,
             "output": self.output,
+            "token_key": DEMO_TOKEN_KEY,
             "webhook": self.webhook,
             "webhook_secret": WEBHOOK_SECRET,
             "name": self.name,

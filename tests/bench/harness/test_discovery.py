@@ -12,9 +12,9 @@ def test_rows_and_systems_are_found_in_their_folders() -> None:
 
 def test_every_goal_names_a_measure_and_a_system_of_its_row() -> None:
     for each in row.discovered().values():
-        there = {s.name for s in system.discovered() if s.fits(each.task.kind, each.shape)}
+        there = {s.name for s in system.discovered() if s.fits(each.task.kind, each.method.shape)}
         assert {goal.against for goal in each.goals} <= there
-        assert {goal.measure for goal in each.goals} <= {measure.name for measure in each.measures}
+        assert {goal.measure for goal in each.goals} <= {measure.name for measure in each.method.measures}
 
 
 def test_other_work_and_a_hypervisor_disturb() -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from tests.bench.harness.page import html, write
 from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Outcome
-from tests.bench.harness.row import Cell, Goal, Measure, Plan, Row
+from tests.bench.harness.row import Cell, Goal, Measure, Method, Plan, Row
 from tests.bench.harness.statistics import curve
 from tests.bench.harness.system import Guarantees, System
 from tests.bench.harness.workload import Task
@@ -24,12 +24,9 @@ PEER = System("peer", "peer", Guarantees("at least once", "every 30 s"))
 ROW = Row(
     name="r",
     title="a row",
-    shape="hop",
+    method=Method("hop", (Measure("p50", "ms"),), measure=lambda _: iter(())),
     task=Task("rule"),
-    measures=(Measure("p50", "ms"),),
     goals=(Goal("p50", "peer", 4.0, 2.0),),
-    prepare=print,
-    measure=lambda _: iter(()),
 )
 
 

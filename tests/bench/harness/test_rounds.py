@@ -9,7 +9,7 @@ from lozenge.kafka import KafkaSettings
 from tests.bench.harness import rounds
 from tests.bench.harness.report import verdict
 from tests.bench.harness.rounds import Disturbed, Outcome, run
-from tests.bench.harness.row import START_SECONDS, Cell, Measure, Plan, Row, Visit
+from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Row, Visit
 from tests.bench.harness.running import Dead
 from tests.bench.harness.system import Guarantees, Role, System, Unavailable
 from tests.bench.harness.workload import Task
@@ -25,7 +25,7 @@ OURS, PEER = system("ours", "ours"), system("peer")
 
 
 def row(measure: Callable[[Visit], Iterator[Cell]]) -> Row:
-    return Row("r", "a row", "hop", Task("rule"), (Measure("p50", "ms"),), (), lambda *_: None, measure)
+    return Row("r", "a row", Method("hop", (Measure("p50", "ms"),), measure), Task("rule"))
 
 
 def latencies(visit: Visit) -> Iterator[Cell]:

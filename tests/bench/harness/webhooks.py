@@ -1,56 +1,56 @@
 """The measuring receiver of webhooks: it notes when each message was there as a whole, and answers at once."""
 
-import socket
-import threading
 import time
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 
-import uvicorn
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from tests.bench.harness.consumer import Arrival, Receiver
+from lozenge_deploy.demo.receiver import Receiver
+from tests.bench.harness.consumer import Arrival, Recorder
+from tests.bench.harness.system import WEBHOOK_SECRET
 
-LOOPBACK = "127.0.0.1"
 
-
-class Webhooks(Receiver):
+class Webhooks(Recorder):
     """Takes messages at `url`."""
 
     def __init__(self) -> None:
-        self._socket = socket.create_server((LOOPBACK, 0))
-        self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/"
-        super().__init__(_serve, self._socket)
+        super().__init__(_serve)
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        self._socket.close()
+    @property
+    def url(self) -> str:
+        """Where webhooks go."""
+        return str(self.readiness)
 
 
-def _serve(listening: socket.socket, orders: Connection, count: "Synchronized[int]") -> None:
-    arrivals: list[Arrival] = []
+class _Noting(Receiver):
+    """Verifies nothing: that would take processor time from the system that is measured."""
 
-    async def receive(request: Request) -> Response:
+    def __init__(self, count: "Synchronized[int]") -> None:
+        super().__init__(WEBHOOK_SECRET)
+        self._arrivals: list[Arrival] = []
+        self._count = count
+
+    async def receive(self, request: Request) -> Response:
         body = await request.body()
-        arrivals.append(Arrival(time.time_ns(), 0, body))
-        count.value = len(arrivals)
+        self._arrivals.append(Arrival(time.time_ns(), 0, body))
+        self._count.value = len(self._arrivals)
         return Response(status_code=204)
 
-    app = Starlette(routes=[Route("/", receive, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off"))
-    threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True).start()
-    while not server.started:
-        time.sleep(0.01)
-    orders.send(None)
-    while True:
-        try:
-            orders.recv()
-        except EOFError:
-            return
-        taken = len(arrivals)
-        orders.send(arrivals[:taken])
-        del arrivals[:taken]
-        count.value = len(arrivals)
+    def take(self) -> list[Arrival]:
+        taken = self._arrivals[:]
+        del self._arrivals[: len(taken)]
+        self._count.value = len(self._arrivals)
+        return taken
+
+
+def _serve(orders: Connection, count: "Synchronized[int]") -> None:
+    with _Noting(count) as receiver:
+        orders.send(receiver.url)
+        while True:
+            try:
+                orders.recv()
+            except EOFError:
+                return
+            orders.send(receiver.take())

@@ -11,11 +11,8 @@ ROWS = (
     Row(
         name="aggregate-hop",
         title="Aggregate: count by card over 100,000 cards, each update out",
-        shape="hop",
+        method=hop.METHOD,
         task=Task("aggregate", every=1, keys=100_000),
-        measures=hop.MEASURES,
         goals=(Goal("p99", "Kafka Streams, at least once", bar=2.0, stretch=1.0),),
-        prepare=hop.prepare,
-        measure=hop.measure,
     ),
 )

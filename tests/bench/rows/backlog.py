@@ -12,12 +12,9 @@ from tests.bench.harness.workload import Kind, Task
 DRAIN = Row(
     name="drain",
     title="A backlog of five millions, drained by a rule; one event in fifty raises an alert",
-    shape="backlog",
+    method=backlog.METHOD,
     task=Task("rule", every=50, keys=100_000),
-    measures=backlog.MEASURES,
     goals=(Goal("events/s/core", "confluent-kafka loop", bar=1.2, stretch=3.0),),
-    prepare=backlog.prepare,
-    measure=backlog.measure,
     times=5,
     quick=False,
 )
@@ -26,15 +23,12 @@ ROWS = (
         Row(
             name=f"backlog-{kind}",
             title=f"Backlog of a {kind}: events per second of processor time; a fifth of them raises an alert",
-            shape="backlog",
+            method=backlog.METHOD,
             task=Task(kind, every=5),
-            measures=backlog.MEASURES,
             goals=(
                 Goal("events/s/core", "confluent-kafka loop", bar=1.2, stretch=3.0),
                 *([Goal("events/s/core", "Quix Streams", bar=1.0, stretch=3.0)] if kind == "fold" else []),
             ),
-            prepare=backlog.prepare,
-            measure=backlog.measure,
             laps=10,
         )
         for kind in get_args(Kind)

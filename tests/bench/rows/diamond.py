@@ -3,7 +3,7 @@
 More than a thousand records a second would mostly measure how many requests the receiver takes.
 """
 
-from tests.bench.harness import diamond, hop
+from tests.bench.harness import diamond
 from tests.bench.harness.row import Goal, Row
 from tests.bench.harness.workload import Task
 
@@ -11,12 +11,9 @@ ROWS = (
     Row(
         name="diamond",
         title="Whole diamond: raw JSON in, webhook out; a fifth of the records raises an alert",
-        shape="diamond",
+        method=diamond.METHOD,
         task=Task("rule", every=5, keys=2_000),
-        measures=hop.MEASURES,
         goals=(Goal("p99", "Quix Streams, three in a chain", bar=2.0, stretch=1.0),),
-        prepare=hop.prepare,
-        measure=diamond.measure,
         most_rate=1_000,
     ),
 )

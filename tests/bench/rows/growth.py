@@ -9,7 +9,7 @@ from tests.bench.harness.workload import Task
 
 
 def _row(name: str, title: str, task: Task) -> Row:
-    return Row(name, title, "backlog", task, backlog.MEASURES, (), backlog.prepare, backlog.measure, quick=False)
+    return Row(name, title, backlog.METHOD, task, quick=False)
 
 
 ROWS = (

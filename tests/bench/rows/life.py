@@ -8,14 +8,11 @@ ROWS = (
     Row(
         name="life",
         title="A rule's life: start to first alert, recovery from kill -9, memory and processor time at rest",
-        shape="life",
+        method=life.METHOD,
         task=Task("rule", every=1, keys=1_000),
-        measures=life.MEASURES,
         goals=(
             Goal("start", "Kafka Streams, at least once", bar=1.0, stretch=0.5),
             Goal("recovery", "Kafka Streams, at least once", bar=2.0, stretch=1.0),
         ),
-        prepare=life.prepare,
-        measure=life.measure,
     ),
 )

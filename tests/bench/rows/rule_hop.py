@@ -12,9 +12,8 @@ ROWS = (
     Row(
         name="rule-hop",
         title="Rule: Avro event in, Avro alert out; a fifth of the events raises one",
-        shape="hop",
+        method=hop.METHOD,
         task=Task("rule", every=5, keys=20_000),
-        measures=hop.MEASURES,
         goals=(
             Goal("p50", "Kafka Streams, at least once", bar=1.5, stretch=1.0),
             Goal("p99", "Kafka Streams, at least once", bar=2.0, stretch=1.0),
@@ -22,7 +21,5 @@ ROWS = (
             Goal("p99", "Kafka Streams, exactly once", bar=0.3, stretch=0.1),
             Goal("p50", "broker round trip", bar=4.0, stretch=2.0),
         ),
-        prepare=hop.prepare,
-        measure=hop.measure,
     ),
 )

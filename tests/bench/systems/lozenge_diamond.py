@@ -36,8 +36,8 @@ def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, st
     )
 
 
-def _system(name: str, processing: str, upstream: Mapping[str, str], **declared: str) -> System:
-    guarantees = Guarantees("exactly once", processing, state="SQLite of the notifier; a webhook may come again")
+def _system(name: str, commit: str, upstream: Mapping[str, str], **declared: str) -> System:
+    guarantees = Guarantees("exactly once", commit, state="SQLite of the notifier; a webhook may come again")
     start = partial(command, upstream=upstream, declared=declared)
     return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=True)
 

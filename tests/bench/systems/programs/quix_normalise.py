@@ -12,7 +12,7 @@ from quix_app import application
 from quixstreams.models import Serializer
 from records import NAME, ORDER, encoded_event
 
-KEY = b"lozenge-demo-key-not-for-real-cards"
+KEY = ORDER["token_key"].encode()
 
 
 class Avro(Serializer):  # type: ignore[misc]  # Quix Streams is not in this environment
