@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.errors import LozengeError
+from lozenge.topics import PARTITIONS_VARIABLE
 from lozenge_deploy.catalogue import DetectorFolder, copies, detectors_in
 from lozenge_deploy.parts import CHECKOUT
 
@@ -43,7 +44,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
         },
         "environment": {
             "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
-            "LOZENGE_PARTITIONS": "${LOZENGE_PARTITIONS:-4}",
+            PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
             "LOZENGE_JOB_RELEASE": detector.version,
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
         },
