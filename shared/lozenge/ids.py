@@ -5,6 +5,7 @@ The parts are joined by U+001F (unit separator), which no part may contain, so `
 """
 
 import uuid
+from hashlib import sha1
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,12 +14,16 @@ if TYPE_CHECKING:
 NAMESPACE = uuid.UUID("6c6f7a65-6e67-5e00-8000-000000000001")
 """The project's own UUID namespace; changing it changes every id, so it never changes."""
 
+_NAMESPACE_BYTES = NAMESPACE.bytes
 _SEPARATOR = "\x1f"
 
 
 def uuid5(*parts: str) -> str:
     """The lower-case UUIDv5 text of `parts`."""
-    return str(uuid.uuid5(NAMESPACE, _SEPARATOR.join(parts)))
+    # as `uuid.uuid5`, which takes three times as long, and every alert has one
+    digest = sha1(_NAMESPACE_BYTES + _SEPARATOR.join(parts).encode(), usedforsecurity=False).hexdigest()
+    variant = "89ab"[int(digest[16], 16) % 4]
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"
 
 
 def uuid5_column(*parts: "Column") -> "Column":
@@ -51,6 +56,13 @@ def uuid5_column(*parts: "Column") -> "Column":
 def event_id(source: str, transaction_id: str) -> str:
     """The id of the event that `source` calls `transaction_id`."""
     return uuid5(source, transaction_id)
+
+
+def alert_id_column(detector: str, entity_type: str, entity_id: "Column", occasion: "Column") -> "Column":
+    """`alert_id` as a Spark expression; null if there is no entity or no occasion."""
+    from pyspark.sql import functions as F
+
+    return uuid5_column(F.lit(detector), F.lit(entity_type), entity_id, occasion)
 
 
 def alert_id(detector: str, entity_type: str, entity_id: str, occasion: str) -> str:

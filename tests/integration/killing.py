@@ -5,10 +5,10 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
@@ -27,13 +27,6 @@ title = "A test"
 """
 
 
-class Burst(NamedTuple):
-    """Events at once; the process is killed as soon as there are `enough` alerts in all."""
-
-    events: list[dict[str, Any]]
-    enough: int
-
-
 def detector_folder(parent: Path, module: str, declared: Mapping[str, str]) -> Path:
     """The folder of a detector of a name of its own, which declares so."""
     folder = parent / f"test_{uuid.uuid4().hex[:8]}"
@@ -44,16 +37,22 @@ def detector_folder(parent: Path, module: str, declared: Mapping[str, str]) -> P
     return folder
 
 
-def run_through_kills(kafka: KafkaSettings, folder: Path, bursts: Iterable[Burst]) -> None:
-    """Starts it from the end of the events topic on, and again for each burst, and kills it in the middle of it."""
+def run_through_kills(
+    kafka: KafkaSettings, folder: Path, bursts: Sequence[list[dict[str, Any]]], alerts_each: int
+) -> None:
+    """Starts it from the end of the events topic on, and again for each burst of events, and kills it in its middle.
+
+    That is at the first of its alerts, of which each burst raises so many; at the last burst, when all have come.
+    """
     name, log = folder.name, folder.parent / "log"
     ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
     move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
     for generation, burst in enumerate(bursts, 1):
+        enough = generation * alerts_each if generation == len(bursts) else (generation - 1) * alerts_each + 1
         with _job(kafka, folder, generation, log) as process:
             wait_for(lambda: "query starts" in log.read_text() or _ended(process), "its start")
-            send(kafka, burst.events)
-            wait_for(lambda: len(alerts(kafka, name)) >= burst.enough or _ended(process), "alerts")  # noqa: B023
+            send(kafka, burst)
+            wait_for(lambda: len(alerts(kafka, name)) >= enough or _ended(process), "alerts")  # noqa: B023
             assert not _ended(process), log.read_text()
 
 

@@ -35,7 +35,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.killing import Burst, detector_folder, run_through_kills
+from tests.integration.killing import detector_folder, run_through_kills
 
 pytestmark = pytest.mark.integration
 
@@ -97,7 +97,7 @@ def test_crossings_come_at_once_and_once_though_the_group_goes_on(
 ) -> None:
     loaded = detector(kafka, tmp_path, trigger="15s")
     with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/-/-1", "the claim")
+        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/realtime/-1", "the claim")
         before = group_offsets(kafka, loaded.name)
         send(kafka, uses(0, each=4))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band of each card")
@@ -281,8 +281,7 @@ def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp
     cards = [f"card_{n}" for n in range(500)]
     folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})
     many = 3 * len(cards)
-    enough = (1, many + 1, 3 * many)
-    run_through_kills(kafka, folder, [Burst(uses(n * many, each=3, cards=cards), enough[n]) for n in range(3)])
+    run_through_kills(kafka, folder, [uses(n * many, each=3, cards=cards) for n in range(3)], many)
     assert crossings(kafka, folder.name) == each_once(*map(str, range(1, 10)), cards=cards)
 
 

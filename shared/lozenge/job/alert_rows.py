@@ -34,9 +34,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, 
             "evidence": F.filter(F.coalesce("evidence", F.array().cast("array<string>")), lambda e: e.isNotNull()),
             "reason": F.coalesce("reason", F.lit("")),
             "score": F.coalesce("score", F.lit(0.0)),
-            ALERT_ID: ids.uuid5_column(
-                F.lit(identity.detector), F.lit(identity.key), F.col("entity"), F.col("occasion")
-            ),
+            ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("occasion")),
             "detected_at": F.timestamp_millis(millis()),
         }
     )

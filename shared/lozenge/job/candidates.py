@@ -4,6 +4,9 @@ In that mode no Python may stand in Spark's plan, so Spark writes the rows into 
 process that runs Spark reads them there. The topic is a pipe: whatever stands in it belongs to one query, which is made
 again wherever it was not told. Each row bears the token of its query and others are passed over, so whoever still
 writes without a right to it (Spark's sink knows no fence) reaches nobody.
+
+A group's rows come anew with each of its events, so most of them were told long ago. Each bears its alert's id besides,
+by which those are passed over as they are.
 """
 
 import io
@@ -11,7 +14,7 @@ import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -19,11 +22,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import to_avro
 
+from lozenge import ids
 from lozenge.errors import BrokerUnavailable
+from lozenge.job.identity import Identity
 from lozenge.kafka import KafkaSettings
 
 MOST = 1_000
-"""So many rows are told in one transaction at most."""
+"""So many rows are told at a time at most."""
 PARTITION = 0
 CALL_SECONDS, PATIENCE_SECONDS = 10.0, 60.0
 
@@ -55,12 +60,25 @@ _SCHEMA = _record(
 _PARSED = fastavro.parse_schema(_SCHEMA)
 
 
-def candidate_rows(alerts: DataFrame, topic: str, token: str) -> DataFrame:
+class Candidate(NamedTuple):
+    """A row as it was read; its alert's id is "" where it is none that can be told."""
+
+    alert_id: str
+    value: bytes
+
+    def row(self) -> Mapping[str, Any]:
+        """The columns of `lozenge.alert`."""
+        row: Any = fastavro.schemaless_reader(io.BytesIO(self.value), _PARSED, None)
+        return dict(row)
+
+
+def candidate_rows(alerts: DataFrame, identity: Identity, token: str) -> DataFrame:
     """The columns of Spark's Kafka sink for each row of `lozenge.alert` columns."""
+    alert_id = ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("occasion"))
     return alerts.select(
-        F.lit(topic).alias("topic"),
+        F.lit(identity.candidates).alias("topic"),
         F.lit(PARTITION).alias("partition"),
-        F.lit(token).cast("binary").alias("key"),
+        F.concat(F.lit(token), F.coalesce(alert_id, F.lit(""))).cast("binary").alias("key"),
         to_avro(F.struct(*(field["name"] for field in _SCHEMA["fields"])), json.dumps(_SCHEMA)).alias("value"),
     )
 
@@ -93,13 +111,13 @@ class Candidates:
         except KafkaException as error:
             raise self._unavailable(error.args[0]) from error
 
-    def read(self, seconds: float) -> list[Mapping[str, Any]]:
+    def read(self, seconds: float) -> list[Candidate]:
         """The next rows, as soon as there are some; none after so many `seconds`."""
         first = self._consumer.poll(seconds)
         messages = [] if first is None else [first, *self._consumer.consume(MOST - 1, 0)]
-        return [_row(message) for message in messages if self._passes(message)]
+        return [self._candidate(message) for message in messages if self._passes(message)]
 
-    def rest(self) -> Iterator[list[Mapping[str, Any]]]:
+    def rest(self) -> Iterator[list[Candidate]]:
         """All that was acknowledged by now, in parts."""
         end, position, moved = self.end(), self.position, time.monotonic()
         while self.position < end:
@@ -117,18 +135,16 @@ class Candidates:
         error = message.error()
         if error is None:
             self.position = (message.offset() or 0) + 1
-            return bool(message.key() == self._token)
+            return (message.key() or b"").startswith(self._token)
         if error.code() == KafkaError._AUTO_OFFSET_RESET:  # what it has not read is deleted
             raise self._unavailable(error)
         return False  # of any other it recovers by itself, or `rest` finds that it does not
+
+    def _candidate(self, message: Message) -> Candidate:
+        return Candidate((message.key() or b"")[len(self._token) :].decode(), message.value() or b"")
 
     def _unavailable(self, error: KafkaError) -> BrokerUnavailable:
         return BrokerUnavailable(
             f"reading {self._topic}: {error.str()}",
             hint=f"check the broker at {self._bootstrap}; a new start makes again what was not told",
         )
-
-
-def _row(message: Message) -> Mapping[str, Any]:
-    row: Any = fastavro.schemaless_reader(io.BytesIO(message.value() or b""), _PARSED, None)
-    return dict(row)

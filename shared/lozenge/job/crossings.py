@@ -15,7 +15,9 @@ from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
 
 KEPT = timedelta(days=2)
-"""How long after its window's end a crossing is remembered, on the clock of the events."""
+"""How long after its window's end a crossing is remembered at least, on the clock of the events."""
+LOOK_EVERY = timedelta(hours=1)
+"""By so much that clock moves on before it looks through all of them for some to forget."""
 
 
 class Crossings:
@@ -25,6 +27,7 @@ class Crossings:
         self._writer, self._topic, self._partitions = writer, topic, partitions
         self._closes: dict[str, datetime] = {}
         self._newest: datetime | None = None
+        self._looked: datetime | None = None
         self._changed: dict[str, datetime | None] = {}
 
     def restore(self, kafka: KafkaSettings) -> int:
@@ -38,9 +41,17 @@ class Crossings:
         return len(self._closes)
 
     def inherit(self, before: "Crossings") -> int:
-        """Takes the memory of one that ended at a batch boundary; returns the number of ids."""
-        self._closes, self._newest = before._closes, before._newest
+        """Takes the memory of one that has ended, and what of it is to be written; returns the number of ids."""
+        self._closes, self._newest, self._changed = before._closes, before._newest, before._changed
         return len(self._closes)
+
+    def id_of(self, entity: str | None, occasion: str | None) -> str:
+        """The id of the crossing's alert; "" if it has none."""
+        return "" if entity is None or occasion is None else self._writer.id_of(entity, occasion)
+
+    def remembers(self, alert_id: str) -> bool:
+        """Whether it was raised."""
+        return alert_id in self._closes
 
     def judge(self, findings: Iterable[Finding]) -> list[Finding]:
         """The findings that are new; they are remembered."""
@@ -71,6 +82,9 @@ class Crossings:
 
     def _forget(self) -> None:
         assert self._newest is not None
+        if self._looked is not None and self._newest - self._looked < LOOK_EVERY:
+            return
+        self._looked = self._newest
         limit = self._newest - KEPT
         for alert_id in [i for i, closes in self._closes.items() if closes < limit]:
             del self._closes[alert_id]

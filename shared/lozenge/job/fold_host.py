@@ -7,7 +7,7 @@ reads that topic back; no Spark checkpoint holds anything.
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from lozenge.detector import INPUT, RAW
 from lozenge.errors import DetectError, DetectorError
 from lozenge.folding import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
+from lozenge.job import arrow
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced
 from lozenge.job.state_topic import Stored, read_state
@@ -30,7 +31,6 @@ CHUNK_ROWS = 20_000
 """Rows that are Python objects at a time; bounds memory, not batches."""
 _PLACE = ("partition", "offset", "traceparent", "arrived")
 _NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class FoldHost:
@@ -133,11 +133,11 @@ class FoldHost:
                 yield Record(self._topic, partition, key, value)
 
     def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[int, Key, Any]]:
-        values = {name: _python_values(chunk.column(name)) for name in chunk.schema.names if name not in _NAMES}
+        values = {name: arrow.values(chunk.column(name)) for name in chunk.schema.names if name not in _NAMES}
         make = partial(tuple.__new__, event_type(tuple(values)))
         keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
         events = map(make, zip(*values.values(), strict=True))
-        return zip(_python_values(chunk.column(_NAMES[0])), keys, events, strict=True)
+        return zip(arrow.values(chunk.column(_NAMES[0])), keys, events, strict=True)
 
     def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
         alert, event = raised.alert, raised.event
@@ -170,19 +170,6 @@ def _words(error: Exception) -> str:
 
 def _place(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:
     return tuple(chunk.column(name)[row].as_py() for name in _NAMES)
-
-
-def _python_values(column: "pa.Array[Any]") -> Sequence[Any]:
-    """`column` as Python objects; times and decimals, which are slow to make one by one, the quick way."""
-    if pa.types.is_timestamp(column.type) and column.null_count == 0:
-        micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
-        return [_EPOCH + elapsed for elapsed in micros.view("timedelta64[us]").tolist()]
-    if pa.types.is_decimal(column.type):
-        coded = column.dictionary_encode()
-        amounts = [*coded.dictionary.to_pylist(), None]  # a null has no index, and takes the last
-        return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
-    values: Sequence[Any] = column.to_pylist()
-    return values
 
 
 def _micros(moment: datetime) -> int:

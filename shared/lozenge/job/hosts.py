@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lozenge.errors import EncodeError
+from lozenge.job import arrow
 from lozenge.job.crossings import Crossings
 from lozenge.job.judgement import Judgement
 from lozenge.job.output import Finding, Poisoned, Unplaced, from_row
@@ -68,25 +69,8 @@ class RuleHost:
         return 0
 
     def judge(self, batch: pa.Table) -> Judgement:
-        """As `judge_rows`."""
-        return self.judge_rows(batch.to_pylist())
-
-    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
-        """One finding per row; a row that is no alert is its record's fault, or else its group's."""
-        findings: list[Finding] = []
-        poisoned: dict[tuple[int, int], Poisoned] = {}
-        unplaced: list[Unplaced] = []
-        for row in rows:
-            try:
-                findings.append(from_row(row))
-            except EncodeError as error:
-                if row["trigger"] is not None:
-                    place = row["trigger"]["partition"], row["trigger"]["offset"]
-                    poisoned[place] = Poisoned(*place, error)
-                else:
-                    cause = f"group/{row['entity']}"
-                    unplaced.append(Unplaced("encode", cause, 0, None, msgspec.json.encode(row), error))
-        return Judgement(findings, list(poisoned.values()), unplaced)
+        """One finding per row."""
+        return _found(arrow.rows(batch))
 
     def changes(self) -> list[Record]:
         """Nothing."""
@@ -116,9 +100,19 @@ class AggregateHost(RuleHost):
         """Takes over which crossings have been told."""
         return self._crossings.inherit(before._crossings)
 
-    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
+    def judge(self, batch: pa.Table) -> Judgement:
         """The findings not told before."""
-        judged = super().judge_rows(rows)
+        places = zip(batch["entity"].to_pylist(), batch["occasion"].to_pylist(), strict=True)
+        new = [not self.remembers(self._crossings.id_of(*place)) for place in places]
+        return self.judge_rows(arrow.rows(batch.filter(pa.array(new, pa.bool_()))))
+
+    def remembers(self, alert_id: str) -> bool:
+        """Whether it was told: quick, as each change of a group that has crossed brings its rows again."""
+        return self._crossings.remembers(alert_id)
+
+    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
+        """As `judge`, of rows that are no alerts told long ago."""
+        judged = _found(rows)
         return judged._replace(findings=self._crossings.judge(judged.findings))
 
     def changes(self) -> list[Record]:
@@ -128,3 +122,21 @@ class AggregateHost(RuleHost):
     def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
         """The crossings that the predecessor has not told."""
         return self._crossings.take_over(kafka, held)
+
+
+def _found(rows: Iterable[Mapping[str, Any]]) -> Judgement:
+    """One finding per row; a row that is no alert is its record's fault, or else its group's."""
+    findings: list[Finding] = []
+    poisoned: dict[tuple[int, int], Poisoned] = {}
+    unplaced: list[Unplaced] = []
+    for row in rows:
+        try:
+            findings.append(from_row(row))
+        except EncodeError as error:
+            if row["trigger"] is not None:
+                place = row["trigger"]["partition"], row["trigger"]["offset"]
+                poisoned[place] = Poisoned(*place, error)
+            else:
+                cause = f"group/{row['entity']}"
+                unplaced.append(Unplaced("encode", cause, 0, None, msgspec.json.encode(row), error))
+    return Judgement(findings, list(poisoned.values()), unplaced)

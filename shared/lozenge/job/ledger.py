@@ -36,9 +36,8 @@ class Ledger:
     How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
     on its own partitions only, and a transaction for each of them.
 
-    In Real-Time Mode alerts are told before their offsets are committed. Those of a rule are not its affair: Spark
-    writes them, and whoever comes after such a job, in whatever mode, leaves out what that has told. Those of an
-    aggregate it tells, with the crossings that they are.
+    In Real-Time Mode alerts are told before their offsets are committed, those of a rule by Spark. Whoever comes after
+    such a job, in whatever mode, leaves out what that has told.
 
     `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
@@ -90,21 +89,26 @@ class Ledger:
         self._stand(positions)
         if self.held is None and not self._shared:
             self._leave_behind()
-        if self._declaration.told_by_spark:
+        if not self._declaration.realtime:
+            self.leave_out_told()
+        elif not self.stamp.ahead:  # from now on it is
             self.stamp = replace(self.stamp, checkpoint=REALTIME)
-        else:
-            self._told, self._until = self.told(), self._ends()
         self.stamp = replace(self.stamp, generation=max(generation, self.stamp.generation))
         self._open(START, digest, positions)
 
     def told(self) -> frozenset[str]:
         """The ids of what has been told in Real-Time Mode of events at or behind the offsets; raises BrokerUnavailable.
 
-        Nothing that could tell more may be running.
+        Nothing that could tell more may be running. A rule that may repeat itself saves the reading.
         """
-        if self.stamp.checkpoint != REALTIME or self._declaration.guarantee != "exactly-once":
+        repeats = self._declaration.kind == "rule" and self._declaration.guarantee != "exactly-once"
+        if not self.stamp.ahead or repeats:
             return frozenset()
         return told_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
+
+    def leave_out_told(self) -> None:
+        """From now on `commit` and `tell` leave out what is `told` by now; raises BrokerUnavailable."""
+        self._told, self._until = self.told(), self._ends()
 
     def judge_by(self, digest: str) -> None:
         """Writes down from where on other settings hold; does nothing where they do already."""
@@ -152,10 +156,9 @@ class Ledger:
         now, changes = datetime.now(UTC), host.changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
-        if self._told:
-            judged = judged._replace(findings=[f for f in judged.findings if alerts.alert_id(f) not in self._told])
-            if all(offset >= self._until[p] for p, offset in offsets.items()):
-                self._told = frozenset()
+        judged = judged._replace(findings=self._untold(judged.findings, alerts))
+        if self._told and all(offset >= self._until[p] for p, offset in offsets.items()):
+            self._told = frozenset()
         for writer, own in self._writers.each():
             part = judged.within(own) if self._shared else judged
             others = [*dead_letters(self._kafka, self._identity, part)]
@@ -169,16 +172,12 @@ class Ledger:
         self.stamp = stamp
         return events
 
-    def tell(self, host: Host, findings: Sequence[Finding], alerts: AlertWriter) -> None:
-        """Tells `findings` before the batch of their events has ended, and with them what the host remembers of them.
-
-        Raises Fenced, BrokerUnavailable.
-        """
-        now, changes = datetime.now(UTC), host.changes()
-        for writer, _ in self._writers.each():  # the one of a job that shares with nobody
-            WAYS[self._declaration.guarantee](
-                [alerts.record(finding, now) for finding in findings], changes, writer.write, self._acknowledged.write
-            )
+    def tell(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
+        """Tells `findings` before their batch has ended; returns those not told before. Raises BrokerUnavailable."""
+        now, untold = datetime.now(UTC), self._untold(findings, alerts)
+        if untold:
+            self._acknowledged.write([alerts.record(finding, now) for finding in untold])
+        return untold
 
     def touch(self) -> None:
         """Commits the same offsets again, so that they never expire; not if they may be others by now."""
@@ -195,6 +194,11 @@ class Ledger:
     def close(self) -> None:
         """Gives the connection back."""
         self._group.close()
+
+    def _untold(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
+        if not self._told:
+            return findings
+        return [finding for finding in findings if alerts.alert_id(finding) not in self._told]
 
     def _decide(
         self, writer: TransactionalWriter, offsets: dict[int, int], stamp: Stamp, records: Sequence[Record]

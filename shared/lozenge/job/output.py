@@ -90,7 +90,11 @@ class AlertWriter:
 
     def alert_id(self, finding: Finding) -> str:
         """The same id for the same finding after any replay, restart or release."""
-        return ids.alert_id(self._identity.detector, self._identity.key, finding.entity, finding.occasion)
+        return self.id_of(finding.entity, finding.occasion)
+
+    def id_of(self, entity: str, occasion: str) -> str:
+        """The id of whatever is found of this entity on this occasion."""
+        return ids.alert_id(self._identity.detector, self._identity.key, entity, occasion)
 
     def record(self, finding: Finding, detected_at: datetime) -> Record:
         """The alert as a Kafka record, keyed by its entity."""

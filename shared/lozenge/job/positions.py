@@ -16,7 +16,7 @@ from lozenge.kafka import KafkaSettings
 
 NO_CHECKPOINT = "-"
 REALTIME = "realtime"
-"""The checkpoint of a job in Real-Time Mode: it may have told alerts of events behind its offset."""
+"""So begins the checkpoint's id of a job in Real-Time Mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,11 @@ class Stamp:
     generation: int
     checkpoint: str = NO_CHECKPOINT
     batch: int = -1
+
+    @property
+    def ahead(self) -> bool:
+        """Whether alerts of events behind its offset may have been told."""
+        return self.checkpoint.startswith(REALTIME)
 
     def __str__(self) -> str:
         return f"{self.generation}/{self.checkpoint}/{self.batch}"

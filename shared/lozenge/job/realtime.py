@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pyspark.sql.streaming import StreamingQuery
 
 from lozenge.job.judgement import Judgement
+from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
 from lozenge.job.turns import Turn
 from lozenge.reading import bounds
@@ -24,6 +25,7 @@ class RealtimeRunner(Runner):
     """What jobs in Real-Time Mode have in common; see `Runner` for all that every job has."""
 
     begins_behind = True
+    _checkpoint_kind = REALTIME
     _max_batch = None
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:

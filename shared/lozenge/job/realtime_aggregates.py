@@ -1,9 +1,9 @@
 """Aggregates in Real-Time Mode: Spark counts each event when it comes, and Python tells the crossings.
 
 Every event that changes a group makes that group's rows again. So they go by a topic (see `candidates`) to this
-process, where `Crossings` knows which were told: those that were not are told at once, with what remembers them, by the
-job's one writer, which is fenced as everywhere. When a batch ends, first everything that it made is told, then the
-group moves on.
+process, where `Crossings` knows which were told, and those that were not are told at once. When a batch ends, first
+everything that it made is told, then the group moves on, in one transaction with what remembers the crossings. What was
+told beyond the group's offsets is found in the alert topic and left out by its id (see `told`), as of rules.
 
 The group names the batch of Spark's checkpoint up to which it has moved. Spark may have ended the next one before its
 process died; a start takes that back (`Checkpoint.back_to`), and the events are counted and their rows made again.
@@ -11,13 +11,12 @@ process died; a start takes that back (`Checkpoint.back_to`), and the events are
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge import topics
-from lozenge.job.candidates import Candidates, candidate_rows
+from lozenge.job.candidates import Candidate, Candidates, candidate_rows
 from lozenge.job.hosts import AggregateHost, Host
 from lozenge.job.judgement import Judgement, count, joined
 from lozenge.job.output import Poisoned, Unplaced
@@ -35,7 +34,7 @@ LOOK_SECONDS = 0.2
 
 
 class RealtimeAggregateRunner(RealtimeRunner):
-    """The job of an aggregate whose `mode` is "realtime". One thread tells and commits: no two transactions meet."""
+    """The job of an aggregate whose `mode` is "realtime". One thread tells and commits."""
 
     def __init__(
         self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
@@ -59,7 +58,8 @@ class RealtimeAggregateRunner(RealtimeRunner):
 
     def _writer(self, host: Host) -> DataStreamWriter:
         self._begin_batch()
-        rows = candidate_rows(host.frame(), self._identity.candidates, self._candidates.begin())
+        self._ledger.leave_out_told()
+        rows = candidate_rows(host.frame(), self._identity, self._candidates.begin())
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
         return in_real_time(rows, options, self._interval)
 
@@ -71,15 +71,14 @@ class RealtimeAggregateRunner(RealtimeRunner):
             refuse_too_many([*self._failed.values()], self._rows)
         return bool(query.awaitTermination(0.001))  # type: ignore[arg-type]
 
-    def _tell(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        assert isinstance(self._host, AggregateHost)
+    def _tell(self, candidates: Sequence[Candidate]) -> None:
+        host = self._host
+        assert isinstance(host, AggregateHost)
         self._settled = False
-        judged = self._host.judge_rows(rows)
-        if judged.findings:
-            self._ledger.tell(self._host, judged.findings, self._alerts)
-            count(self._metrics, Judgement(judged.findings))
+        judged = host.judge_rows(each.row() for each in candidates if not host.remembers(each.alert_id))
+        count(self._metrics, Judgement(self._ledger.tell(judged.findings, self._alerts)))
         self._settled = True
-        self._rows += len(rows)
+        self._rows += len(candidates)
         for poisoned in judged.poisoned:
             self._failed.setdefault(poisoned.place, poisoned)
         for unplaced in judged.unplaced:
@@ -87,8 +86,8 @@ class RealtimeAggregateRunner(RealtimeRunner):
 
     def _turned(self, turn: Turn) -> None:
         """Tells the rest of what its batch has made, and of what came since."""
-        for rows in self._candidates.rest():
-            self._tell(rows)
+        for candidates in self._candidates.rest():
+            self._tell(candidates)
             self._reporting.turned()
         super()._turned(turn)
         self._begin_batch()

@@ -16,7 +16,6 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.job.alert_rows import ALERT_ID, TOOK
 from lozenge.job.hosts import Host
-from lozenge.job.positions import REALTIME, Stamp
 from lozenge.job.realtime import RealtimeRunner
 from lozenge.job.turns import Turn
 from lozenge.logs import logger
@@ -47,9 +46,6 @@ class RealtimeRuleRunner(RealtimeRunner):
         logger().info("judges again what came since the last commit", events=again, told=len(told))
         known = self._spark.createDataFrame([(name,) for name in told], f"{ALERT_ID} string")
         return rows.join(F.broadcast(known), ALERT_ID, "left_anti")
-
-    def _stamp(self) -> Stamp:
-        return Stamp(self._order.generation, REALTIME, self._batch)
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         super()._stop_at_boundary(query, within=within)

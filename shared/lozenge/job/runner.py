@@ -71,6 +71,7 @@ class Runner:
 
     begins_behind = False
     """Whether it may begin only once its predecessor has ended, rather than stand by and judge beside it."""
+    _checkpoint_kind = ""
 
     def __init__(
         self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
@@ -86,7 +87,8 @@ class Runner:
         self._limit = BatchLimit(self._terms.max_batch)
         self._reporting = Reporting(job.folder)
         self._breaker = Breaker(self._reporting, metrics)
-        self._checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
+        folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
+        self._checkpoint = Checkpoint(folder, self._checkpoint_kind)
         self._ledger = Ledger(kafka, identity, self._partitions, self._declaration)
         self._share = Share(kafka, identity)
         self._warm = False

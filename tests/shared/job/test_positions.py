@@ -3,7 +3,7 @@
 import pytest
 
 from lozenge.errors import StaleGeneration
-from lozenge.job.positions import Positions, Stamp, refuse_if_stale
+from lozenge.job.positions import REALTIME, Positions, Stamp, refuse_if_stale
 
 
 def test_a_stamp_survives_the_commit_metadata() -> None:
@@ -21,3 +21,9 @@ def test_only_a_newer_generation_refuses() -> None:
     refuse_if_stale(Positions({}, Stamp(3)), 3, "a")
     with pytest.raises(StaleGeneration, match="generation 4 has taken over"):
         refuse_if_stale(Positions({}, Stamp(4)), 3, "a")
+
+
+def test_a_stamp_says_whether_alerts_may_have_been_told_ahead_of_it() -> None:
+    assert not Stamp(7).ahead
+    assert not Stamp(7, "0f3a", 411).ahead
+    assert Stamp(7, REALTIME, 411).ahead

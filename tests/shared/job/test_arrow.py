@@ -1,0 +1,38 @@
+"""Rows of a batch are what pyarrow itself makes of them, only sooner."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from lozenge.job import arrow
+
+MOMENT = datetime(2026, 3, 29, 1, 59, 59, 999_999, tzinfo=UTC)
+COLUMNS: dict[str, tuple[Any, list[Any]]] = {
+    "text": (pa.string(), ["a", None, "c"]),
+    "full": (pa.timestamp("us", "UTC"), [MOMENT, MOMENT, MOMENT]),
+    "gaps": (pa.timestamp("us", "UTC"), [MOMENT, None, MOMENT]),
+    "coarse": (pa.timestamp("s", "UTC"), [MOMENT.replace(microsecond=0)] * 3),
+    "amount": (pa.decimal128(12, 2), [Decimal("1.50"), None, Decimal("1.50")]),
+    "values": (pa.map_(pa.string(), pa.string()), [[("amount", "1.50")], [], None]),
+    "trigger": (pa.struct([("partition", pa.int32())]), [{"partition": 1}, None, {"partition": 2}]),
+}
+
+
+def table() -> pa.Table:
+    return pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
+
+
+def test_rows_are_those_of_pyarrow() -> None:
+    assert list(arrow.rows(table())) == table().to_pylist()
+
+
+def test_rows_of_several_chunks_come_in_order() -> None:
+    both = pa.concat_tables([table(), table()])
+    assert both.column("text").num_chunks == 2
+    assert list(arrow.rows(both)) == [*table().to_pylist(), *table().to_pylist()]
+
+
+def test_a_table_without_rows_has_none() -> None:
+    assert list(arrow.rows(table().slice(0, 0))) == []
