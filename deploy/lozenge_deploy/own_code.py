@@ -48,6 +48,7 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     """
     with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
         report = Path(place) / "report.xml"
+        print(f"testing detector {folder.name}", file=sys.stderr)
         process = subprocess.Popen(
             test_command(python, report),
             cwd=folder,

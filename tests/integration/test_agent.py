@@ -61,7 +61,7 @@ class World:
         """What the command says; it must end with `code`."""
         command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
         run = subprocess.run(
-            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=400
+            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=900
         )
         assert run.returncode == code, run.stdout + run.stderr
         return run.stdout + run.stderr

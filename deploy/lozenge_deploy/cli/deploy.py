@@ -23,8 +23,8 @@ from lozenge_deploy.cli.options import (
 )
 from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
-NICE = 10
-"""Building and testing take processors, and must not slow down what runs."""
+NICE = 5
+"""Building and testing take processors and must not slow down what runs, but have to end where all are busy."""
 STATE = Annotated[str | None, typer.Option(help="What it begins with: keep, rebuild or fresh; else as declared.")]
 WATCH = Annotated[str, typer.Option(help='For how long it is rolled back if it turns out ill, such as "5m".')]
 
