@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
 from lozenge.avro import Codec
-from lozenge.errors import Fenced
+from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.job import guarantees
 from lozenge.job.coverage import gaps, openings
 from lozenge.job.fill import fill
+from lozenge.job.hosts import RuleHost
+from lozenge.job.identity import Identity
+from lozenge.job.judgement import Judgement
+from lozenge.job.ledger import Ledger
+from lozenge.job.output import AlertWriter, Finding
+from lozenge.job.positions import Stamp
 from lozenge.job.runner import Runner
 from lozenge.job.settings import JobSettings
 from lozenge.job.transaction import Record, TransactionalWriter
@@ -253,3 +260,33 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
 
 def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
     assert guarantees.WAYS.keys() == TIMES_TOLD.keys()
+
+
+def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    """An aggregate in Real-Time Mode tells without waiting for an answer; its commit waits for all of them."""
+    declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
+    loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
+    before = group_offsets(kafka, loaded.name)
+    _takes_only_short_records(kafka, topics.alerts(loaded.name))
+    identity = Identity.of(loaded, JobSettings(work=tmp_path))
+    writer = AlertWriter(identity, loaded.declaration, Settings())
+    ledger = Ledger(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
+    ledger.claim(1, Settings().digest)
+    finding = Finding(Alert(reason="long"), "card_1", "minute", NOW, NOW)
+    assert ledger.tell([finding], writer) == [finding]
+    ends = {partition: offset + 1 for partition, offset in ledger.offsets.items()}
+    with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
+        ledger.commit(RuleHost(spark.range(0)), Judgement([]), writer, ends, Stamp(1))
+    after = group_offsets(kafka, loaded.name)
+    assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
+
+
+def _takes_only_short_records(kafka: KafkaSettings, topic: str) -> None:
+    entry = ConfigEntry("max.message.bytes", "100", incremental_operation=AlterConfigOpType.SET)
+    admin = AdminClient(kafka.client())
+    for future in admin.incremental_alter_configs(
+        [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
+    ).values():
+        future.result(30)

@@ -51,28 +51,41 @@ class AcknowledgedWriter:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._bootstrap = kafka.bootstrap
+        self._failed: list[KafkaError] = []
         self._producer = Producer(
             kafka.client(
                 enable_idempotence=True,
                 message_timeout_ms=int(RETRY_SECONDS * 1000),
-                linger_ms=5,
+                delivery_report_only_error=True,
+                linger_ms=0,
                 queue_buffering_max_messages=1_000_000,
             )
         )
 
     def write(self, records: Sequence[Record]) -> None:
         """Returns once all are acknowledged; raises BrokerUnavailable if the broker stayed away."""
-        failed: list[KafkaError] = []
+        self.send(records)
+        self.flush()
 
-        def delivered(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                failed.append(error)
-
+    def send(self, records: Sequence[Record]) -> None:
+        """Returns at once; raises BrokerUnavailable if the broker stayed away from what was sent before."""
         for record in records:
-            produce(self._producer, record, on_delivery=delivered)
+            produce(self._producer, record, on_delivery=self._delivered)
+        self._producer.poll(0)
+        self._raise_if_failed()
+
+    def flush(self) -> None:
+        """Returns once all that was sent is acknowledged; raises BrokerUnavailable if the broker stayed away."""
         self._producer.flush()
-        if failed:
+        self._raise_if_failed()
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def _raise_if_failed(self) -> None:
+        if self._failed:
             raise BrokerUnavailable(
-                f"writing {len(records)} alerts: {len(failed)} were not acknowledged: {failed[0].str()}",
+                f"writing alerts: {len(self._failed)} were not acknowledged: {self._failed[0].str()}",
                 hint=f"check the broker at {self._bootstrap}; the agent starts the job again",
             )

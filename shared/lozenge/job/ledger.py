@@ -55,6 +55,7 @@ class Ledger:
         self.held: Held | None = None
         self._input = ""
         self._known: Opening | None = None
+        self._unflushed = False  # what `tell` has sent may not be acknowledged yet
         self._uncertain = False  # a transaction failed, and may have been committed all the same
         self._told: frozenset[str] = frozenset()  # what a predecessor in Real-Time Mode has told beyond its offsets,
         self._until = dict[int, int]()  # which is of events before these
@@ -108,6 +109,7 @@ class Ledger:
 
     def leave_out_told(self) -> None:
         """From now on `commit` and `tell` leave out what is `told` by now; raises BrokerUnavailable."""
+        self._flush_told()
         self._told, self._until = self.told(), self._ends()
 
     def judge_by(self, digest: str) -> None:
@@ -153,6 +155,7 @@ class Ledger:
 
         Raises Fenced, BrokerUnavailable.
         """
+        self._flush_told()
         now, changes = datetime.now(UTC), host.changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
@@ -173,10 +176,14 @@ class Ledger:
         return events
 
     def tell(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
-        """Tells `findings` before their batch has ended; returns those not told before. Raises BrokerUnavailable."""
+        """Tells `findings` before their batch has ended; returns those not told before.
+
+        Whether they were acknowledged is awaited by whatever counts on it. Raises BrokerUnavailable.
+        """
         now, untold = datetime.now(UTC), self._untold(findings, alerts)
         if untold:
-            self._acknowledged.write([alerts.record(finding, now) for finding in untold])
+            self._acknowledged.send([alerts.record(finding, now) for finding in untold])
+            self._unflushed = True
         return untold
 
     def touch(self) -> None:
@@ -192,8 +199,14 @@ class Ledger:
         return [record for record in records if record.offset in new.get(record.partition, ())]
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Gives the connection back, once all that was told is acknowledged; raises BrokerUnavailable."""
+        self._flush_told()
         self._group.close()
+
+    def _flush_told(self) -> None:
+        if self._unflushed:
+            self._acknowledged.flush()
+        self._unflushed = False
 
     def _untold(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
         if not self._told:

@@ -45,6 +45,9 @@ class Turns:
 
     def new(self) -> Iterator[Turn]:
         """Every trigger that ended since the last call."""
+        newest = self._query._jsq.lastProgress()  # whole ones take milliseconds, and it is asked several times a second
+        if newest is None or newest.timestamp() == self._seen:
+            return
         for progress in self._query.recentProgress:
             if progress.timestamp > self._seen:  # an idle trigger reports under the number of the batch to come
                 self._seen = progress.timestamp
