@@ -20,7 +20,6 @@ from lozenge_downstream.pipeline import APP
 from lozenge_downstream.store import Store
 
 IDLE_SECONDS = 0.2
-GATHER_SECONDS = 0.01
 COMMIT_SECONDS = 1.0
 DISCOVER_MS = 2_000
 SESSION_MS = 6_000
@@ -59,7 +58,7 @@ class Reader:
         try:
             messages = self._consumer.consume(1, IDLE_SECONDS)
             if messages:
-                messages += self._consumer.consume(limit - 1, GATHER_SECONDS)
+                messages += self._consumer.consume(limit - 1, 0)  # what is here already: the first waits for nobody
         except KafkaException as error:
             self._fail(error.args[0])
         return [record for message in messages if (record := self._accept(message))]
