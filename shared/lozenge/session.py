@@ -74,7 +74,7 @@ _DEFAULTS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     # query.stop() otherwise waits for ever (milliseconds)
     "spark.sql.streaming.stopTimeout": "30000",
-    # a job looks at them five times a second, and each look brings all of them over
+    # a look at what has ended brings all of them over
     "spark.sql.streaming.numRecentProgressUpdates": "10",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

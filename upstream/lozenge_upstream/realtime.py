@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.spark_progress import NewProgress
 from lozenge.spark_sink import COLUMNS, SinkProducer, in_real_time
 from lozenge_upstream.outputs import APP
 from lozenge_upstream.position import Position, mark, merged
@@ -71,13 +72,12 @@ class Batches:
 
     def __init__(self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress) -> None:
         self._query, self._sink, self._position, self._progress = query, sink, position, progress
-        self._last = -1
+        self._new = NewProgress(query)
 
     def commit(self) -> None:
         """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""
-        for batch in self._query.recentProgress:
-            if batch.batchId > self._last and batch.observedMetrics:
-                self._last = batch.batchId
+        for batch in self._new.take():
+            if batch.observedMetrics:
                 self._commit(batch)
 
     def _commit(self, batch: StreamingQueryProgress) -> None:

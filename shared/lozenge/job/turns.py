@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from lozenge.spark_progress import NewProgress
+
 WARM_BATCHES, WARM_SECONDS = 2, 5.0
 """A query is warm after so many batches with events, or so long after it first waited for some."""
 
@@ -39,21 +41,16 @@ class Turns:
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
-        self._seen = ""
+        self._progress = NewProgress(query)
         self._batches = 0
         self._waits_since: float | None = None
 
     def new(self) -> Iterator[Turn]:
         """Every trigger that ended since the last call."""
-        newest = self._query._jsq.lastProgress()  # whole ones take milliseconds, and it is asked several times a second
-        if newest is None or newest.timestamp() == self._seen:
-            return
-        for progress in self._query.recentProgress:
-            if progress.timestamp > self._seen:  # an idle trigger reports under the number of the batch to come
-                self._seen = progress.timestamp
-                self._batches += progress.numInputRows > 0
-                lag = sum(_total(s.latestOffset) - _total(s.endOffset) for s in progress.sources)
-                yield Turn(max(0, progress.numInputRows), max(0, lag), progress)
+        for progress in self._progress.take():
+            self._batches += progress.numInputRows > 0
+            lag = sum(_total(s.latestOffset) - _total(s.endOffset) for s in progress.sources)
+            yield Turn(max(0, progress.numInputRows), max(0, lag), progress)
 
     def waiting(self) -> bool:
         """Whether it is between two batches."""
