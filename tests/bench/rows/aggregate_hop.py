@@ -1,6 +1,7 @@
 """An aggregate's hop: counting by card over 100,000 cards, each new count out as an alert.
 
-Every card has been counted once before anything is measured, so each event updates a count that is there.
+Every card has been counted once, and that was committed, before anything is measured: each event updates a count that
+is there, and a commit is of what changed since the last one.
 """
 
 from tests.bench.harness import hop
