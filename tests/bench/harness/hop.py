@@ -15,16 +15,16 @@ from tests.bench.harness.workload import Task, number
 MEASURES = (Measure("p50", "ms"), Measure("p99", "ms"))
 WARM_RATE, WARM_SECONDS = 1000, 5
 START_PATIENCE, PATIENCE = 150.0, 30.0
-DROPPED = 0.2
-"""The first share of each segment does not count: a system that was idle until then comes into step."""
+DROPPED, DROPPED_OF_STATE = 0.2, 0.5
+"""The first share of each segment does not count: a system that was idle until then comes into step.
+
+Where it keeps state, that part is as long as the one that counts. So a system that commits now and then has committed
+by then what the warm-up alone has changed, and commits once more, of what counts.
+"""
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
-    """Starts the system, warms it up with an event of every card and some seconds of traffic, measures each rate.
-
-    What keeps state is left to settle first, at the first rate and for as long as it will then be measured: a system
-    that commits once a minute has committed by then what the warm-up alone has changed.
-    """
+    """Starts the system, warms it up with an event of every card and some seconds of traffic, measures each rate."""
     start = visit.start
     empty(visit.kafka)
     output = start.output if visit.system.command else start.input
@@ -65,12 +65,11 @@ class Trial:
     def at_rates(self, visit: Visit) -> Iterator[Cell]:
         """Warms it up, and measures it at each rate of the visit."""
         self.warm_up()
-        if self._task.kind == "aggregate":
-            self.segment(visit.rates[0], visit.seconds)
+        dropped = DROPPED if self._task.kind == "rule" else DROPPED_OF_STATE
         for rate in visit.rates:
             visit.watch.look()
-            sent, arrivals = self.segment(rate, visit.seconds)
-            values, void, spread = judged(arrivals, sent, self.expected(sent.segment), self._told)
+            sent, arrivals = self.segment(rate, visit.seconds * (1 - DROPPED) / (1 - dropped))
+            values, void, spread = judged(arrivals, sent, self.expected(sent.segment), self._told, dropped)
             facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
             cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
             yield replace(cell, curve=spread)
@@ -105,12 +104,16 @@ def expected(segment: Segment, task: Task, echoes: bool = False) -> set[int]:
 
 
 def judged(
-    arrivals: Sequence[Arrival], sent: Sent, wanted: set[int], told: Callable[[bytes], int]
+    arrivals: Sequence[Arrival],
+    sent: Sent,
+    wanted: set[int],
+    told: Callable[[bytes], int],
+    dropped: float = DROPPED,
 ) -> tuple[dict[str, float], str, list[float]]:
     """The percentiles in ms, why they are void, and the whole distribution."""
     came = [(told(arrival.value), arrival.came_ns) for arrival in arrivals]
     void = discrepancy(sent, wanted, (n for n, _ in came))
-    counted = sent.segment.first + DROPPED * (sent.segment.end - sent.segment.first)
+    counted = sent.segment.first + dropped * (sent.segment.end - sent.segment.first)
     latencies = sorted((at - sent.meant_ns(n)) / 1e6 for n, at in came if n >= counted and n in wanted)
     if not latencies:
         return {}, void or "nothing came out", []
