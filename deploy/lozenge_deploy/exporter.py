@@ -29,7 +29,8 @@ from lozenge_deploy.table import App
 LOOPBACK = "127.0.0.1"
 PORT = 9464
 _POLL_SECONDS = 1.0
-_FAMILIES = {sample.name: family for family in Metrics("").registry.collect() for sample in family.samples}
+_REGISTERED = list(Metrics("").registry.collect())
+_FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTERED for sample in f.samples}
 
 
 class Apps(Collector):

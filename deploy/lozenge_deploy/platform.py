@@ -30,6 +30,7 @@ from lozenge_deploy.shipping import Shipper
 from lozenge_deploy.upstreams import app_of_program, instance_names, wanted_instances
 
 PORT = 9092
+API = "127.0.0.1:8470"
 STATE = "platform.json"
 STOP_SECONDS = 30.0
 REKEYS = ("account", "merchant", "terminal")
@@ -46,10 +47,11 @@ def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float, i
 
     keyed = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(list(rekeys))}
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
+    api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
         *(program(name, ["lozenge_upstream"], **keyed) for name in instance_names(instances)),
-        program("downstream", ["lozenge_downstream"], LOZENGE_DOWNSTREAM_STORE=store),
+        program("downstream", ["lozenge_downstream"], LOZENGE_DOWNSTREAM_STORE=store, LOZENGE_DOWNSTREAM_BIND=api),
         program("exporter", ["lozenge_deploy.exporter"]),
     ]
     if rate:

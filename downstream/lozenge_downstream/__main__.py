@@ -8,9 +8,9 @@ from lozenge import logs
 from lozenge.environment import load
 from lozenge.errors import LozengeError
 from lozenge.kafka import KafkaSettings
-from lozenge_downstream import config
 from lozenge_downstream.job import Notifier
-from lozenge_downstream.pipeline import APP
+from lozenge_downstream.render import APP
+from lozenge_downstream.settings import Settings
 
 
 def main() -> int:
@@ -20,9 +20,9 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     logs.configure(APP)
     try:
-        settings, kafka = load(config.Settings, KafkaSettings)
+        settings, kafka = load(Settings, KafkaSettings)
         logs.configure(APP, instance=settings.instance)
-        Notifier(settings, kafka, config.routing(settings.routing)).run(stop)
+        Notifier(settings, kafka).run(stop)
     except LozengeError as error:
         logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code

@@ -1,8 +1,14 @@
-"""What passes through the notifier's stages: a record in, a decision about it, and what that sends."""
+"""What passes through the notifier's stages: records in, alerts gathered into cases, notifications out.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+Times are seconds since the epoch, UTC, unless a name says otherwise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+
+import msgspec
 
 RawHeaders = Sequence[tuple[str, bytes | None]]
 Number = Callable[[str, int], int]
@@ -12,16 +18,19 @@ Number = Callable[[str, int], int]
 class Outcome(StrEnum):
     """What becomes of one record."""
 
-    NOTIFIED = "notified"
-    COLLAPSED = "collapsed"
+    ACCEPTED = "accepted"
+    REPEATED = "repeated"
+    PARKED = "parked"
+    DROPPED = "dropped"
     DEAD_LETTER = "dead letter"
 
 
-class Reason(StrEnum):
-    """Why; stored with every decision. A dead letter's reason is its error."""
+class Status(StrEnum):
+    """What a notification says of its case."""
 
-    FIRST = "first alert with this id"
-    REPEAT = "an alert with this id was decided before"
+    OPENED = "opened"
+    UPDATED = "updated"
+    RESOLVED = "resolved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +45,78 @@ class Record:
     headers: RawHeaders
 
 
+class Alert(msgspec.Struct, frozen=True):
+    """One alert with what is known beside it; as JSON it is the store's memory of it.
+
+    `labels` are what routes, silences and inhibitions match. `text` is bounded.
+    """
+
+    id: str
+    detector: str
+    release: str
+    entity_type: str
+    entity_id: str
+    severity: str
+    score: float
+    title: str
+    text: str
+    event_time: datetime
+    detected_at: float
+    received_at: float
+    traceparent: str
+    labels: dict[str, str]
+
+    @property
+    def subject(self) -> str:
+        """What it is about, such as "card:c-17"."""
+        return f"{self.entity_type}:{self.entity_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One record and what became of it; `reason` is for a person."""
+
+    record: Record
+    outcome: Outcome
+    reason: str
+    alert: Alert | None = None
+    letter: "Outgoing | None" = None
+
+
+@dataclass(slots=True)
+class Case:
+    """Alerts of one route that have the labels of `group` in common.
+
+    `told_at` is when it was last told, `looked_at` when that was last thought about, `due_at` when it will be
+    next, `over_at` when its last alert counts as over. `scores` has each detector's highest score among the
+    alerts that were told, `severity` their worst. It is closed when nothing more can come of it.
+    """
+
+    id: str
+    route: str
+    group: Mapping[str, str]
+    opened_at: float
+    due_at: float
+    over_at: float
+    told_at: float | None = None
+    looked_at: float | None = None
+    closed: bool = False
+    severity: str = "info"
+    scores: dict[str, float] = field(default_factory=dict)
+    tellings: int = 0
+
+    @property
+    def score(self) -> float:
+        """Of all detectors together: how likely at least one is right, were each right by chance (noisy or)."""
+        wrong = 1.0
+        for score in self.scores.values():
+            wrong *= 1.0 - score
+        return round(1.0 - wrong, 6)
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One record for Kafka. `seq` is gapless in (topic, partition); `detected_at` in seconds since the epoch."""
+    """One record for Kafka. `seq` is gapless in (topic, partition); `body` is what channels are given."""
 
     topic: str
     partition: int
@@ -48,26 +126,16 @@ class Outgoing:
     value: bytes | None
     headers: RawHeaders
     detected_at: float | None = None
+    case_id: str | None = None
+    body: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One notification for one webhook; `body` stays the same over all attempts."""
+class Telling:
+    """What a look at a case came to: what is told of it to whom, and what waits on, each with the reason."""
 
-    webhook: str
-    notification_id: str
-    body: str
-    detected_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The whole way of one record: outcome, reason, and what it sends."""
-
-    record: Record
-    outcome: Outcome
-    reason: str
-    alert_id: str | None = None
-    notification_id: str | None = None
+    case: Case
+    told: Sequence[Alert] = ()
+    muted: Mapping[str, str] = field(default_factory=dict)
     outgoing: Outgoing | None = None
-    messages: tuple[Message, ...] = ()
+    channels: Sequence[str] = ()

@@ -1,206 +1,172 @@
-"""What the notifier does with alerts, stage by stage, in the order in which `run` calls them.
+"""The notifier's stages in their order, for one batch in one transaction of the store.
 
-Every stage is a pure function: the clock, the memory of earlier alerts and the next sequence number
-come in as arguments. Each decision carries a named reason, which the store keeps.
+When records arrive:        decode, dedup, enrich, throttle     (arriving)
+                            route, group                        (here, by routing.tree)
+When a case is due:         silence, inhibit, keep quiet        (muting)
+                            tell or wait                        (telling)
+                            render                              (render)
+                            record                              (store)
+
+A case whose route waits for no company is due when it opens, so that both happen in one transaction.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-import msgspec
-
-from lozenge import headers, topics
-from lozenge.avro import Codec, UnknownSchema
-from lozenge.errors import DecodeError, Poison
-from lozenge.ids import uuid5
-from lozenge.partitions import partition_of
 from lozenge.schemas import Schema
-from lozenge_downstream.config import SEVERITIES, Route
-from lozenge_downstream.model import Decision, Message, Number, Outcome, Outgoing, Reason, Record
+from lozenge_downstream.alarms import floods, silences
+from lozenge_downstream.arriving import Arriving, Decoded
+from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status
+from lozenge_downstream.muting import Muting, equal_of, equals_of, inhibits, is_two_sided, rule_of
+from lozenge_downstream.render import Renderer
+from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.routing.tree import Route
+from lozenge_downstream.store import Transaction
+from lozenge_downstream.store.cases import key_of
+from lozenge_downstream.telling import join, look, open_case, over_at
 
-APP = "downstream"
-TYPE = "lozenge.notification"
-DEAD_LETTERS = topics.dead_letters(APP)
-MAX_TEXT = 8000
-MAX_EVIDENCE = 12
+HABIT_DAYS = 14
 
-Alert = Mapping[str, Any]
+
+@dataclass(slots=True)
+class _Group:
+    """A case in work: whether it is new, what joins it now, and what waited in it and why."""
+
+    case: Case
+    route: Route
+    is_new: bool
+    joining: list[Alert] = field(default_factory=list)
+    waiting: list[Alert] = field(default_factory=list)
+    were_muted: dict[str, str] = field(default_factory=dict)
 
 
 class Pipeline:
-    """The stages with what they need all day: codecs, routes and the partition counts of the outputs."""
+    """All stages. `routing` may be exchanged between two calls."""
 
-    def __init__(self, routes: Sequence[Route], learn: Callable[[], Iterable[Schema]] = tuple) -> None:
-        """`learn` is asked once for every schema id that no packaged schema has."""
-        self._routes = routes
-        self._learn = learn
-        self._asked: set[int] = set()
-        self._alerts = Codec.of("alert")
-        self._notifications = Codec.of("notification")
-        self._partitions = {t.name: t.partitions for t in topics.platform_topics()}
+    def __init__(
+        self,
+        routing: Routing,
+        learn: Callable[[], Iterable[Schema]] = tuple,
+        link: Callable[[str], str] | None = None,
+    ) -> None:
+        self.routing = routing
+        self._arriving = Arriving(learn)
+        self._render = Renderer(link)
 
-    def run(
-        self, records: Iterable[Record], *, seen: Callable[[Sequence[str]], set[str]], number: Number, now: datetime
-    ) -> list[Decision]:
-        """Decides a batch: decode, dedup, decide, route, render. Recording is the caller's transaction.
+    def decode(self, records: Sequence[Record]) -> list[Decoded]:
+        """The first stage, which needs no store."""
+        return self._arriving.decode(records)
 
-        `seen` tells which alert ids were decided in earlier batches.
-        """
-        decoded = [(record, self._decode(record)) for record in records]
-        known = set(seen([alert["alert_id"] for _, alert in decoded if not isinstance(alert, Poison)]))
-        decisions = []
-        for record, alert in decoded:
-            if isinstance(alert, Poison):
-                decisions.append(self._refuse(record, alert, number, now))
-                continue
-            reason = dedup(alert, known)
-            if decide(reason) is Outcome.COLLAPSED:
-                decisions.append(Decision(record, Outcome.COLLAPSED, reason, alert["alert_id"]))
-                continue
-            known.add(alert["alert_id"])
-            matched = route(alert, self._routes)
-            decisions.append(self._render(record, alert, reason, matched, number, now))
-        return decisions
+    def arrive(self, decoded: Sequence[Decoded], t: Transaction) -> list[Arrival]:
+        """Takes in what was read; tells what need not wait."""
+        noise = self.routing.noise
 
-    def _decode(self, record: Record) -> Alert | Poison:
-        try:
-            alert = self._alerts.decode(record.value)
-        except UnknownSchema as error:
-            if error.id in self._asked:
-                return error
-            self._asked.add(error.id)
-            for schema in self._learn():
-                self._alerts.learn(schema)
-            return self._decode(record)
-        except DecodeError as error:
-            return error
-        if alert["detector"] != topics.detector_of(record.topic):
-            return DecodeError(f"reading {record.topic}: the alert says it is from detector {alert['detector']!r}")
-        return alert
+        def room(detectors: Sequence[str]) -> dict[str, int]:
+            raised = t.arrivals.raised(detectors, noise.within.total_seconds())
+            return {detector: noise.alerts - number for detector, number in raised.items()}
 
-    def _render(
-        self, record: Record, alert: Alert, reason: Reason, matched: Sequence[Route], number: Number, now: datetime
-    ) -> Decision:
-        entity = alert["entity"]
-        subject = f"{entity['type']}:{entity['id']}"
-        partition = partition_of(subject.encode(), self._partitions[topics.NOTIFICATIONS])
-        fields = notification(alert, matched, number(topics.NOTIFICATIONS, partition), now)
-        carried = dict(record.headers).get(headers.TRACEPARENT)
-        trace = (
-            carried.decode("latin-1")
-            if carried
-            else headers.derived_traceparent(record.topic, record.partition, record.offset)
-        )
-        detected_at = alert["detected_at"].timestamp()
-        outgoing = Outgoing(
-            topics.NOTIFICATIONS,
-            partition,
-            fields["seq"],
-            fields["notification_id"],
-            subject.encode(),
-            self._notifications.encode(fields),
-            headers.cloud_event(
-                id=fields["notification_id"],
-                source=f"/{APP}",
-                type=f"{TYPE}.v1",
-                subject=subject,
-                time=fields["event_time"],
-                traceparent=trace,
-            ),
-            detected_at,
-        )
-        body = webhook_body(fields, alert)
-        # A webhook that several routes name still gets the notification once.
-        webhooks = dict.fromkeys(name for r in matched for name in r.webhooks)
-        messages = tuple(Message(name, outgoing.id, body, detected_at) for name in webhooks)
-        return Decision(record, Outcome.NOTIFIED, reason, alert["alert_id"], outgoing.id, outgoing, messages)
+        arrivals = self._arriving.judge(decoded, seen=t.arrivals.seen, room=room, number=t.outbox.number, now=t.now)
+        t.arrivals.record(arrivals)
+        letters = [a.letter for a in arrivals if a.letter]
+        accepted = [a.alert for a in arrivals if a.alert and a.outcome is Outcome.ACCEPTED]
+        parked = Counter(a.alert.detector for a in arrivals if a.alert and a.outcome is Outcome.PARKED)
+        self.take([*accepted, *t.arrivals.raise_own(floods(parked, t.now))], t, letters)
+        return arrivals
 
-    def _refuse(self, record: Record, error: Poison, number: Number, now: datetime) -> Decision:
-        outgoing = dead_letter(record, "decode", error, number, now)
-        return Decision(record, Outcome.DEAD_LETTER, error.message, outgoing=outgoing)
+    def listen(self, t: Transaction) -> None:
+        """Raises an alarm for each detector that has fallen silent; call it while nothing waits to be read."""
+        if self.routing.noise.quiet:
+            self.take(t.arrivals.raise_own(silences(t.arrivals.habits(HABIT_DAYS), t.now)), t)
 
+    def take(self, alerts: Sequence[Alert], t: Transaction, letters: Sequence[Outgoing] = ()) -> None:
+        """Routes and groups accepted alerts; tells what need not wait. `letters` go out beside."""
+        groups = self._group(alerts, t)
+        self._tell(groups, t, letters)
 
-def dedup(alert: Alert, known: set[str]) -> Reason:
-    """Whether this alert was decided before; the id is the same after any replay of the detector."""
-    return Reason.REPEAT if alert["alert_id"] in known else Reason.FIRST
+    def look(self, t: Transaction, limit: int) -> int:
+        """Tells of the cases that are due, `limit` at most; how many it looked at."""
+        groups = [_Group(case, self._route(case.route), is_new=False) for case in t.cases.due(limit)]
+        if groups:
+            self._tell(groups, t)
+        return len(groups)
 
+    def _group(self, alerts: Sequence[Alert], t: Transaction) -> list[_Group]:
+        routed = [(alert, self.routing.route.taking(alert.labels)) for alert in alerts]
+        for alert, routes in routed:
+            self._note_inhibitor(alert, max(over_at(route, alert) for route in routes), t)
+        placed = [
+            (key_of(route.name, route.group_of(alert.id, alert.labels)), route, alert)
+            for alert, routes in routed
+            for route in routes
+        ]
+        open_ = t.cases.open(sorted({key for key, route, _ in placed if not route.alone}))
+        groups: dict[str, _Group] = {}
+        for key, route, alert in placed:
+            if (group := groups.get(key)) is None:
+                known = open_.get(key)
+                group = groups[key] = _Group(known or open_case(route, alert), route, is_new=known is None)
+            join(group.case, route, alert)
+            group.joining.append(alert)
+        return list(groups.values())
 
-def decide(reason: Reason) -> Outcome:
-    """What follows from the reason."""
-    return Outcome.COLLAPSED if reason is Reason.REPEAT else Outcome.NOTIFIED
+    def _note_inhibitor(self, alert: Alert, until: float, t: Transaction) -> None:
+        for rule in self.routing.inhibit:
+            if inhibits(rule, alert.labels):
+                two_sided = is_two_sided(rule, alert.labels)
+                t.cases.inhibit(rule_of(rule), equal_of(rule, alert.labels), two_sided, until, alert.id)
 
+    def _tell(self, groups: Sequence[_Group], t: Transaction, letters: Sequence[Outgoing] = ()) -> None:
+        due = [group for group in groups if group.case.due_at <= t.now]
+        for group in due:
+            if not group.is_new:
+                group.waiting, group.were_muted = t.cases.waiting(group.case.id)
+        muting = self._muting([alert for group in due for alert in (*group.waiting, *group.joining)], t)
+        outgoing = list(letters)
+        deliveries: list[tuple[str, Sequence[str]]] = []
+        members: list[tuple[str, str, str | None, str | None]] = []
+        for group in groups:
+            told: dict[str, str] = {}
+            muted: dict[str, str] = {}
+            if group.case.due_at <= t.now:
+                sent, telling, muted = self._look(group, muting, t)
+                if sent is not None:
+                    outgoing.append(sent)
+                    deliveries.append((sent.id, group.route.channels))
+                    told = {alert.id: sent.id for alert in telling}
+            members += [(group.case.id, a.id, told.get(a.id), muted.get(a.id)) for a in group.joining]
+            self._note_waiting(group, told, muted, t)
+        t.cases.create(group.case for group in groups if group.is_new)
+        t.cases.change(group.case for group in groups if not group.is_new)
+        t.cases.add(members)
+        t.outbox.send(outgoing)
+        t.deliveries.add(deliveries)
 
-def route(alert: Alert, routes: Iterable[Route]) -> list[Route]:
-    """Every route that takes the alert. A severity nobody knows passes every limit: better told than lost."""
-    rank = SEVERITIES.index(alert["severity"]) if alert["severity"] in SEVERITIES else len(SEVERITIES)
-    return [
-        r
-        for r in routes
-        if (r.detectors is None or alert["detector"] in r.detectors)
-        and (r.severity is None or rank >= SEVERITIES.index(r.severity))
-    ]
+    def _look(
+        self, group: _Group, muting: Muting, t: Transaction
+    ) -> tuple[Outgoing | None, list[Alert], dict[str, str]]:
+        quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
+        waiting = [*group.waiting, *group.joining]
+        mute = lambda alert: muting(alert) or quiet  # noqa: E731
+        status, told, muted = look(group.case, group.route, waiting, set(group.were_muted), mute, t.now)
+        return (None if status is None else self._rendered(group, status, told, t)), told, muted
 
+    def _rendered(self, group: _Group, status: Status, told: Sequence[Alert], t: Transaction) -> Outgoing:
+        latest = told[-1] if told else t.cases.latest(group.case.id)
+        return self._render(group.case, group.route, status, told, latest, t.outbox.number, t.now)
 
-def notification(alert: Alert, matched: Iterable[Route], seq: int, now: datetime) -> dict[str, Any]:
-    """The Avro fields of the notification that opens the case of one alert (a case is one alert for now)."""
-    entity = alert["entity"]
-    case_id = uuid5("case", alert["detector"], entity["type"], entity["id"], alert["alert_id"])
-    alert_ids = [alert["alert_id"]]
-    return {
-        "notification_id": uuid5("notification", case_id, "opened", *alert_ids),
-        "seq": seq,
-        "status": "opened",
-        "case_id": case_id,
-        "alert_ids": alert_ids,
-        "severity": alert["severity"],
-        "title": alert["title"],
-        "text": text(alert),
-        "routes": [r.name for r in matched],
-        "event_time": alert["event_time"],
-        "created_at": now,
-    }
+    def _note_waiting(self, group: _Group, told: dict[str, str], muted: dict[str, str], t: Transaction) -> None:
+        waited = {alert.id for alert in group.waiting}
+        t.cases.told(group.case.id, {a: id for a, id in told.items() if a in waited})
+        t.cases.muted(group.case, {a: r for a, r in muted.items() if a in waited}, group.were_muted)
+        t.cases.note_muted(group.case.route, {a: r for a, r in muted.items() if a not in waited})
 
+    def _muting(self, alerts: Sequence[Alert], t: Transaction) -> Muting:
+        rules = self.routing.inhibit
+        inhibitors = t.cases.inhibitors(equals_of(rules, alerts)) if rules and alerts else {}
+        return Muting(t.silences.active() if alerts else [], rules, inhibitors)
 
-def text(alert: Alert) -> str:
-    """The reason and what it rests on, for a person; bounded, and it says what it left out."""
-    evidence = alert["evidence"]
-    facts = [f"{name}: {value}" for name, value in sorted(evidence["values"].items())]
-    facts += [f"event {event_id}" for event_id in evidence["event_ids"]]
-    if len(facts) > MAX_EVIDENCE:
-        facts[MAX_EVIDENCE:] = [f"and {len(facts) - MAX_EVIDENCE} more"]
-    lines = "\n".join([alert["reason"], *(f"- {fact}" for fact in facts)])
-    return lines if len(lines) <= MAX_TEXT else lines[:MAX_TEXT] + " ..."
-
-
-def webhook_body(fields: Mapping[str, Any], alert: Alert) -> str:
-    """The JSON text of a webhook: the notification, its detector and its entity (Standard Webhooks layout)."""
-    data = {**fields, "detector": alert["detector"], "entity": alert["entity"]}
-    document = {"type": f"{TYPE}.{fields['status']}", "timestamp": fields["created_at"], "data": data}
-    return msgspec.json.encode(document).decode()
-
-
-def dead_letter(record: Record, stage: str, error: Exception, number: Number, now: datetime) -> Outgoing:
-    """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
-    partitions = next(t.partitions for t in topics.platform_topics() if t.name == DEAD_LETTERS)
-    partition = partition_of(record.key or b"", partitions)
-    explained = headers.dead_letter(
-        record.headers,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        app=APP,
-        stage=stage,
-        error=error,
-        failed_at=now,
-    )
-    seq = number(DEAD_LETTERS, partition)
-    return Outgoing(
-        DEAD_LETTERS,
-        partition,
-        seq,
-        f"{stage} {record.topic}/{record.partition}/{record.offset}",
-        record.key,
-        record.value,
-        explained,
-    )
+    def _route(self, name: str) -> Route:
+        """The route of this name; the root, where a newer routing file has none: better told to it than to nobody."""
+        return next((p.route for p in self.routing.route.walk() if p.route.name == name), self.routing.route)

@@ -1,12 +1,14 @@
 """Reads the alert topics of all detectors, from where the store stands.
 
-The consumer group carries no truth: on assignment every partition is placed at the store's position
-(a new topic at its beginning), and the group's offsets are committed afterwards for lag tools. A
-notifier that was killed has its partitions for some seconds more. With a fixed member id the next one
-could take them back at once, but it would be given the topics of the last one, and none made since.
+The consumer group carries no truth, it only shares the partitions out among the notifiers of one store: on
+assignment every partition is placed at the store's position (a new topic at its beginning), and the group's
+offsets are committed afterwards for lag tools. A notifier that was killed has its partitions for some seconds
+more. With a fixed member id the next one could take them back at once, but it would be given the topics of the
+last one, and none made since.
 """
 
 import time
+from collections.abc import Sequence
 from typing import NoReturn
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -16,16 +18,15 @@ from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.topics import ALERTS_PATTERN
 from lozenge_downstream.model import Record
-from lozenge_downstream.pipeline import APP
-from lozenge_downstream.store import Store
+from lozenge_downstream.render import APP
+from lozenge_downstream.store import Store, Transaction
+from lozenge_downstream.store.offsets import Place
 
 IDLE_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 DISCOVER_MS = 2_000
 SESSION_MS = 6_000
 BROKER_SECONDS = 10.0
-
-Place = tuple[str, int]
 
 
 class Reader:
@@ -34,6 +35,7 @@ class Reader:
     def __init__(self, kafka: KafkaSettings, store: Store) -> None:
         self._store = store
         self._next: dict[Place, int] = {}
+        self._recorded: dict[Place, int | None] = {}
         self._committed: dict[Place, int] = {}
         self._committed_at = 0.0
         self._consumer = Consumer(
@@ -51,7 +53,9 @@ class Reader:
                 partition_assignment_strategy="cooperative-sticky",
             )
         )
-        self._consumer.subscribe([ALERTS_PATTERN], on_assign=self._assigned)
+        self._consumer.subscribe(
+            [ALERTS_PATTERN], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
 
     def read(self, limit: int) -> list[Record]:
         """Up to `limit` records that the store does not have; empty after a short wait without any."""
@@ -62,6 +66,13 @@ class Reader:
         except KafkaException as error:
             self._fail(error.args[0])
         return [record for message in messages if (record := self._accept(message))]
+
+    def record(self, records: Sequence[Record], t: Transaction) -> None:
+        """Moves the store's positions behind `records`; raises Fenced if another notifier read on from there."""
+        ends = {(r.topic, r.partition): r.offset + 1 for r in records}
+        for place, end in ends.items():
+            t.positions.move(place, self._recorded[place], end)
+            self._recorded[place] = end
 
     def commit(self) -> None:
         """Tells the group how far the store is, now and then; call it when all that was read is recorded."""
@@ -90,11 +101,24 @@ class Reader:
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         placed = []
-        for p in partitions:
-            position = self._store.position(p.topic, p.partition)
-            self._next[p.topic, p.partition] = position or 0
-            placed.append(TopicPartition(p.topic, p.partition, OFFSET_BEGINNING if position is None else position))
+        with self._store.reading() as t:
+            for p in partitions:
+                position = self._recorded[p.topic, p.partition] = t.positions.of((p.topic, p.partition))
+                self._next[p.topic, p.partition] = position or 0
+                placed.append(TopicPartition(p.topic, p.partition, OFFSET_BEGINNING if position is None else position))
         consumer.incremental_assign(placed)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        # What was read of them is recorded: nothing is read and not yet recorded while the group is asked.
+        self._committed_at = 0.0
+        self.commit()
+        self._lost(consumer, partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for p in partitions:
+            for known in (self._next, self._recorded, self._committed):
+                known.pop((p.topic, p.partition), None)
+        consumer.incremental_unassign(partitions)
 
     def _accept(self, message: Message) -> Record | None:
         place = str(message.topic()), int(message.partition() or 0)
@@ -102,7 +126,8 @@ class Reader:
         if error is not None:
             self._handle(error, place, offset)
             return None
-        if offset < self._next.get(place, 0):
+        # Reading several may have given a partition away in between: what came of it is read by who has it now.
+        if place not in self._recorded or offset < self._next.get(place, 0):
             return None
         self._next[place] = offset + 1
         return Record(*place, offset, message.key(), message.value(), _headers(message))
@@ -117,7 +142,6 @@ class Reader:
             self._fail(error)
 
     def _fail(self, error: KafkaError) -> NoReturn:
-        self._store.check_owner()  # a newer notifier is the likely cause, and says so better
         raise Fatal(f"reading alerts: {error.str()}", hint="is a second notifier running with another store?")
 
     def _start_over(self, place: Place) -> None:
@@ -136,9 +160,9 @@ class Reader:
             high=high,
             lost=lost,
         )
-        with self._store.transaction() as batch:
-            batch.move(place, low)
-        self._next[place] = low
+        with self._store.transaction() as t:
+            t.positions.move(place, self._recorded[place], low)
+        self._next[place] = self._recorded[place] = low
         # librdkafka has given the partition up and refuses to seek in it: assign it again.
         self._consumer.incremental_unassign([TopicPartition(*place)])
         self._consumer.incremental_assign([TopicPartition(*place, low)])

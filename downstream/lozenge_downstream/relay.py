@@ -2,13 +2,13 @@
 
 The order of things: a Kafka transaction commits, then the rows are marked. A crash between the two
 leaves rows unmarked that stand in Kafka; so every start first reads back the last `seq` of each
-partition and marks what is already there. The transactional id keeps a second relay out: the one
-that called `init_transactions` last wins, and the store's epoch says which one may come back.
+partition and marks what is already there. Of several notifiers of one store, the one that holds the
+lease publishes; the transactional id keeps out one that has lost it and does not know yet.
 """
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -17,13 +17,13 @@ from lozenge.errors import Fatal
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.metrics import Metrics
-from lozenge_downstream.pipeline import DEAD_LETTERS
+from lozenge_downstream.arriving import DEAD_LETTERS
 from lozenge_downstream.store import Store
 
 SEQ = "lozenge-seq"
 """Header with the record's number in its output partition."""
 
-OUTPUTS = (topics.NOTIFICATIONS, DEAD_LETTERS)
+OUTPUTS = (topics.NOTIFICATIONS, topics.FEEDBACK, DEAD_LETTERS)
 FIRST_STEP = 4
 BATCH = 500
 LOOK_SECONDS = 0.5
@@ -33,13 +33,10 @@ TRANSACTION_MS = 15_000
 
 
 class Relay:
-    """One shard's way out. Counts notifications and their latency from detection to commit, not dead letters."""
+    """Publishes while it `may`. Counts notifications and their latency from detection to commit, no dead letters."""
 
-    def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, *, shard: str = "0") -> None:
-        self._kafka = kafka
-        self._store = store
-        self._metrics = metrics
-        self._shard = shard
+    def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, may: Callable[[], bool]) -> None:
+        self._kafka, self._store, self._metrics, self._may = kafka, store, metrics, may
         self._fresh = threading.Event()
         self._partitions = {t.name: t.partitions for t in topics.platform_topics()}
 
@@ -48,29 +45,30 @@ class Relay:
         self._fresh.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Publishes until `stop` is set and survives a lost broker; raises Fenced once it no longer owns the store."""
+        """Publishes until `stop` is set; survives a lost broker, and waits while another one publishes."""
         while not stop.is_set():
+            if not self._may():
+                stop.wait(LOOK_SECONDS)
+                continue
             try:
                 producer = self._producer()
                 self._catch_up()
-                while not stop.is_set():
+                while self._may() and not stop.is_set():
                     self._publish(producer)
             except KafkaException as error:
-                self._store.check_owner()
                 logger().warning("relay starts anew", error=error.args[0].str())
                 stop.wait(RETRY_SECONDS)
 
     def _producer(self) -> Producer:
         producer = Producer(
             self._kafka.client(
-                transactional_id=f"downstream-relay-{self._shard}",
+                transactional_id="downstream-relay",
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
                 compression_type="gzip",  # the one that every client reads without a further library
             )
         )
         producer.init_transactions(BROKER_SECONDS)
-        self._store.check_owner()
         return producer
 
     def _catch_up(self) -> None:
@@ -79,15 +77,16 @@ class Relay:
         for last in last_records(self._kafka, places):
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
             self._hold_to_store(topic, partition, seq, last.value())
-            with self._store.transaction() as batch:
-                if found := batch.published(topic, partition, seq):
+            with self._store.transaction() as t:
+                if found := t.outbox.published((topic, partition), seq):
                     logger().info("already published", topic=topic, partition=partition, records=found)
 
     def _hold_to_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
         """Refuses a topic that another store has written: numbering on would repeat or skip a seq."""
-        row = self._store.outgoing(topic, partition, seq)
-        if seq < self._store.next_seq(topic, partition) and (row is None or row.value == value):
-            return
+        with self._store.reading() as t:
+            row = t.outbox.at((topic, partition), seq)
+            if seq < t.outbox.next_seq((topic, partition)) and (row is None or row.value == value):
+                return
         raise Fatal(
             f"reading back {topic}[{partition}]: its seq {seq} was not written from the store {self._store.name}",
             hint="start with the store that wrote this topic (its newest copy)",
@@ -95,7 +94,8 @@ class Relay:
 
     def _publish(self, producer: Producer) -> None:
         self._fresh.clear()
-        rows = self._store.pending(BATCH)
+        with self._store.reading() as t:
+            rows = t.outbox.pending(BATCH)
         if not rows:
             self._fresh.wait(LOOK_SECONDS)
             return
@@ -104,9 +104,9 @@ class Relay:
             headers: list[tuple[str, str | bytes | None]] = [*row.headers, (SEQ, str(row.seq).encode())]
             producer.produce(row.topic, row.value, row.key, row.partition, headers=headers)
         producer.commit_transaction()
-        with self._store.transaction() as batch:
-            for (topic, partition), seq in {(row.topic, row.partition): row.seq for row in rows}.items():
-                batch.published(topic, partition, seq)
+        with self._store.transaction() as t:
+            for place, seq in {(row.topic, row.partition): row.seq for row in rows}.items():
+                t.outbox.published(place, seq)
         latencies = [time.time() - row.detected_at for row in rows if row.detected_at is not None]
         self._metrics.emitted(len(latencies))
         for seconds in latencies:

@@ -5,13 +5,14 @@
     │   ├── BrokerUnavailable     no Kafka broker answered in time
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
+    │   ├── NotifierUnavailable   (lozenge_deploy.notifier) no notifier answers where one should
     │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
     │   │   └── UnknownSchema     (lozenge.avro) a schema id that nobody has announced
     │   ├── DetectError           a detector's code raised on this record
     │   ├── EncodeError           what a detector made of this record is no alert that could be written
-    │   └── Undeliverable         (lozenge_downstream.deliver) a webhook refused it to the last attempt
+    │   └── Undeliverable         (lozenge_downstream.deliver) a channel refused it, or to the last attempt
     └── Fatal                     a person has to change something first
         ├── UsageError            the command or its arguments
         ├── ConfigError           settings or a declaration; carries every problem at once

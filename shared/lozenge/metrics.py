@@ -10,6 +10,7 @@ answer costs snapshots, never the job's progress.
 import json
 import threading
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -52,6 +53,19 @@ class Metrics:
             "1 if it is parked: its code raises on too much of its input",
             registry=self.registry,
         )
+        self._routing = Gauge(
+            "lozenge_routing_valid", "1 if the routing file is as it should be", registry=self.registry
+        )
+        self._due = Gauge(
+            "lozenge_deliveries_due", "Notifications on their way to a channel", ["channel"], registry=self.registry
+        )
+        self._held = Gauge(
+            "lozenge_alerts_parked", "Alerts beyond what their detector may raise", ["detector"], registry=self.registry
+        )
+        self._precision = Gauge(
+            "lozenge_precision", "Share of judged alerts that were confirmed", ["detector", "release"],
+            registry=self.registry,
+        )  # fmt: skip
         self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
         self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=self.registry)
         self._cost = Cost(0.0, 0)
@@ -94,6 +108,27 @@ class Metrics:
     def parked(self, parked: bool) -> None:
         """Sets whether it judges nothing because its code raises on too much."""
         self._parked.set(parked)
+
+    def routing(self, valid: bool) -> None:
+        """Sets whether the notifier's routing file can be used as it is now."""
+        self._routing.set(valid)
+
+    def notifications(
+        self,
+        due: Mapping[str, int],
+        parked: Mapping[str, int],
+        precision: Mapping[tuple[str, str], float],
+    ) -> None:
+        """Sets what the notifiers' store holds: what is due by channel, alerts that are parked by detector, and the
+        share of confirmed ones by detector and release."""
+        for gauge in (self._due, self._held, self._precision):
+            gauge.clear()
+        for channel, count in due.items():
+            self._due.labels(channel).set(count)
+        for detector, count in parked.items():
+            self._held.labels(detector).set(count)
+        for (detector, release), share in precision.items():
+            self._precision.labels(detector, release).set(share)
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""

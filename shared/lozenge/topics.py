@@ -34,6 +34,7 @@ STAGES = ("upstream", "downstream")
 """The apps that are part of the platform, and no detectors."""
 EVENTS = "pay.canonical.auth.v1"
 NOTIFICATIONS = "pay.notifications.v1"
+FEEDBACK = "pay.feedback.v1"
 ALERTS_PATTERN = r"^pay\.alerts\.[a-z0-9_]+\.v1$"
 SCHEMAS = "lozenge.ctl.schemas.v1"
 DEPLOYMENTS = "lozenge.ctl.deployments.v1"
@@ -130,6 +131,7 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         Topic(EVENTS, EVENT_PARTITIONS, _KEPT_7_DAYS),
         *(Topic(events_by(key), EVENT_PARTITIONS, _KEPT_7_DAYS) for key in rekeyed),
         Topic(NOTIFICATIONS, EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(FEEDBACK, EVENT_PARTITIONS, _KEPT),
         Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
         *control_topics(),

@@ -18,8 +18,8 @@ from lozenge.topics import PARTITIONS_VARIABLE
 from lozenge_deploy.catalogue import detectors_in
 from lozenge_deploy.compose import override
 from lozenge_deploy.exporter import PORT
-from lozenge_downstream.config import Routing, routing
-from lozenge_downstream.config import Settings as DownstreamSettings
+from lozenge_downstream.routing.file import Routing, routing
+from lozenge_downstream.settings import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +96,8 @@ def test_the_notifier_has_a_routing_file_with_an_example(tmp_path: Path, monkeyp
     example = tmp_path / "routing.toml"
     example.write_text(re.sub(r"^#(?=\S)", "", (ROOT / source).read_text("utf-8"), flags=re.MULTILINE))
     parsed = routing(example)
-    assert [route.webhooks for route in parsed.routes] == [("ops",)]
-    assert parsed.webhooks["ops"].secret.env in service["environment"]
+    assert [placed.route.channels for placed in parsed.route.walk()] == [(), ("ops",)]
+    assert parsed.channels["ops"].model_dump()["secret"][0]["env"] in service["environment"]
 
 
 @pytest.mark.parametrize("service", SERVICES)

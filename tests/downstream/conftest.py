@@ -1,20 +1,46 @@
-"""Alerts and stores for the notifier's tests."""
+"""Alerts, stores and a desk for the notifier's tests."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import msgspec
 import pytest
+import sqlalchemy as sql
 
 from lozenge import ids, topics
 from lozenge.avro import Codec
-from lozenge_downstream.model import Record
-from lozenge_downstream.store import Store
+from lozenge_downstream.model import Arrival, Record
+from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.store import Store, tables
+from tests.downstream.postgres import database, server
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 MakeRecord = Callable[..., Record]
+
+
+def alert_fields(number: int, detector: str) -> dict[str, Any]:
+    """An alert about card 7 as Avro takes it; `number` makes its id."""
+    return {
+        "alert_id": ids.alert_id(detector, "card", "card-7", str(number)),
+        "detector": detector,
+        "release": "r1",
+        "settings_digest": "d1",
+        "entity": {"type": "card", "id": "card-7"},
+        "severity": "high",
+        "score": 0.9,
+        "title": "Large amount",
+        "reason": "300.00 EUR is above 220.00",
+        "evidence": {"event_ids": ["e1"], "values": {"limit": "220.00", "amount": "300.00"}},
+        "event_time": NOON,
+        "detected_at": NOON + timedelta(seconds=1),
+        "labels": {},
+    }
 
 
 @pytest.fixture
@@ -23,24 +49,46 @@ def record() -> MakeRecord:
     codec = Codec.of("alert")
 
     def make(number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any) -> Record:
-        alert = {
-            "alert_id": ids.alert_id(detector, "card", "card-7", str(number)),
-            "detector": detector,
-            "release": "r1",
-            "settings_digest": "d1",
-            "entity": {"type": "card", "id": "card-7"},
-            "severity": "high",
-            "score": 0.9,
-            "title": "Large amount",
-            "reason": "300.00 EUR is above 220.00",
-            "evidence": {"event_ids": ["e1"], "values": {"limit": "220.00", "amount": "300.00"}},
-            "event_time": NOON,
-            "detected_at": NOON + timedelta(seconds=1),
-            "labels": {},
-        } | fields
+        alert = alert_fields(number, detector) | fields
         return Record(topic or topics.alerts(detector), 2, number, b"card-7", codec.encode(alert), [])
 
     return make
+
+
+class Desk:
+    """A store and the stages before it, on a clock that the test moves."""
+
+    def __init__(self, url: str) -> None:
+        self.now = NOON.timestamp() + 2
+        self.store = Store(url, clock=lambda: self.now)
+        self.pipeline = Pipeline(Routing())
+
+    def routing(self, **file: Any) -> None:
+        """The routing file from now on; names every channel that a route mentions."""
+        self.pipeline.routing = Routing.model_validate(file)
+
+    def take(self, *records: Record) -> list[Arrival]:
+        """Takes records in, in one transaction."""
+        with self.store.transaction(alone=True) as t:
+            return self.pipeline.arrive(self.pipeline.decode(records), t)
+
+    def later(self, seconds: float) -> int:
+        """Moves the clock and looks at what is due; how many cases that were."""
+        self.now += seconds
+        with self.store.transaction(alone=True) as t:
+            return self.pipeline.look(t, 1000)
+
+    def told(self) -> list[dict[str, Any]]:
+        """What every notification says, oldest first."""
+        with self.store.reading() as t:
+            rows = t._connection.execute(sql.select(tables.outbox.c.body).order_by(tables.outbox.c.row)).scalars()
+            return [msgspec.json.decode(body)["data"] for body in rows if body]
+
+    def deliveries(self) -> list[tuple[str, str]]:
+        """Channel and state of each delivery."""
+        with self.store.reading() as t:
+            columns = (tables.deliveries.c.channel, tables.deliveries.c.state)
+            return [(row[0], row[1]) for row in t._connection.execute(sql.select(*columns))]
 
 
 @pytest.fixture
@@ -49,9 +97,24 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'store.db'}"
 
 
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A PostgreSQL server."""
+    with server(tmp_path_factory.mktemp("postgres") / "data") as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def desk(request: pytest.FixtureRequest, url: str) -> Iterator[Desk]:
+    """An empty store of each kind with the stages before it."""
+    if request.param == "postgresql":
+        url = database(request.getfixturevalue("postgres"), uuid4().hex)
+    desk = Desk(url)
+    yield desk
+    desk.store.close()
+
+
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    """An empty store."""
-    store = Store(url)
-    yield store
-    store.close()
+def store(desk: Desk) -> Store:
+    """The desk's store."""
+    return desk.store

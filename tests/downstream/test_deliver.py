@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,13 +13,16 @@ import pytest
 
 from lozenge.metrics import Metrics
 from lozenge_deploy.demo.receiver import Receiver
-from lozenge_downstream.config import Route, Routing
-from lozenge_downstream.deliver import Deliverer
-from lozenge_downstream.model import Record
-from lozenge_downstream.pipeline import DEAD_LETTERS, Pipeline
+from lozenge_downstream.arriving import DEAD_LETTERS
+from lozenge_downstream.channels import Retry, Sent
+from lozenge_downstream.deliver import Deliverer, wait_seconds
+from lozenge_downstream.http import judge
+from lozenge_downstream.model import Outgoing, Record
+from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.routing.file import Routing
 from lozenge_downstream.store import Store
+from tests.downstream.conftest import NOON, SECRET
 
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 MakeRecord = Callable[..., Record]
 Answer = Callable[[BaseHTTPRequestHandler, int], None]
 
@@ -31,21 +33,31 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hook(url: str, **settings: Any) -> dict[str, Any]:
-    return {"url": url, "secret": {"env": "HOOK_SECRET"}, "first_retry": 0.1, **settings}
+    webhook = {"type": "webhook", "secret": {"env": "HOOK_SECRET"}, "networks": ["127.0.0.0/8"]}
+    return {"url": url, "first_retry": 0.1, **webhook, **settings}
 
 
-def take(store: Store, record: MakeRecord, count: int, *webhooks: str) -> None:
-    with store.transaction() as batch:
-        pipeline = Pipeline([Route(name="all", webhooks=webhooks)])
-        records = [record(n) for n in range(count)]
-        batch.record(pipeline.run(records, seen=batch.seen, number=batch.number, now=datetime.now(UTC)))
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    """An empty store on the machine's own clock."""
+    store = Store(url)
+    yield store
+    store.close()
+
+
+def take(store: Store, record: MakeRecord, count: int, *channels: str) -> None:
+    """Makes `count` alerts due on each of `channels`."""
+    pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}))
+    with store.transaction(alone=True) as t:
+        pipeline.arrive(pipeline.decode([record(n) for n in range(count)]), t)
 
 
 @contextmanager
-def delivering(store: Store, **webhooks: dict[str, Any]) -> Iterator[None]:
+def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[None]:
     """Runs the deliverer beside the test and raises what ended it."""
     failures: list[BaseException] = []
-    deliverer = Deliverer(store, Routing.model_validate({"webhooks": webhooks}).webhooks, Metrics("test"))
+    there = Routing.model_validate({"channels": channels}).channels
+    deliverer = Deliverer(store, lambda: there, lambda lease: True, Metrics("test"))
     stop = threading.Event()
 
     def run() -> None:
@@ -110,8 +122,19 @@ def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+def waiting(store: Store) -> dict[str, int]:
+    """How many deliveries wait, by channel."""
+    with store.reading() as t:
+        return t.deliveries.orphans([])
+
+
 def all_sent(store: Store) -> bool:
-    return not store.orphans([])
+    return not waiting(store)
+
+
+def pending(store: Store) -> list[Outgoing]:
+    with store.reading() as t:
+        return t.outbox.pending(10)
 
 
 def test_messages_are_signed_and_sent_once(store: Store, record: MakeRecord) -> None:
@@ -167,8 +190,8 @@ def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:
         with delivering(
             store, hangs=hook(url, **hooks["hangs"]), closed=hook(closed, **hooks["closed"]), well=hook(receiver.url)
         ):
-            wait_for(lambda: "well" not in store.orphans([]))
-            assert store.orphans([]) == {"hangs": 100, "closed": 100}
+            wait_for(lambda: "well" not in waiting(store))
+            assert waiting(store) == {"hangs": 100, "closed": 100}
             assert len(seen) <= 16
         released.set()
 
@@ -210,18 +233,18 @@ def test_an_endless_answer_is_cut(store: Store, record: MakeRecord) -> None:
 
 def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> None:
     take(store, record, 1, "ops")
-    (notification,) = store.pending(10)
+    (notification,) = pending(store)
     with (
         misbehaving(lambda handler, _: reply(handler, 500)) as (url, seen),
         delivering(store, ops=hook(url, attempts=2)),
     ):
         wait_for(lambda: all_sent(store))
     assert list(seen.values()) == [2]
-    (letter,) = [o for o in store.pending(10) if o.topic == DEAD_LETTERS]
+    (letter,) = [o for o in pending(store) if o.topic == DEAD_LETTERS]
     assert (letter.key, letter.value) == (notification.key, notification.value)
     headers = dict(letter.headers)
     assert headers["__connect.errors.stage"] == b"deliver"
-    assert headers["__connect.errors.exception.message"] == b"webhook ops: HTTP 500 (2 attempts)"
+    assert headers["__connect.errors.exception.message"] == b"channel ops: HTTP 500 (2 attempts)"
     assert headers["ce_id"] == notification.id.encode()
 
 
@@ -232,3 +255,91 @@ def test_what_is_due_survives_a_restart(store: Store, record: MakeRecord) -> Non
     with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
         wait_for(lambda: all_sent(store))
         assert receiver.count()["distinct"] == 20
+
+
+def test_a_receiver_that_is_gone_turns_its_channel_off_until_somebody_turns_it_on(
+    store: Store, record: MakeRecord
+) -> None:
+    take(store, record, 40, "ops")
+    with misbehaving(lambda handler, _: reply(handler, 410)) as (url, seen), delivering(store, ops=hook(url)):
+        wait_for(lambda: bool(_disabled(store)))
+        asked = len(seen)
+    assert asked <= 16
+    assert waiting(store) == {"ops": 40}
+    with Receiver(SECRET) as receiver, delivering(store, ops=hook(receiver.url)):
+        time.sleep(0.5)
+        assert receiver.count()["received"] == 0
+        with store.transaction() as t:
+            assert t.deliveries.enable("ops")
+        wait_for(lambda: all_sent(store))
+        assert receiver.count()["distinct"] == 40
+
+
+def test_both_secrets_sign_while_one_is_being_changed(
+    store: Store, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = "whsec_" + "B" * 32
+    monkeypatch.setenv("NEW_SECRET", new)
+    take(store, record, 3, "ops", "also")
+    both = [{"env": "NEW_SECRET"}, {"env": "HOOK_SECRET"}]
+    with (
+        Receiver(SECRET) as old_receiver,
+        Receiver(new) as new_receiver,
+        delivering(store, ops=hook(old_receiver.url, secret=both), also=hook(new_receiver.url, secret=both)),
+    ):
+        wait_for(lambda: all_sent(store))
+        assert [r.count()["distinct"] for r in (old_receiver, new_receiver)] == [3, 3]
+        assert [r.count()["invalid"] for r in (old_receiver, new_receiver)] == [0, 0]
+
+
+def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record: MakeRecord) -> None:
+    take(store, record, 1, "ops")
+    there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
+    stop = threading.Event()
+    thread = threading.Thread(target=Deliverer(store, lambda: there, lambda _: False, Metrics("test")).run, args=[stop])
+    thread.start()
+    time.sleep(1)
+    stop.set()
+    thread.join(20)
+    with store.reading() as t:
+        assert t.deliveries.due("ops", 10)[0].attempts == 0
+
+
+def _disabled(store: Store) -> dict[str, str]:
+    with store.reading() as t:
+        return t.deliveries.disabled()
+
+
+@pytest.mark.parametrize("status", [200, 202, 204])
+def test_2xx_is_sent(status: int) -> None:
+    assert judge(status, None, NOON) == Sent()
+
+
+@pytest.mark.parametrize("status", [301, 307, 400, 401, 404, 429, 500, 503])
+def test_anything_else_is_tried_again(status: int) -> None:
+    assert judge(status, None, NOON) == Retry(f"HTTP {status}")
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
+        ("99999999", 86_400.0),
+        ("soon", None),
+        ("-5", None),
+        ("Sun, 01 Mar 2026 12:00:30", None),
+    ],
+)
+def test_retry_after_is_read(header: str, seconds: float | None) -> None:
+    assert judge(429, header, NOON) == Retry("HTTP 429", seconds)
+
+
+def test_waits_grow_to_a_bound() -> None:
+    channel = Routing.model_validate({"channels": {"c": hook("http://h/", first_retry=5, max_retry=100)}}).channels["c"]
+    assert [wait_seconds(channel, n, None, 0.5) for n in (1, 2, 3, 4, 90)] == [5, 20, 80, 100, 100]
+    assert wait_seconds(channel, 1, None, 0.0) == 4
+    assert wait_seconds(channel, 1, None, 1.0) == 6
+    assert wait_seconds(channel, 1, 60.0, 0.5) == 60
+    assert wait_seconds(channel, 3, 60.0, 0.5) == 80

@@ -1,157 +1,264 @@
-"""Every stage's decision and its reason."""
+"""Alerts gathered into cases, and what is told of them when: all stages over a real store, on the test's clock."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.headers import TRACEPARENT
 from lozenge.partitions import partition_of
-from lozenge.schemas import Schema, newest
-from lozenge_downstream.config import Route
-from lozenge_downstream.model import Decision, Outcome, Reason, Record
-from lozenge_downstream.pipeline import DEAD_LETTERS, Pipeline, text
+from lozenge_downstream.model import Record
+from lozenge_downstream.store.silences import Silence
+from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]
-NOW = datetime(2026, 3, 1, 12, 0, 2, tzinfo=UTC)
-EVERYTHING = Route(name="all", webhooks=("ops",))
+BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_after": "1h"}
 
 
-def decide(
-    records: Sequence[Record], routes: Sequence[Route] = (EVERYTHING,), seen: set[str] | None = None
-) -> list[Decision]:
-    taken: Counter[tuple[str, int]] = Counter()
-
-    def number(topic: str, partition: int) -> int:
-        taken[topic, partition] += 1
-        return taken[topic, partition] - 1
-
-    return Pipeline(routes).run(records, seen=lambda _: seen or set(), number=number, now=NOW)
+def statuses(desk: Desk) -> list[str]:
+    return [told["status"] for told in desk.told()]
 
 
-def fields(decision: Decision) -> dict[str, Any]:
-    assert decision.outgoing is not None
-    return Codec.of("notification").decode(decision.outgoing.value)
+def silence(desk: Desk, *matchers: str, seconds: float = 600) -> Silence:
+    from lozenge_downstream.routing.matchers import parse
+
+    with desk.store.transaction() as t:
+        return t.silences.add([parse(m) for m in matchers], "ann", "planned works", desk.now + seconds)
 
 
-def test_an_alert_becomes_a_notification(record: MakeRecord) -> None:
-    (decision,) = decide([record()])
-    assert (decision.outcome, decision.reason) == (Outcome.NOTIFIED, Reason.FIRST)
-    sent = decision.outgoing
-    assert sent is not None
+def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record: MakeRecord) -> None:
+    (arrival,) = desk.take(record())
+    with desk.store.reading() as t:
+        (sent,) = t.outbox.pending(10)
     assert (sent.topic, sent.key, sent.seq) == (topics.NOTIFICATIONS, b"card:card-7", 0)
     assert sent.partition == partition_of(b"card:card-7", topics.EVENT_PARTITIONS)
     headers = dict(sent.headers)
     assert headers["ce_type"] == b"lozenge.notification.v1"
     assert headers["ce_id"] == sent.id.encode()
     assert headers[TRACEPARENT]
-    told = fields(decision)
-    assert told["status"] == "opened"
-    assert told["routes"] == ["all"]
-    assert told["alert_ids"] == [decision.alert_id]
-    assert told["text"] == "300.00 EUR is above 220.00\n- amount: 300.00\n- limit: 220.00\n- event e1"
+    told = Codec.of("notification").decode(sent.value)
+    assert arrival.alert is not None
+    assert (told["status"], told["routes"], told["alert_ids"]) == ("opened", ["default"], [arrival.alert.id])
+    assert (told["score"], told["detectors"], told["severity"]) == (0.9, ["large_amount"], "high")
+    assert desk.later(7200) == 0, "the case is closed: nothing can come of it any more"
 
 
-def test_the_webhook_tells_the_same(record: MakeRecord) -> None:
-    (decision,) = decide([record()])
-    (message,) = decision.messages
-    body = msgspec.json.decode(message.body)
-    assert (body["type"], body["timestamp"]) == ("lozenge.notification.opened", "2026-03-01T12:00:02Z")
-    assert body["data"]["notification_id"] == message.notification_id == decision.notification_id
-    assert body["data"]["entity"] == {"type": "card", "id": "card-7"}
-    assert (body["data"]["detector"], body["data"]["seq"]) == ("large_amount", 0)
+def test_channels_are_told_the_same_as_kafka(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops", "chat"]})
+    desk.take(record())
+    (told,) = desk.told()
+    assert told["entity"] == {"type": "card", "id": "card-7"}
+    assert (told["detector"], told["seq"], told["subject"]) == ("large_amount", 0, "card:card-7")
+    assert desk.deliveries() == [("ops", "due"), ("chat", "due")]
 
 
-def test_ids_are_the_same_on_every_run(record: MakeRecord) -> None:
-    first, again = decide([record()]), decide([record()])
-    assert first == again
+def test_ids_are_the_same_on_every_run(tmp_path: Any, record: MakeRecord) -> None:
+    desks = [Desk(f"sqlite:///{tmp_path / name}") for name in ("one.db", "two.db")]
+    for desk in desks:
+        desk.take(record())
+        desk.store.close()
+    assert desks[0].told() == desks[1].told()
 
 
-def test_a_repeat_collapses_in_the_batch_and_from_memory(record: MakeRecord) -> None:
-    one, two = decide([record(1), record(1)])
-    assert (one.outcome, two.outcome) == (Outcome.NOTIFIED, Outcome.COLLAPSED)
-    assert two.outgoing is None
-    (later,) = decide([record(1)], seen={str(one.alert_id)})
-    assert (later.outcome, later.reason) == (Outcome.COLLAPSED, Reason.REPEAT)
+def test_a_repeat_is_not_told_again(desk: Desk, record: MakeRecord) -> None:
+    desk.take(record(1))
+    desk.take(record(1))
+    assert len(desk.told()) == 1
 
 
-def test_the_trace_of_the_alert_goes_on(record: MakeRecord) -> None:
-    trace = b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
-    plain = record()
-    (decision,) = decide([Record(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)])])
-    assert decision.outgoing is not None
-    assert dict(decision.outgoing.headers)[TRACEPARENT] == trace
+def test_alerts_of_several_detectors_about_one_card_are_one_case(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD)
+    desk.take(record(0, score=0.5, severity="medium"))
+    desk.take(record(1, detector="card_velocity", score=0.8, title="Too fast"))
+    desk.take(record(2, entity={"type": "card", "id": "card-8"}))
+    assert statuses(desk) == ["opened", "opened"], "the second alert of card 7 waits for the interval"
+    desk.later(299)
+    assert len(desk.told()) == 2
+    desk.later(1)
+    first, _, update = desk.told()
+    assert (update["status"], update["case_id"]) == ("updated", first["case_id"])
+    assert (update["severity"], update["detectors"]) == ("high", ["card_velocity", "large_amount"])
+    assert update["score"] == pytest.approx(0.9)
+    assert update["title"] == "Too fast; also large_amount"
+    assert len(update["alert_ids"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("route", "takes"),
-    [
-        (Route(name="r", webhooks=(), severity="high"), True),
-        (Route(name="r", webhooks=(), severity="critical"), False),
-        (Route(name="r", webhooks=(), detectors=frozenset({"large_amount"})), True),
-        (Route(name="r", webhooks=(), detectors=frozenset({"card_velocity"})), False),
-    ],
-)
-def test_a_route_matches_by_detector_and_severity(record: MakeRecord, route: Route, takes: bool) -> None:
-    (decision,) = decide([record()], [route])
-    assert fields(decision)["routes"] == (["r"] if takes else [])
+def test_group_wait_gathers_the_first_alerts(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"group_wait": "30s"})
+    desk.take(record(0))
+    desk.later(20)
+    desk.take(record(1))
+    assert desk.told() == []
+    desk.later(10)
+    (told,) = desk.told()
+    assert len(told["alert_ids"]) == 2
 
 
-def test_an_unknown_severity_passes_every_limit(record: MakeRecord) -> None:
-    (decision,) = decide([record(severity="dire")], [Route(name="r", webhooks=("ops",), severity="critical")])
-    assert len(decision.messages) == 1
+def test_an_idle_case_tells_something_new_at_once(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD)
+    desk.take(record(0))
+    desk.later(400)
+    desk.take(record(1))
+    assert statuses(desk) == ["opened", "updated"]
 
 
-def test_two_routes_to_one_webhook_send_once(record: MakeRecord) -> None:
-    (decision,) = decide([record()], [EVERYTHING, Route(name="more", webhooks=("ops", "chat"))])
-    assert fields(decision)["routes"] == ["all", "more"]
-    assert [m.webhook for m in decision.messages] == ["ops", "chat"]
+def test_a_case_is_over_with_its_last_alert_and_the_next_one_opens_another(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"send_resolved": True})
+    desk.take(record(0))
+    desk.later(1800)
+    desk.take(record(1))
+    desk.later(1800)
+    assert statuses(desk) == ["opened", "updated"]
+    desk.later(1800)
+    desk.take(record(2))
+    told = desk.told()
+    assert [t["status"] for t in told] == ["opened", "updated", "resolved", "opened"]
+    assert told[2]["case_id"] == told[0]["case_id"] != told[3]["case_id"]
+    assert told[2]["alert_ids"] == []
 
 
-@pytest.mark.parametrize("value", [None, b"", b"not avro", b"\0\0\0\0\2cut off", b"\0\0\0\x27\x0f unknown id"])
-def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None) -> None:
-    poison = Record("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")])
-    (decision,) = decide([poison])
-    assert decision.outcome is Outcome.DEAD_LETTER
-    sent = decision.outgoing
-    assert sent is not None
-    assert (sent.topic, sent.key, sent.value) == (DEAD_LETTERS, b"k", value)
-    headers = dict(sent.headers)
-    assert headers["h"] == b"\xff\0"
-    assert headers["__connect.errors.stage"] == b"decode"
-    assert headers["__connect.errors.offset"] == b"17"
+def test_a_case_is_repeated_while_it_lasts(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"repeat_interval": "20m"})
+    desk.take(record(0))
+    for _ in range(5):
+        desk.later(1200)
+    assert statuses(desk) == ["opened", "updated", "updated"]
+    assert len({told["notification_id"] for told in desk.told()}) == 3
 
 
-def test_a_detector_cannot_speak_for_another(record: MakeRecord) -> None:
-    (decision,) = decide([record(topic="pay.alerts.card_velocity.v1")])
-    assert decision.outcome is Outcome.DEAD_LETTER
-    assert "'large_amount'" in decision.reason
+def test_a_silenced_alert_is_told_when_the_silence_ends_before_it_is_over(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD)
+    silence(desk, 'detector = "large_amount"', seconds=450)
+    desk.take(record(0, release="r1"), record(1, release="r2"))
+    desk.later(300)
+    assert desk.told() == []
+    desk.later(300)
+    (told,) = desk.told()
+    assert len(told["alert_ids"]) == 2
 
 
-def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeRecord) -> None:
-    asked = 0
-
-    def learn() -> list[Schema]:
-        nonlocal asked
-        asked += 1
-        return [Schema(77, "alert", 2, newest("alert").text)]
-
-    value = record().value
-    assert value is not None
-    framed = [value[:1] + number.to_bytes(4, "big") + value[5:] for number in (77, 78, 78)]
-    records = [Record("pay.alerts.large_amount.v1", 0, offset, b"k", data, []) for offset, data in enumerate(framed)]
-    decided = Pipeline([EVERYTHING], learn).run(records, seen=lambda _: set(), number=lambda *_: 0, now=NOW)
-    assert [d.outcome for d in decided] == [Outcome.NOTIFIED, Outcome.DEAD_LETTER, Outcome.DEAD_LETTER]
-    assert asked == 2
+def test_an_alert_that_is_silenced_until_it_is_over_is_never_told(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops"]})
+    held = silence(desk, "entity = card:card-7", seconds=4000)
+    desk.take(record(0), record(1, entity={"type": "card", "id": "card-8"}))
+    for _ in range(20):
+        desk.later(300)
+    assert len(desk.told()) == 1
+    assert "planned works" in str(held)
+    assert desk.later(10_000) == 0, "its case is closed"
 
 
-def test_text_is_bounded_and_says_what_it_left_out() -> None:
-    evidence = {"event_ids": [f"e{n}" for n in range(40)], "values": {}}
-    told = text({"reason": "x" * 9000, "evidence": evidence})
-    assert len(told) <= 8010
-    assert text({"reason": "many", "evidence": evidence}).endswith("- and 28 more")
+def test_a_silence_can_be_ended(desk: Desk, record: MakeRecord) -> None:
+    held = silence(desk, "severity >= high")
+    desk.take(record(0))
+    with desk.store.transaction() as t:
+        assert t.silences.expire(held.id)
+        assert not t.silences.expire(held.id)
+    desk.later(300)
+    assert len(desk.told()) == 1
+
+
+def test_what_nobody_could_look_at_in_time_is_told_all_the_same(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"group_wait": "30s"})
+    desk.take(record(0))
+    desk.later(100_000)
+    assert len(desk.told()) == 1
+
+
+INHIBIT = {"source": ["severity = critical"], "target": ["severity <= medium"], "equal": ["entity"]}
+
+
+def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(inhibit=[INHIBIT])
+    card_8 = {"type": "card", "id": "card-8"}
+    desk.take(record(0, severity="low"), record(1, severity="critical"), record(2, severity="high"))
+    desk.take(record(3, severity="medium"), record(4, severity="low", entity=card_8))
+    assert [told["severity"] for told in desk.told()] == ["critical", "high", "low"]
+    desk.later(3700)
+    assert len(desk.told()) == 3, "they were over with the one that inhibited them"
+
+
+def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(inhibit=[{"source": ["severity >= low"], "target": ["severity >= low"], "equal": ["entity"]}])
+    desk.take(record(0), record(1))
+    assert len(desk.told()) == 2
+
+
+def test_a_route_keeps_quiet_in_its_window(desk: Desk, record: MakeRecord) -> None:
+    night = {"name": "night", "match": ["severity <= high"], "mute": ["sunday"]}
+    desk.routing(windows={"sunday": {"weekdays": ["sun"], "times": ["00:00-12:30"]}}, route={"routes": [night]})
+    desk.take(record(0), record(1, severity="critical"))
+    assert [told["severity"] for told in desk.told()] == ["critical"]
+    for _ in range(7):
+        desk.later(300)
+    assert [told["severity"] for told in desk.told()] == ["critical", "high"]
+
+
+def test_an_alert_that_two_routes_take_is_a_case_of_each(desk: Desk, record: MakeRecord) -> None:
+    audit = {"name": "audit", "channels": ["archive"], "continue": True}
+    urgent = {"name": "urgent", "match": ["severity >= high"], "channels": ["oncall"]}
+    desk.routing(route={"channels": ["ops"], "routes": [audit, urgent]})
+    desk.take(record())
+    assert [told["routes"] for told in desk.told()] == [["audit"], ["urgent"]]
+    assert [channel for channel, _ in desk.deliveries()] == ["archive", "oncall"]
+
+
+def test_a_case_whose_route_is_gone_is_told_by_the_root(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops"], "routes": [BY_CARD | {"name": "cards", "group_wait": "1m"}]})
+    desk.take(record())
+    desk.routing(route={"channels": ["ops"]})
+    desk.later(60)
+    assert [channel for channel, _ in desk.deliveries()] == ["ops"]
+
+
+def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:
+    from lozenge_downstream.model import Outcome
+
+    desk.routing(noise={"alerts": 2, "within": "1m"})
+    desk.take(*(record(n) for n in range(5)))
+    assert len(of_large_amount(desk)) == 2
+    with desk.store.transaction(alone=True) as t:
+        assert t.arrivals.parked() == {"large_amount": 3}
+        desk.pipeline.take(t.arrivals.take_parked("large_amount", Outcome.ACCEPTED, "released by ann", 2), t)
+        assert len(t.arrivals.take_parked("large_amount", Outcome.DROPPED, "dropped by ann", 100)) == 1
+        assert t.arrivals.parked() == {}
+    assert len(of_large_amount(desk)) == 4
+
+
+def of_large_amount(desk: Desk) -> list[Any]:
+    return [told for told in desk.told() if told["detector"] == "large_amount"]
+
+
+def test_a_flood_is_told_of_once_an_hour(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(noise={"alerts": 1, "within": "1m"})
+    desk.take(*(record(n) for n in range(5)))
+    desk.take(*(record(n) for n in range(5, 9)))
+    alarms = [told for told in desk.told() if told["detector"] == "lozenge"]
+    assert [(told["title"], told["subject"]) for told in alarms] == [("large_amount floods", "detector:large_amount")]
+
+
+def test_a_detector_that_falls_silent_against_its_history_is_told_of_once(desk: Desk, record: MakeRecord) -> None:
+    def listen() -> list[str]:
+        with desk.store.transaction(alone=True) as t:
+            desk.pipeline.listen(t)
+        return [told["title"] for told in desk.told() if told["detector"] == "lozenge"]
+
+    for number in range(4 * 24):
+        desk.take(record(number), record(1000 + number))
+        assert listen() == []
+        desk.now += 3600
+    desk.now += 3 * 3600
+    assert listen() == [], "six to eight alerts that do not come may be chance"
+    desk.now += 4 * 3600
+    assert listen() == ["large_amount has fallen silent"]
+    assert listen() == ["large_amount has fallen silent"]
+
+
+def test_a_detector_that_is_new_may_be_silent(desk: Desk, record: MakeRecord) -> None:
+    desk.take(*(record(n) for n in range(100)))
+    desk.now += 30 * 86_400
+    with desk.store.transaction(alone=True) as t:
+        desk.pipeline.listen(t)
+    assert all(told["detector"] == "large_amount" for told in desk.told())

@@ -1,93 +1,88 @@
-"""The store's promises: all or nothing, one owner, known versions, clear refusals."""
+"""The store's promises: all or nothing, one position for all, known versions, clear refusals."""
 
 import sqlite3
 import sys
-import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from lozenge import topics
+from lozenge.avro import Codec
 from lozenge.errors import ConfigError, Fatal, Fenced
-from lozenge_downstream import store as store_module
-from lozenge_downstream.batch import Attempt
-from lozenge_downstream.config import Route
-from lozenge_downstream.model import Decision, Record
-from lozenge_downstream.pipeline import Pipeline
-from lozenge_downstream.store import Store, StoreUnavailable
-from lozenge_downstream.tables import SENT
+from lozenge_downstream.model import Record
+from lozenge_downstream.store import Store, StoreUnavailable, database
+from lozenge_downstream.store.deliveries import Attempt
+from lozenge_downstream.store.leases import LEASE_SECONDS
+from lozenge_downstream.store.tables import SENT
+from tests.downstream.conftest import Desk
 from tests.faults.disks import filled, small_disk
 
 MakeRecord = Callable[..., Record]
+VERSION_1 = Path(__file__).with_name("store_version_1.sql")
+PLACE = topics.alerts("large_amount"), 2
 
 
-def take(store: Store, *records: Record, fail: bool = False) -> list[Decision]:
-    with store.transaction() as batch:
-        pipeline = Pipeline([Route(name="all", webhooks=("ops",))])
-        decided = pipeline.run(records, seen=batch.seen, number=batch.number, now=datetime.now(UTC))
-        batch.record(decided)
-        if fail:
-            raise ZeroDivisionError
-    return decided
-
-
-def test_a_batch_is_recorded_with_its_position(store: Store, record: MakeRecord) -> None:
-    decided = take(store, record(0), record(1), record(1), Record("pay.alerts.x.v1", 0, 5, None, None, []))
-    assert store.position(topics.alerts("large_amount"), 2) == 2
-    assert store.position("pay.alerts.x.v1", 0) == 6
-    pending = store.pending(10)
-    assert [o for d in decided if (o := d.outgoing)] == pending
-    assert sorted(o.seq for o in pending if o.topic == topics.NOTIFICATIONS) == [0, 1]
-    assert len(store.due("ops", 10)) == 2
-
-
-def test_seq_goes_on_without_a_gap_after_a_rollback(store: Store, record: MakeRecord) -> None:
-    take(store, record(0))
-    with pytest.raises(ZeroDivisionError):
-        take(store, record(1), fail=True)
-    assert store.position(topics.alerts("large_amount"), 2) == 1
-    (decision,) = take(store, record(2))
-    assert decision.outgoing is not None
-    assert decision.outgoing.seq == 1
+def test_seq_goes_on_without_a_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:
+    desk.take(record(0))
+    with suppress(ZeroDivisionError), desk.store.transaction(alone=True) as t:
+        desk.pipeline.arrive(desk.pipeline.decode([record(1)]), t)
+        raise ZeroDivisionError
+    desk.take(record(2))
+    assert [told["seq"] for told in desk.told()] == [0, 1]
 
 
 def test_memory_outlives_the_process(url: str, record: MakeRecord) -> None:
-    first = Store(url)
-    take(first, record(0))
-    first.close()
-    second = Store(url)
-    (decision,) = take(second, record(0))
-    assert decision.outcome == "collapsed"
-    second.close()
+    for outcome in ("accepted", "repeated"):
+        desk = Desk(url)
+        (arrival,) = desk.take(record(0))
+        assert arrival.outcome == outcome
+        desk.store.close()
 
 
-def test_the_store_belongs_to_who_opened_it_last(store: Store, url: str, record: MakeRecord) -> None:
-    newer = Store(url)
-    with pytest.raises(Fenced, match="newer notifier"):
-        take(store, record(0))
-    with pytest.raises(Fenced):
-        store.check_owner()
-    take(newer, record(0))
-    newer.close()
+def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
+    with store.transaction() as t:
+        t.positions.move(PLACE, None, 5)
+        t.positions.move(PLACE, 5, 9)
+    for known in (None, 5, 10):
+        with pytest.raises(Fenced, match="another notifier has read on"), store.transaction() as t:
+            t.positions.move(PLACE, known, 11)
+    with store.reading() as t:
+        assert t.positions.of(PLACE) == 9
 
 
-def test_a_newer_schema_is_refused(store: Store, url: str, tmp_path: Path) -> None:
+def test_a_lease_is_one_holders_until_it_is_not_renewed(desk: Desk) -> None:
+    def take(holder: str) -> bool:
+        with desk.store.transaction() as t:
+            return t.leases.take("relay", holder)
+
+    assert [take("a"), take("b"), take("a")] == [True, False, True]
+    desk.now += LEASE_SECONDS + 1
+    assert [take("b"), take("a")] == [True, False]
+    with desk.store.transaction() as t:
+        t.leases.give_up("b")
+    assert take("a")
+
+
+def test_a_newer_schema_is_refused(url: str, tmp_path: Path) -> None:
+    Store(url).close()
     with sqlite3.connect(tmp_path / "store.db") as connection:
         connection.execute("update meta set value = 99 where key = 'schema_version'")
     connection.close()
-    with pytest.raises(Fatal, match="version 99, this release knows 1"):
+    with pytest.raises(Fatal, match="version 99, this release knows 2"):
         Store(url)
 
 
-def test_a_locked_store_says_so(store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "LOCK_SECONDS", 0.05)
+def test_a_locked_store_says_so(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "LOCK_SECONDS", 0.05)
+    store = Store(url)
     holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="another program holds the store"):
-        Store(url)
+    with pytest.raises(StoreUnavailable, match="another program holds the store"), store.transaction():
+        pass
     holder.close()
+    store.close()
 
 
 def test_a_store_on_a_full_disk_is_to_be_tried_again(tmp_path: Path) -> None:
@@ -96,11 +91,13 @@ def test_a_store_on_a_full_disk_is_to_be_tried_again(tmp_path: Path) -> None:
         if refused:
             pytest.skip(f"this machine lets us mount nothing: {refused}")
         url = f"sqlite:///{folder / 'store.db'}"
-        Store(url).close()
-        with filled(folder), pytest.raises(StoreUnavailable, match="full") as caught:
-            Store(url)
+        store = Store(url)
+        with filled(folder), pytest.raises(StoreUnavailable, match="full") as caught, store.transaction() as t:
+            t.positions.move(PLACE, None, 1)
         assert caught.value.exit_code == 3, "or whoever supervises it gives it up"
-        Store(url).close()
+        with store.transaction() as t:
+            t.positions.move(PLACE, None, 1)
+        store.close()
 
 
 def test_a_store_in_a_missing_folder_says_so(tmp_path: Path) -> None:
@@ -128,15 +125,43 @@ def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert "hunter2" not in str(caught.value)
 
 
-def test_forgetting_keeps_what_is_on_its_way(store: Store, record: MakeRecord) -> None:
-    ids = [str(d.alert_id) for d in take(store, record(0), record(1))]
-    first, second = store.due("ops", 10)
-    with store.transaction() as batch:
-        for row in store.pending(10):
-            batch.published(row.topic, row.partition, row.seq)
-        batch.settle([Attempt(first, SENT, time.time())])
-        batch.forget(time.time() + 1)
-        assert len(batch.seen(ids)) == 1
-        assert batch.notification(second.notification_id).topic == topics.alerts("large_amount")
-    assert store.due("ops", 10) == [second]
-    assert store.orphans(["chat"]) == {"ops": 1}
+def test_forgetting_keeps_what_is_on_its_way(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops"]})
+    ids = [a.alert.id for a in desk.take(record(0), record(1)) if a.alert]
+    desk.now += 5000
+    with desk.store.transaction() as t:
+        first, second = t.deliveries.due("ops", 10)
+        for row in t.outbox.pending(10):
+            t.outbox.published((row.topic, row.partition), row.seq)
+        t.deliveries.settle([Attempt(first, SENT, desk.now)])
+    desk.now += 1
+    with desk.store.transaction() as t:
+        t.forget(desk.now)
+        assert len(t.arrivals.seen(ids)) == 0
+        assert t.deliveries.due("ops", 10) == [second]
+        assert t.outbox.called(second.notification_id).id == second.notification_id
+        assert t.deliveries.orphans(["chat"]) == {"ops": 1}
+
+
+def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: MakeRecord) -> None:
+    """Its tables as that release made them, with one notification that is sent and one on its way."""
+    old = record(1)
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.executescript(VERSION_1.read_text("utf-8"))
+        connection.execute("UPDATE decisions SET alert_id = ?", [_alert_id(old)])
+    connection.close()
+    desk = Desk(url)
+    (again,) = desk.take(old)
+    assert again.outcome == "repeated"
+    with desk.store.transaction() as t:
+        assert t.positions.of(PLACE) == 2
+        (waits,) = t.deliveries.due("ops", 10)
+        assert (waits.notification_id, waits.attempts, waits.body) == ("n1", 3, '{"data": {}}')
+        assert [o.seq for o in t.outbox.pending(10)] == [1]
+        assert t.outbox.next_seq((topics.NOTIFICATIONS, 0)) == 2
+    desk.store.close()
+    Store(url).close()
+
+
+def _alert_id(record: Record) -> str:
+    return str(Codec.of("alert").decode(record.value)["alert_id"])

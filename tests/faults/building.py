@@ -29,13 +29,19 @@ UPSTREAM_IN_REAL_TIME = {"LOZENGE_UPSTREAM_MODE": "realtime", "LOZENGE_UPSTREAM_
 TICK_SECONDS = 0.2
 OWN = Path(__file__).with_name("detectors")
 SECRET = "LOZENGE_FAULTS_WEBHOOK_SECRET"
-ROUTING = """[webhooks.faults]
+ROUTING = """[channels.faults]
+type = "webhook"
 url = "{url}"
+networks = ["127.0.0.0/8"]
 secret = {{ env = "{secret}" }}
 timeout = 5
 attempts = 100
 first_retry = 0.5
 max_retry = 5
+[route]
+channels = ["faults"]
+[noise]
+alerts = 1000000
 """
 
 

@@ -14,9 +14,10 @@ from confluent_kafka import Producer
 from lozenge.metrics import Metrics
 from lozenge_downstream import relay
 from lozenge_downstream.__main__ import main
-from lozenge_downstream.batch import Batch
 from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.job import Notifier
+from lozenge_downstream.store.deliveries import Deliveries
+from lozenge_downstream.store.offsets import Outbox, Positions
 
 
 def die(*_: Any) -> None:
@@ -50,14 +51,14 @@ class DiesAfterCommit(Producer):
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "decided, before the SQL commit": lambda: after(Batch, "record"),
+    "decided, before the SQL commit": lambda: after(Positions, "move"),
     "decided, after the SQL commit": lambda: after(Notifier, "_decide"),
     "published, before the Kafka commit": lambda: setattr(relay, "Producer", DiesBeforeCommit),
     "published, after the Kafka commit": lambda: setattr(relay, "Producer", DiesAfterCommit),
-    "marked as published, before the SQL commit": lambda: after(Batch, "published"),
+    "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
     "webhook answered, before it is noted": lambda: before(Deliverer, "_settle"),
-    "webhook noted, before the SQL commit": lambda: after(Batch, "settle"),
+    "webhook noted, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
 
 if __name__ == "__main__":

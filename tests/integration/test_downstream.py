@@ -9,173 +9,31 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import pyspark
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from lozenge import ids, topics
+from lozenge import topics
 from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.demo.receiver import Receiver
+from lozenge.toolchain.jars import jars
+from lozenge.toolchain.java import java_home
+from tests.integration.notifying import CHILD, DEADLINE_SECONDS, World, world_of
 
 pytestmark = pytest.mark.integration
 
-CHILD = Path(__file__).with_name("downstream_child.py")
-EXAMPLE = Path(__file__).parents[2] / "examples" / "consume_notifications.py"
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-DEADLINE_SECONDS = 180.0
-STOP_SECONDS = 60.0
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE, JAVA_EXAMPLE = EXAMPLES / "consume_notifications.py", EXAMPLES / "ConsumeNotifications.java"
 POINTS = list(runpy.run_path(str(CHILD))["POINTS"])
-
-
-@dataclass
-class World:
-    """One broker, one store, one receiver, and what was sent so far."""
-
-    broker: EmbeddedBroker
-    receiver: Receiver
-    folder: Path
-    alert_ids: set[str] = field(default_factory=set)
-    poison: int = 0
-    unrouted: int = 0
-    running: subprocess.Popen[str] | None = None
-    codec: Codec = field(default_factory=lambda: Codec.of("alert"))
-
-    @property
-    def kafka(self) -> KafkaSettings:
-        return KafkaSettings(bootstrap=self.broker.bootstrap)
-
-    def send(self, detector: str, numbers: range) -> None:
-        """Writes alerts; the same numbers again are repeats."""
-        producer = Producer(self.kafka.client())
-        for number in numbers:
-            now, card = datetime.now(UTC), f"card-{number % 17}"
-            alert: dict[str, Any] = {
-                "alert_id": ids.alert_id(detector, "card", card, str(number)),
-                "detector": detector,
-                "release": "r1",
-                "settings_digest": "d1",
-                "entity": {"type": "card", "id": card},
-                "severity": "high",
-                "score": 0.5,
-                "title": "Test",
-                "reason": f"number {number}",
-                "evidence": {"event_ids": [], "values": {}},
-                "event_time": now,
-                "detected_at": now,
-                "labels": {},
-            }
-            self.alert_ids.add(alert["alert_id"])
-            partition = partition_of(card.encode(), topics.EVENT_PARTITIONS)
-            producer.produce(topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
-        assert producer.flush(30) == 0
-
-    def send_poison(self, detector: str, value: bytes) -> None:
-        producer = Producer(self.kafka.client())
-        producer.produce(topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
-        assert producer.flush(30) == 0
-        self.poison += 1
-
-    def environment(self) -> dict[str, str]:
-        return os.environ | {
-            "LOZENGE_KAFKA_BOOTSTRAP": self.broker.bootstrap,
-            "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{self.folder / 'store.db'}",
-            "LOZENGE_DOWNSTREAM_ROUTING": str(self.folder / "routing.toml"),
-            "HOOK_SECRET": SECRET,
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-        }
-
-    def start(self, point: str = "", **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(CHILD), *([point] if point else [])]
-        return subprocess.Popen(command, env=self.environment() | environment, stderr=subprocess.PIPE, text=True)
-
-    @contextmanager
-    def notifier(self, **environment: str) -> Iterator[subprocess.Popen[str]]:
-        """An ordinary notifier, stopped in order at the end."""
-        self.running = process = self.start(**environment)
-        try:
-            yield process
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=STOP_SECONDS)
-            assert process.returncode == 0, errors
-        finally:
-            self.running = None
-            process.kill()
-            process.communicate()
-
-    def wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        """Waits, and fails at once if the notifier has ended."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not condition():
-            if self.running and self.running.poll() is not None:
-                pytest.fail(f"the notifier ended: {self.running.communicate()[1]}")
-            assert time.monotonic() < deadline, f"waited in vain for {what}"
-            time.sleep(0.1)
-
-    def read(self, topic: str) -> list[Any]:
-        """All of a topic as an independent read_committed client sees it."""
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.broker.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        found: list[Any] = []
-        while any(consumer.position(place) < ends[place] for place in places):
-            found += [record for batch in consumer.poll(200).values() for record in batch]
-        consumer.close()
-        return found
-
-    def settle(self) -> None:
-        """Waits until everything sent has come out everywhere, then checks that it came out once."""
-        self.wait_for(lambda: self.receiver.count()["distinct"] >= len(self.alert_ids) - self.unrouted, "webhooks")
-        self.wait_for(lambda: len(self.read(topics.NOTIFICATIONS)) >= len(self.alert_ids), "notifications")
-        self.wait_for(lambda: len(self.read(topics.dead_letters("downstream"))) >= self.poison, "dead letters")
-        self.check()
-
-    def check(self) -> None:
-        """Exactly once and gapless in the topic, at least once at the receiver."""
-        codec = Codec.of("notification")
-        seqs, told = defaultdict(list), []
-        for record in self.read(topics.NOTIFICATIONS):
-            notification = codec.decode(record.value)
-            seqs[record.partition].append(notification["seq"])
-            told += notification["alert_ids"]
-            assert partition_of(record.key, topics.EVENT_PARTITIONS) == record.partition
-        assert len(told) == len(set(told))
-        assert set(told) == self.alert_ids
-        for found in seqs.values():
-            assert found == list(range(len(found)))
-        assert len(self.read(topics.dead_letters("downstream"))) == self.poison
-        count = self.receiver.count()
-        assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Its own broker: the notifier reads every alert topic, also those of other tests."""
     folder = tmp_path_factory.mktemp("downstream")
-    with EmbeddedBroker(folder / "broker") as broker, Receiver(SECRET) as receiver:
-        (folder / "routing.toml").write_text(
-            f'[webhooks.test]\nurl = "{receiver.url}"\nsecret = {{ env = "HOOK_SECRET" }}\nfirst_retry = 0.2\n'
-        )
-        world = World(broker, receiver, folder)
-        ensure_topics(
-            world.kafka, [*topics.platform_topics(), *topics.detector_topics("one"), *topics.detector_topics("two")]
-        )
+    with world_of(folder, f"sqlite:///{folder / 'store.db'}") as world:
         yield world
 
 
@@ -249,16 +107,18 @@ def test_killed_at(world: World, point: str) -> None:
         world.settle()
 
 
-def test_the_notifier_that_started_last_goes_on(world: World) -> None:
+def test_two_share_the_work_and_one_goes_on_alone(world: World) -> None:
     first = world.start()
     try:
         world.send("one", range(20_000, 20_010))
         world.settle()
         with world.notifier():
             world.send("one", range(20_010, 20_030))
-            _, errors = first.communicate(timeout=DEADLINE_SECONDS)
-            assert first.returncode == 1
-            assert "a newer notifier has opened it" in errors
+            world.send("two", range(20_010, 20_030))
+            world.settle()
+            first.kill()
+            world.send("one", range(20_030, 20_050))
+            world.send("two", range(20_030, 20_050))
             world.settle()
     finally:
         first.kill()
@@ -321,14 +181,25 @@ def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
         world.settle()
 
 
-def test_the_example_consumer_misses_nothing(world: World) -> None:
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_the_example_consumer_misses_nothing(world: World, language: str) -> None:
+    command = [sys.executable, str(EXAMPLE)] if language == "python" else [*_java(), str(JAVA_EXAMPLE)]
     ended = subprocess.run(
-        [sys.executable, str(EXAMPLE), world.broker.bootstrap],
+        [*command, world.broker.bootstrap],
         env=world.environment(), capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
     )  # fmt: skip
     lines = ended.stdout.splitlines()
     assert len(lines) == len(world.alert_ids)
     assert not any("GAP" in line for line in lines)
+
+
+def _java() -> list[str]:
+    java = str(java_home() / "bin" / "java")
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    if "jdk.compiler" not in modules:
+        pytest.skip("this Java runs programs and compiles none")
+    classes = [*jars("broker"), *(Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")]
+    return [java, "-cp", os.pathsep.join(map(str, classes))]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_hostile_bytes_raise_a_decode_error_and_nothing_else(body: bytes) -> Non
 
 def test_every_packaged_schema_is_locked_and_ids_are_distinct() -> None:
     assert len({s.id for s in packaged()}) == len(packaged())
-    assert {s.name for s in packaged()} == {"event", "alert", "notification"}
+    assert {s.name for s in packaged()} == {"event", "alert", "notification", "feedback"}
 
 
 def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -22,6 +22,19 @@ NICE = 7
 """Detectors that come later must not slow down what already runs."""
 
 
+ROUTING = """[channels.demo]
+type = "webhook"
+url = "{url}"
+networks = ["127.0.0.0/8"]
+secret = {{ env = "{secret}" }}
+[route]
+channels = ["demo"]
+[noise]
+alerts = 1000000
+"""
+"""Past days come within a minute, and no detector is parked for it."""
+
+
 class Programs:
     """The programs of one run, around one broker; their files lie in `work`."""
 
@@ -44,7 +57,7 @@ class Programs:
     def downstream(self, webhook_url: str) -> Program:
         """The notifier, with one webhook that takes every alert."""
         routing = self._work / "routing.toml"
-        routing.write_text(f'[webhooks.demo]\nurl = "{webhook_url}"\nsecret = {{ env = "{SECRET_VARIABLE}" }}\n')
+        routing.write_text(ROUTING.format(url=webhook_url, secret=SECRET_VARIABLE))
         variables = {
             "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{self._work / 'downstream.db'}",
             "LOZENGE_DOWNSTREAM_ROUTING": str(routing),

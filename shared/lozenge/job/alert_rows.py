@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from lozenge import headers, ids, spark_avro, spark_headers, topics
 from lozenge.declaration import Declaration
 from lozenge.job.identity import Identity
-from lozenge.job.output import ALERT_TYPE
+from lozenge.job.output import ALERT_TYPE, OWNER
 from lozenge.partitions import partition_column
 from lozenge.records import MAX_CHARACTERS, Severity
 from lozenge.schemas import newest
@@ -43,6 +43,10 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, 
             # what may fail must be asked for by a column that is written, or the optimiser leaves it out
             "entity": F.when(F.col("problem") == "", F.col("entity")).otherwise(F.raise_error(F.col("problem"))),
             "severity": F.coalesce("severity", F.lit(declaration.severity)),
+            "labels": F.map_concat(
+                F.map_filter("labels", lambda name, _: name != F.lit(OWNER)),
+                F.create_map(F.lit(OWNER), F.lit(declaration.owner)),
+            ),
             "title": F.when(F.length("title") > 0, F.col("title")).otherwise(F.lit(declaration.title)),
         }
     )

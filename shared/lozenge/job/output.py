@@ -17,6 +17,8 @@ from lozenge.partitions import partition_of
 from lozenge.records import Alert
 
 ALERT_TYPE = "lozenge.alert.v1"
+OWNER = "owner"
+"""The label of every alert that says whose detector raised it."""
 NO_OFFSET = -1
 """In the headers of a dead letter that stands for no record."""
 
@@ -119,7 +121,8 @@ class AlertWriter:
                 "event_time": finding.event_time,
                 "trigger": {"partition": trigger[0], "offset": trigger[1]} if trigger else None,
                 "detected_at": detected_at,
-                "labels": dict(alert.labels),
+                "labels": {n: text for n, text in alert.labels.items() if n != OWNER}
+                | {OWNER: self._declaration.owner},
             }
         )
         key = finding.entity.encode()

@@ -1,4 +1,4 @@
-"""The Avro schemas of the three contracts and the ids under which they travel.
+"""The Avro schemas of the contracts and the ids under which they travel.
 
 The `.avsc` files here are the truth. `lock.json` gives each version its id; versions are only ever
 added, and each must be FULL_TRANSITIVE-compatible with all before it. A writer announces its ids in the
@@ -49,5 +49,5 @@ def packaged() -> tuple[Schema, ...]:
 
 
 def newest(name: str) -> Schema:
-    """The version of `name` ("event", "alert" or "notification") that this release writes and reads into."""
+    """The version of `name` ("event", "alert", "notification", "feedback") that this release writes and reads into."""
     return max((s for s in packaged() if s.name == name), key=lambda s: s.version)

@@ -14,7 +14,7 @@ from lozenge.declaration import Declaration
 from lozenge.detector import Detector, Settings
 from lozenge.errors import LozengeError
 from lozenge.job.judgement import Judgement
-from lozenge.job.output import Finding
+from lozenge.job.output import OWNER, Finding
 from lozenge.loading import Loaded, from_folder
 from lozenge.places import Place
 from lozenge.testing.bench import Bench
@@ -164,7 +164,7 @@ def _written(bench: Bench, finding: Finding) -> AlertRecord:
         reason=alert["reason"],
         evidence=tuple(alert["evidence"]["event_ids"]),
         values=alert["evidence"]["values"],
-        labels=alert["labels"],
+        labels={name: text for name, text in alert["labels"].items() if name != OWNER},
         event_time=alert["event_time"],
         trigger=(trigger["partition"], trigger["offset"]) if trigger else None,
     )

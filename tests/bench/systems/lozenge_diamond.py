@@ -9,9 +9,15 @@ from tests.bench.systems import lozenge_job
 from tests.bench.systems.together import together
 
 ROUTING = """
-[webhooks.bench]
+[channels.bench]
+type = "webhook"
 url = "{url}"
+networks = ["127.0.0.0/8"]
 secret = {{ env = "BENCH_SECRET" }}
+[route]
+channels = ["bench"]
+[noise]
+alerts = 1000000
 """
 
 

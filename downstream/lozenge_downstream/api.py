@@ -1,0 +1,266 @@
+"""The notifier over HTTP: what operators ask and change, and what analysts say. `lozenge why`, `silence` ... use it.
+
+    GET    /alerts/ID                the whole way of one alert
+    GET    /silences                 POST: {matchers, author, reason, seconds}; DELETE /silences/ID ends one
+    GET    /channels                 what waits, by channel; POST /channels/NAME/enable
+    GET    /noise                    what is parked, by detector; POST /noise/DETECTOR/{release,drop}: {author}
+    POST   /replay                   {channel, from, partition}: notifications once more
+    POST   /verdicts                 {alert_id, verdict, author, note, seconds}
+    GET    /verdict/TOKEN            a page for who has no login; POST there says it
+    GET    /healthz
+
+All but the last two want the token, if there is one. Errors are {"error", "hint"}.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal
+from urllib.parse import parse_qs
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from lozenge import topics
+from lozenge.avro import Codec
+from lozenge.errors import LozengeError
+from lozenge_downstream import verdicts
+from lozenge_downstream.model import Outcome
+from lozenge_downstream.page import alert_page, said_page
+from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.routing.matchers import Condition
+from lozenge_downstream.store import Store
+
+BATCH = 500
+MAX_FORM = 16 * 1024
+_Text = Annotated[str, Field(min_length=1, max_length=500)]
+_Seconds = Annotated[float, Field(gt=0, le=366 * 86_400)]
+
+
+class Refused(Exception):
+    """A request that cannot be answered as it is: HTTP `status`, what is wrong, and what to do."""
+
+    def __init__(self, status: int, error: str, hint: str = "") -> None:
+        super().__init__(error)
+        self.status, self.error, self.hint = status, error, hint
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NewSilence(_Asked):
+    """What to silence."""
+
+    matchers: Annotated[tuple[Condition, ...], Field(min_length=1)]
+    author: _Text
+    reason: _Text
+    seconds: _Seconds
+
+
+class By(_Asked):
+    """Who asks."""
+
+    author: _Text
+
+
+class Replay(_Asked):
+    """Notifications of `partition` (None: all) from number `from` on, once more to `channel`."""
+
+    channel: str
+    first: Annotated[int, Field(ge=0, alias="from")]
+    partition: Annotated[int, Field(ge=0)] | None = None
+
+
+class Said(_Asked):
+    """A verdict; `seconds` is how long a snooze lasts."""
+
+    alert_id: str
+    verdict: Literal["confirmed", "false_alarm", "snooze"]
+    author: _Text
+    note: Annotated[str, Field(max_length=2000)] = ""
+    seconds: _Seconds = verdicts.SNOOZE_SECONDS
+
+
+class Api:
+    """The requests, over one store; every one is a transaction of its own."""
+
+    def __init__(
+        self, store: Store, pipeline: Pipeline, wake: Callable[[], None], token: str, links: verdicts.Links | None
+    ) -> None:
+        self._store, self._pipeline, self._wake, self._links = store, pipeline, wake, links
+        self._token = token
+        self._codec = Codec.of("feedback")
+
+    def app(self) -> Starlette:
+        """What a server serves."""
+        guarded = [
+            ("/alerts/{id}", "GET", self._why),
+            ("/silences", "GET", self._silences),
+            ("/silences", "POST", self._silence),
+            ("/silences/{id}", "DELETE", self._end_silence),
+            ("/channels", "GET", self._channels),
+            ("/channels/{name}/enable", "POST", self._enable),
+            ("/noise", "GET", self._noise),
+            ("/noise/{detector}/{what}", "POST", self._unpark),
+            ("/replay", "POST", self._replay),
+            ("/verdicts", "POST", self._say),
+        ]
+        routes = [Route(path, self._answer(what), methods=[method]) for path, method, what in guarded]
+        routes += [
+            Route("/verdict/{token}", self._page),
+            Route("/verdict/{token}", self._say_by_link, methods=["POST"]),
+            Route("/healthz", lambda _: JSONResponse({"ok": True})),
+        ]
+        return Starlette(routes=routes)
+
+    def _answer(self, what: Callable[[Request, Any], Any]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                self._let_in(request)
+                body = await request.json() if request.method == "POST" else None
+                return JSONResponse(await run_in_threadpool(what, request, body))
+            except Refused as no:
+                return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
+            except ValidationError as error:
+                return JSONResponse({"error": "; ".join(_problems(error)), "hint": ""}, 422)
+            except ValueError:
+                return JSONResponse({"error": "the body is no JSON", "hint": ""}, 400)
+            except LozengeError as error:
+                return JSONResponse({"error": error.message, "hint": error.hint}, 503)
+
+        return answer
+
+    def _let_in(self, request: Request) -> None:
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise Refused(401, "the token does not fit", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
+
+    def _why(self, request: Request, _: Any) -> Any:
+        id = request.path_params["id"]
+        with self._store.reading() as t:
+            if (found := t.history.of(id)) is None:
+                raise Refused(404, f"no alert {id} has come", "is its detector's alert topic read? see `lozenge peek`")
+            return found
+
+    def _silences(self, _: Request, __: Any) -> Any:
+        with self._store.reading() as t:
+            return [
+                {"id": s.id, "matchers": [str(m) for m in s.matchers], "author": s.author, "reason": s.reason,
+                 "starts_at": s.starts_at, "ends_at": s.ends_at, "active": s.starts_at <= t.now < s.ends_at}
+                for s in t.silences.all()
+            ]  # fmt: skip
+
+    def _silence(self, _: Request, body: Any) -> Any:
+        asked = NewSilence.model_validate(body)
+        with self._store.transaction() as t:
+            made = t.silences.add(asked.matchers, asked.author, asked.reason, t.now + asked.seconds)
+            return {"id": made.id, "ends_at": made.ends_at}
+
+    def _end_silence(self, request: Request, _: Any) -> Any:
+        id = request.path_params["id"]
+        with self._store.transaction() as t:
+            if not t.silences.expire(id):
+                raise Refused(404, f"no silence {id} holds", "`lozenge silence ls` shows those that do")
+            return {"id": id}
+
+    def _channels(self, _: Request, __: Any) -> Any:
+        with self._store.reading() as t:
+            standing, off = t.deliveries.standing(), t.deliveries.disabled()
+        names = sorted({*self._pipeline.routing.channels, *(name for name, _ in standing)})
+        states = ("due", "sent", "failed")
+        return [
+            {"channel": name} | {state: standing.get((name, state), 0) for state in states} | {"off": off.get(name)}
+            for name in names
+        ]
+
+    def _enable(self, request: Request, _: Any) -> Any:
+        name = request.path_params["name"]
+        with self._store.transaction() as t:
+            if not t.deliveries.enable(name):
+                raise Refused(404, f"channel {name} is not off", "`lozenge channels` shows those that are")
+        self._wake()
+        return {"channel": name}
+
+    def _noise(self, _: Request, __: Any) -> Any:
+        with self._store.reading() as t:
+            return [{"detector": name, "parked": count} for name, count in sorted(t.arrivals.parked().items())]
+
+    def _unpark(self, request: Request, body: Any) -> Any:
+        by, what = By.model_validate(body), request.path_params["what"]
+        if what not in ("release", "drop"):
+            raise Refused(404, f"{what} is neither release nor drop")
+        outcome = Outcome.ACCEPTED if what == "release" else Outcome.DROPPED
+        total = 0
+        while True:
+            with self._store.transaction(alone=True) as t:
+                detector = request.path_params["detector"]
+                reason = f"parked, and {what}{'d' if what == 'release' else 'ped'} by {by.author}"
+                alerts = t.arrivals.take_parked(detector, outcome, reason, BATCH)
+                if outcome is Outcome.ACCEPTED:
+                    self._pipeline.take(alerts, t)
+            total += len(alerts)
+            if len(alerts) < BATCH:
+                self._wake()
+                return {"detector": detector, "alerts": total}
+
+    def _replay(self, _: Request, body: Any) -> Any:
+        asked = Replay.model_validate(body)
+        if asked.channel not in self._pipeline.routing.channels:
+            known = ", ".join(self._pipeline.routing.channels) or "none"
+            raise Refused(404, f"there is no channel {asked.channel}, only {known}")
+        with self._store.transaction() as t:
+            count = t.deliveries.again(asked.channel, asked.first, asked.partition, topics.NOTIFICATIONS)
+        self._wake()
+        return {"channel": asked.channel, "notifications": count}
+
+    def _say(self, _: Request, body: Any) -> Any:
+        return self._heard(Said.model_validate(body))
+
+    def _heard(self, said: Said) -> Any:
+        with self._store.transaction(alone=True) as t:
+            if (alert := t.verdicts.alert(said.alert_id)) is None:
+                raise Refused(404, f"no alert {said.alert_id} has come, or it is forgotten")
+            if said.verdict == "snooze":
+                silence = verdicts.snooze(alert, said.author, said.note, said.seconds, t)
+                return {"alert_id": alert.id, "verdict": said.verdict, "silence": silence.id}
+            verdicts.record(alert, verdicts.Verdict(said.verdict), said.author, said.note, self._codec, t)
+        self._wake()
+        return {"alert_id": alert.id, "verdict": said.verdict}
+
+    async def _page(self, request: Request) -> Response:
+        """Only shows: mail programs follow links before people do."""
+        try:
+            alert_id = self._alert_of(request)
+        except Refused as no:
+            return HTMLResponse(said_page(no.error), no.status)
+        with self._store.reading() as t:
+            alert = t.verdicts.alert(alert_id)
+        return HTMLResponse(alert_page(alert) if alert else said_page("this alert is forgotten"))
+
+    async def _say_by_link(self, request: Request) -> Response:
+        try:
+            alert_id = self._alert_of(request)
+            form = parse_qs((await request.body())[:MAX_FORM].decode("utf-8", "replace"))
+            said = Said.model_validate({name: values[0] for name, values in form.items()} | {"alert_id": alert_id})
+            answer = await run_in_threadpool(self._heard, said)
+        except Refused as no:
+            return HTMLResponse(said_page(no.error), no.status)
+        except ValidationError as error:
+            return HTMLResponse(said_page("; ".join(_problems(error))), 422)
+        return HTMLResponse(said_page(f"noted: {answer['verdict'].replace('_', ' ')}"))
+
+    def _alert_of(self, request: Request) -> str:
+        if self._links is None:
+            raise Refused(404, "there are no such links here")
+        try:
+            return self._links.alert_of(request.path_params["token"])
+        except ValueError as error:
+            raise Refused(403, str(error)) from None
+
+
+def _problems(error: ValidationError) -> list[str]:
+    return [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]

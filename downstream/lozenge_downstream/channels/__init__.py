@@ -1,0 +1,104 @@
+"""Ways out for notifications. Each file here is one: its name is the `type` that the routing file gives.
+
+A new one needs a file with a class `Channel` (a subclass of the one here, with what its section of the
+file says) whose `sender` returns an async context manager with `send`. Nothing else has to be told of it.
+"""
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The receiver has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The receiver does not have it, or it is not known; `after` is the wait in seconds that it asked for, if any."""
+
+    error: str
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """No repetition will help. With `disable` the receiver wants nothing more at all: the channel is turned off."""
+
+    error: str
+    disable: bool = False
+
+
+Result = Sent | Retry | Drop
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One notification: `body` is its JSON text, the same over all attempts, and `fields` what stands in it."""
+
+    id: str
+    body: str
+    fields: Mapping[str, Any]
+
+
+class Sender(Protocol):
+    """Sends to one receiver; `send` never raises for what the receiver does, and takes no longer than `timeout`."""
+
+    async def send(self, message: Message) -> Result:
+        """One attempt."""
+        ...
+
+
+class Channel(BaseModel, ABC):
+    """What every channel is told. Times are seconds; `concurrency` bounds its messages in flight.
+
+    A failed attempt is repeated after about `first_retry`, then four times as long each time, up to
+    `max_retry`; after `attempts` the message is a dead letter. The defaults span about two days.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str
+    timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
+    concurrency: Annotated[int, Field(ge=1, le=256)] = 16
+    attempts: Annotated[int, Field(ge=1, le=100)] = 11
+    first_retry: Annotated[float, Field(gt=0)] = 5.0
+    max_retry: Annotated[float, Field(gt=0)] = 43_200.0
+
+    @abstractmethod
+    def sender(self) -> AbstractAsyncContextManager[Sender]:
+        """Opens what it needs to send."""
+
+
+def kinds() -> list[str]:
+    """The types that there are, in order."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+@cache
+def kind(name: str) -> type[Channel]:
+    """The class of the type `name`, which is one of `kinds`."""
+    found: type[Channel] = importlib.import_module(f"{__name__}.{name}").Channel
+    return found
+
+
+def channel_of() -> WrapValidator:
+    """Validates a section of the routing file as the channel that its `type` names."""
+
+    def validate(given: Any, _: ValidatorFunctionWrapHandler) -> Channel:
+        if isinstance(given, Channel):
+            return given
+        name = given.get("type") if isinstance(given, dict) else None
+        if name not in kinds():
+            raise ValueError(f"type is {name!r}, which is none of {', '.join(kinds())}")
+        return kind(name).model_validate(given)
+
+    return WrapValidator(validate)

@@ -1,0 +1,96 @@
+"""E-mail by SMTP. The `Message-ID` is the notification's id, and those of a case are one thread."""
+
+import asyncio
+import smtplib
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from lozenge_downstream.channels import Channel as Base
+from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.routing.secrets import Secret
+
+DOMAIN = "lozenge.invalid"
+PERMANENT = 500
+
+
+class Channel(Base):
+    """`security` is how the connection is encrypted: from its start ("tls"), after it ("starttls") or not at all."""
+
+    type: Literal["email"]
+    host: str
+    port: Annotated[int, Field(ge=1, le=65_535)] = 587
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    user: str | None = None
+    password: Secret | None = None
+    sender_address: Annotated[str, Field(alias="from", pattern=r"^[^@\s]+@[^@\s]+$")]
+    to: Annotated[tuple[Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+$")], ...], Field(min_length=1)]
+    concurrency: Annotated[int, Field(ge=1, le=16)] = 2
+
+    @asynccontextmanager
+    async def sender(self) -> "AsyncIterator[Sender]":
+        """Nothing is opened: mail servers end idle connections."""
+        yield Sender(self)
+
+
+class Sender:
+    """One connection for each mail."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def send(self, message: Message) -> Result:
+        """One attempt."""
+        mail = compose(message, self._channel.sender_address, self._channel.to)
+        try:
+            async with asyncio.timeout(self._channel.timeout):
+                return await asyncio.to_thread(self._send, mail)
+        except TimeoutError:
+            return Retry(f"no answer within {self._channel.timeout:g} s")
+
+    def _send(self, mail: EmailMessage) -> Result:
+        told, secure = self._channel, ssl.create_default_context()
+        try:
+            with (
+                smtplib.SMTP_SSL(told.host, told.port, timeout=told.timeout, context=secure)
+                if told.security == "tls"
+                else smtplib.SMTP(told.host, told.port, timeout=told.timeout)
+            ) as server:
+                if told.security == "starttls":
+                    server.starttls(context=secure)
+                if told.user is not None:
+                    server.login(told.user, told.password.resolve().get_secret_value() if told.password else "")
+                refused = server.send_message(mail)
+        except smtplib.SMTPResponseException as error:
+            said = f"SMTP {error.smtp_code}"
+            # What is wrong with the login is wrong for every message, and is mended in the file.
+            hopeless = error.smtp_code >= PERMANENT and not isinstance(error, smtplib.SMTPAuthenticationError)
+            return Drop(said) if hopeless else Retry(said)
+        except smtplib.SMTPRecipientsRefused as error:
+            codes = {code for code, _ in error.recipients.values()}
+            said = f"every recipient was refused: SMTP {', '.join(map(str, sorted(codes)))}"
+            return Drop(said) if min(codes) >= PERMANENT else Retry(said)
+        except (smtplib.SMTPException, OSError) as error:
+            return Retry(f"{type(error).__name__}: {error}")
+        # Sending it again would send it twice to those who took it.
+        return Drop(f"refused for {', '.join(refused)}; sent to the others") if refused else Sent()
+
+
+def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
+    """The mail for a notification."""
+    told: Any = message.fields
+    mail = EmailMessage()
+    mail["Subject"] = " ".join(f"[{told['severity']}] {told['title']} ({told['status']})".split())
+    mail["From"], mail["To"] = sender, ", ".join(to)
+    mail["Date"] = format_datetime(datetime.fromisoformat(told["created_at"]))
+    mail["Message-ID"] = f"<{message.id}@{DOMAIN}>"
+    mail["References"] = f"<{told['case_id']}@{DOMAIN}>"
+    mail["Auto-Submitted"] = "auto-generated"
+    mail.set_content(f"{told['text']}\n\n{told['subject']}\ncase {told['case_id']}\nnotification {message.id}\n")
+    return mail

@@ -1,0 +1,60 @@
+"""PagerDuty Events API v2: a case is one incident there, by its id as `dedup_key`, so a repeat changes nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import msgspec
+from pydantic import HttpUrl
+
+from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.http import Client, HttpChannel
+from lozenge_downstream.routing.secrets import Secret
+
+SEVERITIES = {"info": "info", "low": "info", "medium": "warning", "high": "error", "critical": "critical"}
+HOPELESS = frozenset({400})
+MAX_SUMMARY = 1024
+
+
+class Channel(HttpChannel):
+    """`key` is the integration's routing key."""
+
+    type: Literal["pagerduty"]
+    key: Secret
+    url: HttpUrl = HttpUrl("https://events.pagerduty.com/v2/enqueue")
+
+    @asynccontextmanager
+    async def sender(self) -> "AsyncIterator[Sender]":
+        """Opens its connections."""
+        async with self.client() as client:
+            yield Sender(client, self.url, self.key.resolve().get_secret_value())
+
+
+class Sender:
+    """Renders and posts."""
+
+    def __init__(self, client: Client, url: HttpUrl, key: str) -> None:
+        self._client, self._url, self._key = client, url, key
+
+    async def send(self, message: Message) -> Result:
+        """One attempt."""
+        body = event(message.fields, self._key)
+        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
+
+
+def event(told: Any, key: str) -> dict[str, Any]:
+    """The event for a notification."""
+    action = "resolve" if told["status"] == "resolved" else "trigger"
+    shown = ("text", "subject", "detectors", "score", "alert_ids", "notification_id", "seq")
+    return {
+        "routing_key": key,
+        "event_action": action,
+        "dedup_key": told["case_id"],
+        "payload": {
+            "summary": told["title"][:MAX_SUMMARY],
+            "source": told["subject"],
+            "severity": SEVERITIES.get(told["severity"], "critical"),
+            "timestamp": told["event_time"],
+            "custom_details": {name: told[name] for name in shown},
+        },
+    }

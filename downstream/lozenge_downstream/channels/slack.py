@@ -1,0 +1,66 @@
+"""A Slack-style incoming webhook: Slack, Mattermost, Rocket.Chat. Repeats cannot be told apart there."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import msgspec
+
+from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.http import Client, HttpChannel
+from lozenge_downstream.routing.secrets import Secret
+
+COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
+HOPELESS = frozenset({400, 403, 404})
+MAX_TEXT = 2_900
+
+
+class Channel(HttpChannel):
+    """`url` is a secret: who knows it can post. `channel` overrides the one that it was made for, where allowed."""
+
+    type: Literal["slack"]
+    url: Secret
+    channel: str | None = None
+
+    @asynccontextmanager
+    async def sender(self) -> "AsyncIterator[Sender]":
+        """Opens its connections."""
+        async with self.client() as client:
+            yield Sender(client, self.url.resolve().get_secret_value(), self.channel)
+
+
+class Sender:
+    """Renders and posts."""
+
+    def __init__(self, client: Client, url: str, channel: str | None) -> None:
+        self._client, self._url, self._channel = client, url, channel
+
+    async def send(self, message: Message) -> Result:
+        """One attempt."""
+        body = payload(message.fields) | ({"channel": self._channel} if self._channel else {})
+        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
+
+
+def payload(told: Any) -> dict[str, Any]:
+    """The message as Slack takes it; `&`, `<` and `>` are its markup and stand for themselves here."""
+    return {
+        "text": _escaped(f"{told['title']} ({told['status']})"),
+        "attachments": [
+            {
+                "color": COLOURS.get(told["severity"], COLOURS["critical"]),
+                "text": _escaped(told["text"])[:MAX_TEXT],
+                "fields": [
+                    {"title": title, "value": _escaped(str(value)), "short": True}
+                    for title, value in (
+                        ("Severity", told["severity"]),
+                        ("About", told["subject"]),
+                        ("Case", told["case_id"]),
+                    )
+                ],
+            }
+        ],
+    }
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,55 @@
+"""A signed HTTP request of the Standard Webhooks kind.
+
+`webhook-id` is the notification's id over all attempts, so a receiver can drop a repeat: delivery is at
+least once, because a crash between the receiver's 200 and our note of it sends again. While a secret is
+being changed, `secret` lists the new and the old one, and every request carries both signatures.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, HttpUrl
+from standardwebhooks import Webhook as Signer
+
+from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.http import Client, HttpChannel
+from lozenge_downstream.routing.secrets import SigningSecret
+
+_Secrets = Annotated[
+    tuple[SigningSecret, ...],
+    BeforeValidator(lambda given: given if isinstance(given, list | tuple) else [given]),
+    Field(min_length=1, max_length=4),
+]
+
+
+class Channel(HttpChannel):
+    """`url` gets a POST, signed with each `secret`."""
+
+    type: Literal["webhook"]
+    url: HttpUrl
+    secret: _Secrets
+
+    @asynccontextmanager
+    async def sender(self) -> "AsyncIterator[Sender]":
+        """Opens its connections; signs with the secrets as they are now."""
+        async with self.client() as client:
+            yield Sender(client, self.url, [Signer(s.resolve().get_secret_value()) for s in self.secret])
+
+
+class Sender:
+    """Signs and posts."""
+
+    def __init__(self, client: Client, url: HttpUrl, signers: list[Signer]) -> None:
+        self._client, self._url, self._signers = client, url, signers
+
+    async def send(self, message: Message) -> Result:
+        """One attempt."""
+        now = datetime.now(UTC)
+        headers = {
+            "webhook-id": message.id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": " ".join(s.sign(message.id, now, message.body) for s in self._signers),
+        }
+        return await self._client.post(self._url, message.body, headers)

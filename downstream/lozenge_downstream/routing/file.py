@@ -1,0 +1,166 @@
+"""The routing file as a whole.
+
+    [channels.ops]
+    type = "webhook"
+    url = "https://ops.example.com/hooks/lozenge"
+    secret = { env = "OPS_WEBHOOK_SECRET" }
+
+    [route]
+    channels = ["ops"]
+
+    [[inhibit]]                                   # what matches `target` is not told
+    source = ["severity = critical"]              # while something matches `source`
+    target = ["severity <= medium"]
+    equal = ["entity"]                            # that has these labels in common with it
+
+    [noise]                                       # a detector that raises more is parked, and nothing is lost
+    alerts = 1000
+    within = "1m"
+
+    [[examples]]                                  # what `lozenge routes test` runs
+    alert = { detector = "large_amount", severity = "high" }
+    channels = ["ops"]
+
+Without a file everything goes to Kafka alone.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lozenge.durations import TextDuration
+from lozenge.errors import ConfigError
+from lozenge_downstream.channels import Channel, channel_of
+from lozenge_downstream.routing.matchers import Condition
+from lozenge_downstream.routing.tree import INHERITED, Route
+from lozenge_downstream.routing.windows import Window
+
+AnyChannel = Annotated[Channel, channel_of()]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Inhibition(_Strict):
+    """While an alert matches all of `source`, those that match all of `target` and equal it in `equal` are muted."""
+
+    source: Annotated[tuple[Condition, ...], Field(min_length=1)]
+    target: Annotated[tuple[Condition, ...], Field(min_length=1)]
+    equal: tuple[str, ...] = ()
+
+
+class Noise(_Strict):
+    """What one detector may raise; what it raises beyond that is parked, told of once, and can be released."""
+
+    alerts: Annotated[int, Field(ge=1)] = 1_000
+    within: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(minutes=1)
+    quiet: bool = True
+
+
+class Example(_Strict):
+    """An alert by its labels, and the routes or channels that take it."""
+
+    alert: dict[str, str]
+    routes: tuple[str, ...] | None = None
+    channels: tuple[str, ...] | None = None
+
+
+class Routing(_Strict):
+    """Everything that operators say about notifications."""
+
+    channels: dict[str, AnyChannel] = {}
+    windows: dict[str, Window] = {}
+    route: Route = Route()
+    inhibit: tuple[Inhibition, ...] = ()
+    noise: Noise = Noise()
+    examples: tuple[Example, ...] = ()
+
+
+def routing(path: Path | None) -> Routing:
+    """The routing file at `path` (None: an empty one); raises ConfigError with every problem in it."""
+    if path is None:
+        return Routing()
+    doing = f"reading the routing file {path}"
+    try:
+        raw = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(doing, problems=[str(error)]) from error
+    problems = [f"{name}: {instead}" for name, instead in _FORMER.items() if name in raw]
+    try:
+        parsed = Routing.model_validate({name: value for name, value in raw.items() if name not in _FORMER})
+    except ValidationError as error:
+        problems += _problems(error, raw)
+    problems += _cross_references(raw)
+    if problems:
+        raise ConfigError(doing, problems=problems, hint="mend these; `lozenge routes test` reads it again")
+    return parsed
+
+
+_FORMER = {
+    "webhooks": 'write [channels.NAME] with type = "webhook"',
+    "routes": "write [route], and [[route.routes]] for what is below it",
+}
+"""How the file once was."""
+
+
+def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:
+    # Only place and message: pydantic's own text quotes the input, and that may be a secret.
+    return [
+        f"{'.'.join(str(part) for part in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
+        for e in error.errors(include_url=False, include_context=False, include_input=False)
+        if not _was_handed_down(e["loc"], raw)
+    ]
+
+
+def _was_handed_down(place: tuple[Any, ...], raw: Any) -> bool:
+    """Whether this is a parent's, whose problem is told there."""
+    for part in place:
+        if isinstance(raw, dict) and part not in raw:
+            return part in INHERITED
+        raw = raw[part] if isinstance(raw, dict | list) else None
+    return False
+
+
+def _cross_references(raw: dict[str, Any]) -> list[str]:
+    """What no single field shows; works on unchecked data so that it is told along with the rest."""
+    channels, windows = _section(raw, "channels"), _section(raw, "windows")
+    found, names = [], set()
+    for place, route in _routes(raw.get("route", {}), "route"):
+        for field, there, kind in (
+            ("channels", channels, "channels"),
+            ("mute", windows, "windows"),
+            ("active", windows, "windows"),
+        ):
+            given = route.get(field)
+            unknown = [t for t in given if t not in there] if isinstance(given, list) else []
+            found += [f"{place}.{field}: there is no [{kind}.{target}]" for target in unknown]
+        if place != "route":
+            name = route.get("name")
+            if name is None:
+                found.append(f"{place}.name: say one; a route's cases and notifications are known by it")
+            elif name in names or name == "default":
+                found.append(f"{place}.name: {name!r} is the name of an earlier route")
+            names.add(name)
+        elif any(route.get(field) for field in ("match", "continue", "mute", "active")):
+            found.append("route: the root takes everything: leave out match, continue, mute and active")
+    return found
+
+
+def _section(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    found = raw.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _routes(raw: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(raw, dict):
+        yield place, raw
+        below = raw.get("routes")
+        for number, child in enumerate(below if isinstance(below, list) else ()):
+            yield from _routes(child, f"{place}.routes.{number}")

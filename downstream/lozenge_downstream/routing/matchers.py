@@ -1,0 +1,82 @@
+"""Conditions on the labels of an alert, as Alertmanager writes them; and `>=` and `<=` for severities.
+
+    detector = "large_amount"      entity_type != card      owner =~ "team-(a|b)"      severity >= high
+
+A label that an alert does not have is "". Expressions match the whole value.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
+
+Labels = Mapping[str, str]
+
+SEVERITIES = ("info", "low", "medium", "high", "critical")
+SEVERITY = "severity"
+_FORM = re.compile(r"""\s*(?P<label>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"[^"]*"|[^\s"]+)\s*""")
+
+
+def rank(severity: str) -> int:
+    """Its place in SEVERITIES; one that nobody knows stands above all: better told than lost."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """One condition; `str` of it is what `parse` reads."""
+
+    label: str
+    operator: str
+    value: str
+
+    def __call__(self, labels: Labels) -> bool:
+        """Whether it holds for an alert with these labels."""
+        given = labels.get(self.label, "")
+        match self.operator:
+            case "=":
+                return given == self.value
+            case "!=":
+                return given != self.value
+            case "=~":
+                return re.fullmatch(self.value, given) is not None
+            case "!~":
+                return re.fullmatch(self.value, given) is None
+            case ">=":
+                return rank(given) >= rank(self.value)
+            case _:
+                return rank(given) <= rank(self.value)
+
+    def __str__(self) -> str:
+        return f'{self.label} {self.operator} "{self.value}"'
+
+
+def parse(text: object) -> Matcher:
+    """The matcher that `text` writes; raises ValueError with what is wrong."""
+    if isinstance(text, Matcher):
+        return text
+    found = _FORM.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(f"{text!r} is no condition such as 'detector = \"large_amount\"' or 'severity >= high'")
+    matcher = Matcher(found["label"], found["operator"], found["value"].strip('"'))
+    if matcher.operator in ("=~", "!~"):
+        try:
+            re.compile(matcher.value)
+        except re.error as error:
+            raise ValueError(f"{text!r}: {error}") from None
+    elif matcher.operator in (">=", "<=") and matcher.label != SEVERITY:
+        raise ValueError(f"{text!r}: {matcher.operator} compares severities alone")
+    if matcher.label == SEVERITY and matcher.operator in ("=", "!=", ">=", "<=") and matcher.value not in SEVERITIES:
+        raise ValueError(f"{text!r}: {matcher.value!r} is none of {', '.join(SEVERITIES)}")
+    return matcher
+
+
+Condition = Annotated[Matcher, BeforeValidator(parse), PlainSerializer(str)]
+"""A pydantic field type that takes a matcher as text."""
+
+
+def all_match(matchers: Iterable[Matcher], labels: Labels) -> bool:
+    """Whether every one holds; without any, all alerts match."""
+    return all(matcher(labels) for matcher in matchers)

@@ -1,0 +1,65 @@
+"""Secrets by reference: named in the routing file, never written there; in no repr, log line, error or page."""
+
+import base64
+import binascii
+import os
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, model_validator
+
+MIN_SECRET_BYTES = 24
+SECRET_PREFIX = "whsec_"
+
+
+class Secret(BaseModel):
+    """Where a secret is: { env = "NAME" } or { file = "PATH" }. It must be there when the file is read."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    env: str | None = None
+    file: Path | None = None
+
+    @model_validator(mode="after")
+    def _is_readable(self) -> Self:
+        if (self.env is None) == (self.file is None):
+            raise ValueError('say either { env = "NAME" } or { file = "PATH" }')
+        self.resolve()
+        return self
+
+    @property
+    def place(self) -> str:
+        """Where it is, for a person."""
+        return f"environment variable {self.env}" if self.env is not None else f"file {self.file}"
+
+    def resolve(self) -> SecretStr:
+        """The secret itself, as it is now; raises ValueError, which names the place and never the content."""
+        if self.env is not None:
+            value = os.environ.get(self.env)
+            if value is None:
+                raise ValueError(f"{self.place} is not set")
+        else:
+            try:
+                value = Path(self.file or "").read_text("utf-8").strip()
+            except OSError as error:
+                raise ValueError(f"{self.place}: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise ValueError(f"{self.place} holds no text") from None
+        if not value:
+            raise ValueError(f"{self.place} is empty")
+        return SecretStr(value)
+
+
+def _signs(secret: Secret) -> Secret:
+    value = secret.resolve().get_secret_value().removeprefix(SECRET_PREFIX)
+    try:
+        key = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(f"{secret.place} does not hold a base64 secret ({SECRET_PREFIX}...)") from None
+    if len(key) < MIN_SECRET_BYTES:
+        raise ValueError(f"{secret.place} holds {len(key)} bytes, a signing secret has at least {MIN_SECRET_BYTES}")
+    return secret
+
+
+SigningSecret = Annotated[Secret, AfterValidator(_signs)]
+"""A secret that webhooks are signed with: base64 of 24 bytes or more."""

@@ -1,0 +1,101 @@
+"""Times of the week and of the year: `[windows.office]`, as Alertmanager's time intervals.
+
+[windows.office]
+weekdays = ["mon-fri"]
+times = ["08:00-18:00"]
+zone = "Europe/Berlin"
+"""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, time
+from functools import cached_property
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24(?=:00)):([0-5]\d)")
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f'{name!r} is no time zone such as "Europe/Berlin"') from None
+    return name
+
+
+class Window(BaseModel):
+    """A moment lies in it if it fits every list that is not empty. Ranges may wrap: "22:00-06:00", "sat-mon".
+
+    `days` count within the month, from 1 or, from its end, from -1.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weekdays: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    days: tuple[int, ...] = ()
+    months: tuple[str, ...] = ()
+    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+
+    @model_validator(mode="after")
+    def _can_be_read(self) -> Self:
+        _ = self._weekdays, self._months, self._times
+        if wrong := [day for day in self.days if not 1 <= abs(day) <= 31]:
+            raise ValueError(f"days {wrong} are in no month")
+        return self
+
+    def __contains__(self, moment: datetime) -> bool:
+        here = moment.astimezone(ZoneInfo(self.zone))
+        return (
+            (not self.weekdays or here.weekday() in self._weekdays)
+            and (not self.months or here.month - 1 in self._months)
+            and (not self.days or here.day in self.days or here.day - _days_of(here) - 1 in self.days)
+            and (not self.times or any(_between(span, here.time()) for span in self._times))
+        )
+
+    @cached_property
+    def _weekdays(self) -> frozenset[int]:
+        return _places(self.weekdays, WEEKDAYS)
+
+    @cached_property
+    def _months(self) -> frozenset[int]:
+        return _places(self.months, MONTHS)
+
+    @cached_property
+    def _times(self) -> tuple[tuple[int, int], ...]:
+        return tuple(_minutes(span) for span in self.times)
+
+
+def _places(texts: Sequence[str], names: Sequence[str]) -> frozenset[int]:
+    """Numbers of the names, and of the ranges of names, that `texts` are."""
+    found: set[int] = set()
+    for text in texts:
+        first, _, last = text.partition("-")
+        if first not in names or (last or first) not in names:
+            raise ValueError(f"{text!r} is none of {', '.join(names)}, nor a range of them")
+        start, end = names.index(first), names.index(last or first)
+        found.update(n % len(names) for n in range(start, end + 1 if end >= start else end + len(names) + 1))
+    return frozenset(found)
+
+
+def _minutes(text: str) -> tuple[int, int]:
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        raise ValueError(f'{text!r} is no time of day such as "08:00-18:00"')
+    hour, minute, to_hour, to_minute = map(int, found.groups())
+    return hour * 60 + minute, to_hour * 60 + to_minute
+
+
+def _between(span: tuple[int, int], clock: time) -> bool:
+    minute, (start, end) = clock.hour * 60 + clock.minute, span
+    return start <= minute < end if start < end else minute >= start or minute < end
+
+
+def _days_of(moment: datetime) -> int:
+    following = (moment.year + moment.month // 12, moment.month % 12 + 1)
+    return (datetime(*following, 1) - datetime(moment.year, moment.month, 1)).days

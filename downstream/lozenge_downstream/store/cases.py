@@ -1,0 +1,140 @@
+"""Cases, the alerts in them, and what keeps alerts from being told: silences, and alerts that inhibit others."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import sqlalchemy as sql
+
+from lozenge_downstream.model import Alert, Case
+from lozenge_downstream.store.arrivals import decode_alert
+from lozenge_downstream.store.rows import found, insert, upsert
+from lozenge_downstream.store.tables import arrivals, cases, is_open, is_waiting, members, mutes, sources
+
+
+class Waiting(NamedTuple):
+    """The alerts of a case that were never told, those of them that a look did not tell, and its latest alert."""
+
+    alerts: list[Alert]
+    muted: dict[str, str]
+
+
+def key_of(route: str, group: Mapping[str, str]) -> str:
+    """What an open case is found by."""
+    return sha256(json.dumps([route, sorted(group.items())]).encode()).hexdigest()[:32]
+
+
+class Cases:
+    """The cases of one transaction, which must be alone."""
+
+    def __init__(self, connection: sql.Connection, now: float) -> None:
+        self._connection = connection
+        self._now = now
+
+    def open(self, keys: Sequence[str]) -> dict[str, Case]:
+        """The open cases among `keys`."""
+        rows = found(self._connection, sql.select(cases).where(is_open), cases.c.key, keys)
+        return {row.key: _case(row) for row in rows}
+
+    def are_due(self) -> bool:
+        """Whether any open case is to be looked at."""
+        query = sql.select(sql.exists().where(is_open, cases.c.due_at <= self._now))
+        return bool(self._connection.execute(query).scalar())
+
+    def due(self, limit: int) -> list[Case]:
+        """Up to `limit` open cases that are to be looked at, longest due first."""
+        query = sql.select(cases).where(is_open, cases.c.due_at <= self._now).order_by(cases.c.due_at).limit(limit)
+        return [_case(row) for row in self._connection.execute(query)]
+
+    def waiting(self, case_id: str) -> Waiting:
+        """What was never told of a case."""
+        query = sql.select(members.c.alert_id, members.c.muted, arrivals.c.body).join(
+            arrivals, sql.and_(arrivals.c.alert_id == members.c.alert_id, arrivals.c.body.is_not(None))
+        )
+        rows = self._connection.execute(query.where(members.c.case_id == case_id, is_waiting).order_by(arrivals.c.row))
+        found_ = rows.all()
+        return Waiting([decode_alert(r.body) for r in found_], {r.alert_id: r.muted for r in found_ if r.muted})
+
+    def latest(self, case_id: str) -> Alert:
+        """The alert of a case that came last."""
+        query = sql.select(arrivals.c.body).join(members, arrivals.c.alert_id == members.c.alert_id)
+        query = query.where(members.c.case_id == case_id, arrivals.c.body.is_not(None))
+        return decode_alert(self._connection.execute(query.order_by(arrivals.c.row.desc()).limit(1)).scalar_one())
+
+    def create(self, made: Iterable[Case]) -> None:
+        """Writes cases that are new."""
+        insert(self._connection, cases, [_row(case) for case in made])
+
+    def change(self, changed: Iterable[Case]) -> None:
+        """Writes how cases stand now."""
+        rows = [{f"new_{name}": value for name, value in _row(case).items()} for case in changed]
+        if rows:
+            names = [c.name for c in cases.c if c.name not in ("case_id", "route", "key", "group", "opened_at")]
+            change = cases.update().where(cases.c.case_id == sql.bindparam("new_case_id"))
+            self._connection.execute(change.values({n: sql.bindparam(f"new_{n}") for n in names}), rows)
+
+    def add(self, joined: Iterable[tuple[str, str, str | None, str | None]]) -> None:
+        """Writes members: case, alert, the notification that told it if it was told, else why not if that is known."""
+        names = ("case_id", "alert_id", "notification_id", "muted")
+        insert(self._connection, members, [dict(zip(names, row, strict=True)) for row in joined])
+
+    def told(self, case_id: str, by: Mapping[str, str]) -> None:
+        """Notes which notification told each alert that waited."""
+        rows = [{"c": case_id, "a": alert_id, "n": notification_id} for alert_id, notification_id in by.items()]
+        self._settle(rows, {"notification_id": sql.bindparam("n"), "muted": None})
+
+    def muted(self, case: Case, reasons: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """Notes why alerts are not told, where that is news."""
+        news = {alert_id: reason for alert_id, reason in reasons.items() if before.get(alert_id) != reason}
+        rows = [{"c": case.id, "a": alert_id, "m": reason} for alert_id, reason in news.items()]
+        self._settle(rows, {"muted": sql.bindparam("m")})
+        self.note_muted(case.route, news)
+
+    def note_muted(self, route: str, reasons: Mapping[str, str]) -> None:
+        """Keeps for `why` that alerts began not to be told."""
+        insert(
+            self._connection,
+            mutes,
+            [{"alert_id": a, "route": route, "at": self._now, "reason": r} for a, r in reasons.items()],
+        )
+
+    def inhibit(self, rule: str, equal: str, two_sided: bool, until: float, alert_id: str) -> None:
+        """Notes that an alert inhibits others of the same `equal` by `rule` as long as it is not over."""
+        row = {"rule": rule, "equal": equal, "two_sided": two_sided, "until": until, "alert_id": alert_id}
+        upsert(self._connection, sources, row, where=sources.c.until < until)
+
+    def inhibitors(self, equals: Sequence[str]) -> dict[tuple[str, str, bool], str]:
+        """The alerts that inhibit now, by rule, `equal` and whether they match both its sides."""
+        query = sql.select(sources).where(sources.c.until > self._now)
+        rows = found(self._connection, query, sources.c.equal, equals)
+        return {(row.rule, row.equal, row.two_sided): row.alert_id for row in rows}
+
+    def _settle(self, rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
+        if rows:
+            mine = (members.c.case_id == sql.bindparam("c"), members.c.alert_id == sql.bindparam("a"))
+            self._connection.execute(members.update().where(*mine).values(values), rows)
+
+
+def _row(case: Case) -> dict[str, Any]:
+    return {
+        "case_id": case.id,
+        "route": case.route,
+        "key": key_of(case.route, case.group),
+        "group": json.dumps(dict(case.group)),
+        "opened_at": case.opened_at,
+        "told_at": case.told_at,
+        "looked_at": case.looked_at,
+        "due_at": case.due_at,
+        "over_at": case.over_at,
+        "closed": case.closed,
+        "severity": case.severity,
+        "scores": json.dumps(case.scores),
+        "tellings": case.tellings,
+    }
+
+
+def _case(row: Any) -> Case:
+    same = ("route", "opened_at", "due_at", "over_at", "told_at", "looked_at", "closed", "severity", "tellings")
+    fields = {name: getattr(row, name) for name in same}
+    return Case(id=row.case_id, group=json.loads(row.group), scores=json.loads(row.scores), **fields)

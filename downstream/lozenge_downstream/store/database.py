@@ -1,0 +1,136 @@
+"""The database: its connections, its transactions, and what its errors mean.
+
+Guarantees: what a transaction wrote is there as a whole, or not at all; `seq` is gapless because its counter
+lives in the same transaction as what it numbers. Several notifiers may use one database.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sql
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
+
+from lozenge.errors import ConfigError, Fatal, Retryable
+from lozenge_downstream.store.migrating import from_version_1
+from lozenge_downstream.store.tables import SCHEMA_VERSION, meta, metadata
+from lozenge_downstream.store.transaction import Transaction
+
+LOCK_SECONDS = 10.0
+READ = {"lozenge_read": True}
+_ALONE = 0x6C6F7A656E6765
+"""PostgreSQL's lock for what one notifier does at a time."""
+
+
+class StoreUnavailable(Retryable):
+    """The database is locked, away, or on a full disk; what was not written then is still in Kafka."""
+
+    exit_code = 3
+
+
+class Store:
+    """One database; thread-safe. `url` is a SQLAlchemy URL, `clock` tells the seconds since the epoch."""
+
+    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        try:
+            self._engine = sql.create_engine(url)
+        except ArgumentError as error:
+            # The URL itself may hold a password.
+            raise ConfigError(
+                f"opening the store: {error}", hint="set LOZENGE_DOWNSTREAM_STORE to a SQLAlchemy URL"
+            ) from None
+        except ImportError as error:
+            raise ConfigError(
+                f"opening the store: {error}",
+                hint='install its driver, such as `pip install "psycopg[binary]"`, or set LOZENGE_DOWNSTREAM_STORE '
+                "to the URL of another database",
+            ) from None
+        self.name = self._engine.url.render_as_string(hide_password=True)
+        if self._engine.dialect.name == "sqlite":
+            _prepare_sqlite(self._engine)
+        # Two of our own threads must queue here: SQLite's lock would make the second one sleep and poll.
+        self._one_writer = threading.Lock()
+        with self._translated("opening"), self._one_writer, self._engine.begin() as connection:
+            _make_tables(connection, self.name)
+
+    @contextmanager
+    def transaction(self, *, alone: bool = False) -> Iterator[Transaction]:
+        """Commits on a normal exit, rolls back on an error; raises StoreUnavailable or Fatal.
+
+        While one runs `alone`, no other notifier's does: who groups alerts or numbers records must.
+        """
+        with self._translated("writing"), self._one_writer, self._engine.begin() as connection:
+            if alone and connection.dialect.name == "postgresql":  # SQLite has one writer anyway
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_ALONE)))
+            yield Transaction(connection, self._clock())
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A transaction that only reads, and waits for no writer."""
+        with self._translated("reading"), self._engine.connect().execution_options(**READ) as connection:
+            yield Transaction(connection, self._clock())
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _translated(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except OperationalError as error:
+            raise _explained(f"{doing} the store {self.name}: {error.orig}") from error
+        except SQLAlchemyError as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            raise Fatal(f"{doing} the store {self.name}: {type(cause).__name__}: {cause}") from error
+
+
+def _explained(message: str) -> StoreUnavailable | Fatal:
+    if "locked" in message:
+        hint = "another program holds the store; end it, this one tries again when restarted"
+        return StoreUnavailable(message, hint=hint)
+    if "full" in message:
+        hint = "free space on the disk that holds the store; it tries again when restarted, and nothing is lost"
+        return StoreUnavailable(message, hint=hint)
+    if "readonly" in message:
+        return Fatal(message, hint="allow writing to the disk that holds the store")
+    if "unable to open" in message:
+        return ConfigError(message, hint="its folder must exist and be writable; see LOZENGE_DOWNSTREAM_STORE")
+    return StoreUnavailable(message, hint="is the database reachable?")
+
+
+def _make_tables(connection: sql.Connection, name: str) -> None:
+    if connection.dialect.name == "postgresql":  # two that start at once would both make them
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_ALONE)))
+    if not sql.inspect(connection).has_table(meta.name):
+        metadata.create_all(connection)
+        connection.execute(meta.insert(), [{"key": "schema_version", "value": SCHEMA_VERSION}])
+    version = connection.execute(sql.select(meta.c.value).where(meta.c.key == "schema_version")).scalar_one()
+    if version == 1:
+        from_version_1(connection)
+        connection.execute(meta.update().where(meta.c.key == "schema_version").values(value=SCHEMA_VERSION))
+    elif version != SCHEMA_VERSION:
+        raise Fatal(
+            f"opening the store {name}: its schema is version {version}, this release knows {SCHEMA_VERSION}",
+            hint="run the release that wrote it, or a newer one",
+        )
+
+
+def _prepare_sqlite(engine: sql.Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(dbapi: Any, _: object) -> None:
+        dbapi.isolation_level = None  # we say BEGIN ourselves, below
+        dbapi.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")
+        dbapi.execute("PRAGMA journal_mode = WAL")
+        # FULL: with NORMAL a power cut takes back the last commits, and Kafka has already seen their seq.
+        dbapi.execute("PRAGMA synchronous = FULL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: sql.Connection) -> None:
+        # IMMEDIATE: a transaction that turns from reading to writing half-way could not wait for the lock.
+        read = connection.get_execution_options().get("lozenge_read")
+        connection.exec_driver_sql("BEGIN" if read else "BEGIN IMMEDIATE")

@@ -1,0 +1,118 @@
+"""What ties the store to Kafka: positions in the alert topics, and records on their way out with their numbers."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import sqlalchemy as sql
+
+from lozenge.errors import Fenced
+from lozenge_downstream.model import Outgoing, RawHeaders
+from lozenge_downstream.store.rows import insert, upsert
+from lozenge_downstream.store.tables import is_pending, outbox, positions, sequences
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+class Positions:
+    """Per alert partition the next offset to read. Moving one proves that nobody else has."""
+
+    def __init__(self, connection: sql.Connection) -> None:
+        self._connection = connection
+
+    def of(self, place: Place) -> int | None:
+        """The next offset to read; None for a partition never read."""
+        return self._connection.execute(sql.select(positions.c.next).where(*_at(positions, place))).scalar()
+
+    def move(self, place: Place, expected: int | None, offset: int) -> None:
+        """Sets the next offset to read, which was `expected`; raises Fenced if another notifier has moved it."""
+        if expected is None:
+            # a row that somebody else has just made is left to stand, and is not ours
+            fresh = {"topic": place[0], "partition": place[1], "next": offset}
+            taken = self._connection.execute(sql.select(positions.c.next).where(*_at(positions, place))).scalar()
+            if taken is None:
+                insert(self._connection, positions, [fresh])
+                return
+        else:
+            mine = (*_at(positions, place), positions.c.next == expected)
+            if self._connection.execute(positions.update().where(*mine).values(next=offset)).rowcount:
+                return
+        raise Fenced(
+            f"recording {place[0]}[{place[1]}]: another notifier has read on from there",
+            hint="this one stops; the group has given its partitions to the other",
+        )
+
+
+class Outbox:
+    """Records on their way to Kafka."""
+
+    def __init__(self, connection: sql.Connection, now: float) -> None:
+        self._connection = connection
+        self._now = now
+        self._numbers: dict[Place, int] = {}
+
+    def number(self, topic: str, partition: int) -> int:
+        """Takes the next sequence number of an output partition; the first is 0. For a transaction that is alone."""
+        place = topic, partition
+        if place not in self._numbers:
+            query = sql.select(sequences.c.next).where(*_at(sequences, place))
+            self._numbers[place] = self._connection.execute(query).scalar() or 0
+        self._numbers[place] += 1
+        return self._numbers[place] - 1
+
+    def send(self, records: Iterable[Outgoing]) -> None:
+        """Puts records into the outbox and writes the counters behind them."""
+        fresh = {"created_at": self._now, "published_at": None}
+        insert(self._connection, outbox, (_fields(r) | {"headers": pack(r.headers), **fresh} for r in records))
+        for (topic, partition), value in self._numbers.items():
+            upsert(self._connection, sequences, {"topic": topic, "partition": partition, "next": value})
+
+    def published(self, place: Place, seq: int) -> int:
+        """Notes that an output partition stands in Kafka up to `seq`; returns how many rows that was news for."""
+        pending = (*_at(outbox, place), outbox.c.seq <= seq, is_pending)
+        return self._connection.execute(outbox.update().where(*pending).values(published_at=self._now)).rowcount
+
+    def pending(self, limit: int) -> list[Outgoing]:
+        """The oldest `limit` records to publish; within a partition that is the order of `seq`."""
+        query = sql.select(outbox).where(is_pending).order_by(outbox.c.row).limit(limit)
+        return [_outgoing(row) for row in self._connection.execute(query)]
+
+    def at(self, place: Place, seq: int) -> Outgoing | None:
+        """One record; None if it was never there or is long forgotten."""
+        row = self._connection.execute(sql.select(outbox).where(*_at(outbox, place), outbox.c.seq == seq)).one_or_none()
+        return _outgoing(row) if row else None
+
+    def called(self, id: str) -> Outgoing:
+        """The record with this id, which must be there."""
+        return _outgoing(self._connection.execute(sql.select(outbox).where(outbox.c.id == id)).one())
+
+    def next_seq(self, place: Place) -> int:
+        """The sequence number that the next record of an output partition will get."""
+        query = sql.select(sequences.c.next).where(*_at(sequences, place))
+        return self._connection.execute(query).scalar() or 0
+
+
+def pack(headers: RawHeaders) -> str:
+    """Headers as JSON; latin-1 maps every byte to one character and back."""
+    return msgspec.json.encode(
+        [(name, None if value is None else value.decode("latin-1")) for name, value in headers]
+    ).decode()
+
+
+def unpack(text: str) -> RawHeaders:
+    """The headers that `pack` was given."""
+    return [(name, None if value is None else value.encode("latin-1")) for name, value in msgspec.json.decode(text)]
+
+
+def _fields(record: Outgoing) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__slots__}
+
+
+def _outgoing(row: Any) -> Outgoing:
+    fields = {name: getattr(row, name) for name in Outgoing.__slots__}
+    return Outgoing(**fields | {"headers": unpack(row.headers)})
+
+
+def _at(table: sql.Table, place: Place) -> tuple[sql.ColumnElement[bool], ...]:
+    return table.c.topic == place[0], table.c.partition == place[1]

@@ -1,0 +1,90 @@
+"""Whether a case is told now, what of it, and when to look again. Pure: clock and memory come in as arguments."""
+
+from collections.abc import Callable, Sequence
+
+from lozenge.ids import uuid5
+from lozenge_downstream.model import Alert, Case, Status
+from lozenge_downstream.routing.matchers import rank
+from lozenge_downstream.routing.tree import Route
+
+Mute = Callable[[Alert], str]
+"""Why an alert is not told now; "" if it is."""
+
+
+def open_case(route: Route, alert: Alert) -> Case:
+    """The case that `alert` opens; its id is the same on every run."""
+    group = route.group_of(alert.id, alert.labels)
+    id = uuid5("case", route.name, *(part for pair in sorted(group.items()) for part in pair), alert.id)
+    return Case(
+        id=id,
+        route=route.name,
+        group=group,
+        opened_at=alert.received_at,
+        due_at=alert.received_at + route.group_wait.total_seconds(),
+        over_at=alert.received_at,
+    )
+
+
+def join(case: Case, route: Route, alert: Alert) -> None:
+    """Takes one more alert into a case: it lasts as long as that, and is told no more often than it may."""
+    case.over_at = max(case.over_at, over_at(route, alert))
+    if case.looked_at is not None:
+        case.due_at = min(case.due_at, max(case.looked_at + route.group_interval.total_seconds(), alert.received_at))
+
+
+def over_at(route: Route, alert: Alert) -> float:
+    """When an alert counts as over."""
+    return alert.received_at + route.resolve_after.total_seconds()
+
+
+def look(
+    case: Case, route: Route, waiting: Sequence[Alert], were_muted: set[str], mute: Mute, now: float
+) -> tuple[Status | None, list[Alert], dict[str, str]]:
+    """What to say of a case that is due, the alerts that this tells, and why each other one is not told.
+
+    `waiting` are its alerts that were never told, `were_muted` the ids of those that an earlier look did not
+    tell. One that was muted until it was over is not told any more; one that nobody looked at always is.
+    The case is changed to how it stands afterwards.
+    """
+    told: list[Alert] = []
+    muted: dict[str, str] = {}
+    for alert in waiting:
+        if alert.id in were_muted and over_at(route, alert) <= now:
+            continue
+        if reason := mute(alert):
+            muted[alert.id] = reason
+        else:
+            told.append(alert)
+    status = _status(case, route, told, now)
+    _go_on(case, route, told, bool(muted), status, now)
+    return status, told, muted
+
+
+def _status(case: Case, route: Route, told: Sequence[Alert], now: float) -> Status | None:
+    if told:
+        return Status.OPENED if case.told_at is None else Status.UPDATED
+    if case.told_at is None:
+        return None
+    if now >= case.over_at:
+        return Status.RESOLVED if route.send_resolved else None
+    repeat = route.repeat_interval
+    return Status.UPDATED if repeat is not None and now >= case.told_at + repeat.total_seconds() else None
+
+
+def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status: Status | None, now: float) -> None:
+    case.looked_at = now
+    if status is not None:
+        case.told_at = now
+        case.tellings += 1
+    for alert in told:
+        case.scores[alert.detector] = max(case.scores.get(alert.detector, 0.0), alert.score)
+        case.severity = max(case.severity, alert.severity, key=rank)
+    repeats = route.repeat_interval is not None and case.told_at is not None
+    ends_silently = route.alone and not repeats and not (route.send_resolved and case.told_at is not None)
+    case.closed = not muted and (now >= case.over_at or ends_silently)
+    looks = [case.over_at]
+    if muted:
+        looks.append(now + route.group_interval.total_seconds())
+    if repeats and route.repeat_interval is not None and case.told_at is not None:
+        looks.append(case.told_at + route.repeat_interval.total_seconds())
+    case.due_at = min(looks)

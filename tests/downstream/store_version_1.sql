@@ -1,0 +1,17 @@
+CREATE TABLE meta ("key" VARCHAR NOT NULL, value INTEGER NOT NULL, PRIMARY KEY ("key"));
+CREATE TABLE positions (topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next BIGINT NOT NULL, PRIMARY KEY (topic, partition));
+CREATE TABLE sequences (topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next BIGINT NOT NULL, PRIMARY KEY (topic, partition));
+CREATE TABLE decisions ("row" INTEGER NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, "offset" BIGINT NOT NULL, alert_id VARCHAR, outcome VARCHAR NOT NULL, reason TEXT NOT NULL, notification_id VARCHAR, decided_at FLOAT NOT NULL, PRIMARY KEY ("row"));
+CREATE INDEX ix_decisions_alert_id ON decisions (alert_id);
+CREATE INDEX ix_decisions_notification_id ON decisions (notification_id);
+CREATE TABLE outbox ("row" INTEGER NOT NULL, topic VARCHAR NOT NULL, partition INTEGER NOT NULL, seq BIGINT NOT NULL, id VARCHAR NOT NULL, "key" BLOB, value BLOB, headers TEXT NOT NULL, detected_at FLOAT, published_at FLOAT, PRIMARY KEY ("row"), UNIQUE (topic, partition, seq));
+CREATE INDEX ix_outbox_id ON outbox (id);
+CREATE INDEX outbox_pending ON outbox ("row") WHERE published_at IS NULL;
+CREATE TABLE deliveries (webhook VARCHAR NOT NULL, notification_id VARCHAR NOT NULL, state VARCHAR NOT NULL, attempts INTEGER NOT NULL, due_at FLOAT NOT NULL, body TEXT NOT NULL, detected_at FLOAT, error TEXT, PRIMARY KEY (webhook, notification_id));
+CREATE INDEX deliveries_due ON deliveries (webhook, due_at) WHERE state = 'due';
+INSERT INTO meta VALUES ('schema_version', 1), ('epoch', 4);
+INSERT INTO positions VALUES ('pay.alerts.large_amount.v1', 2, 2);
+INSERT INTO sequences VALUES ('pay.notifications.v1', 0, 2);
+INSERT INTO decisions VALUES (1, 'pay.alerts.large_amount.v1', 2, 1, 'replaced', 'notified', 'first alert with this id', 'n1', 1000.0);
+INSERT INTO outbox VALUES (1, 'pay.notifications.v1', 0, 0, 'n0', NULL, NULL, '[]', 1000.0, 1001.0), (2, 'pay.notifications.v1', 0, 1, 'n1', NULL, NULL, '[]', 1000.0, NULL);
+INSERT INTO deliveries VALUES ('ops', 'n0', 'sent', 1, 1000.0, '{}', 1000.0, NULL), ('ops', 'n1', 'due', 3, 1000.0, '{"data": {}}', 1000.0, 'HTTP 500');

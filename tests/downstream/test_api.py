@@ -1,0 +1,169 @@
+"""The notifier over real HTTP: what operators ask and change, and what analysts say."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from lozenge import topics
+from lozenge.avro import Codec
+from lozenge_downstream.api import Api
+from lozenge_downstream.model import Record
+from lozenge_downstream.serving import Serving
+from lozenge_downstream.verdicts import Links
+from tests.downstream.conftest import SECRET, Desk
+
+MakeRecord = Callable[..., Record]
+TOKEN = "a token"
+LINKS = Links("a secret of sixteen", "https://lozenge.example.com/")
+
+
+class Client:
+    """Asks the served API, as somebody who has the token."""
+
+    def __init__(self, port: int) -> None:
+        self.woken = 0
+        self._url = f"http://127.0.0.1:{port}"
+
+    def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, Any]:
+        answer = httpx2.request(method, self._url + path, json=body, headers={"authorization": f"Bearer {token}"})
+        return answer.status_code, answer.json()
+
+    def open(self, method: str, path: str, data: Any = None) -> tuple[int, str]:
+        answer = httpx2.request(method, self._url + path, data=data)
+        return answer.status_code, answer.text
+
+
+@pytest.fixture
+def client(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    monkeypatch.setenv("HOOK", SECRET)
+    hook = {"type": "webhook", "url": "http://h/", "secret": {"env": "HOOK"}}
+    desk.routing(channels={"ops": hook, "chat": hook}, route={"channels": ["ops"]})
+    with Serving(Api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS).app(), "127.0.0.1:0") as serving:
+        yield Client(serving.port)
+
+
+def alert_id(desk: Desk, record: Record) -> str:
+    (arrival,) = desk.take(record)
+    assert arrival.alert is not None
+    return arrival.alert.id
+
+
+@pytest.mark.parametrize("path", ["/alerts/x", "/silences", "/channels", "/noise"])
+def test_who_has_no_token_learns_nothing(client: Client, path: str) -> None:
+    assert client.ask("GET", path, token="a guess") == (
+        401,
+        {"error": "the token does not fit", "hint": "set LOZENGE_NOTIFIER_TOKEN to the notifier's"},
+    )
+    assert client.open("GET", "/healthz")[0] == 200
+
+
+def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: MakeRecord) -> None:
+    asked = {"matchers": ["detector = large_amount"], "author": "ann", "reason": "works", "seconds": 600}
+    status, made = client.ask("POST", "/silences", asked)
+    assert (status, made["ends_at"]) == (200, desk.now + 600)
+    id = alert_id(desk, record())
+    assert desk.told() == []
+    _, (shown,) = client.ask("GET", "/silences")
+    assert (shown["matchers"], shown["author"], shown["active"]) == (['detector = "large_amount"'], "ann", True)
+    _, why = client.ask("GET", f"/alerts/{id}")
+    assert why["muted"][0]["reason"] == why["cases"][0]["waits"] == f"silence {made['id']} of ann: works"
+    assert client.ask("DELETE", f"/silences/{made['id']}")[0] == 200
+    assert client.ask("DELETE", f"/silences/{made['id']}")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"matchers": [], "author": "a", "reason": "r", "seconds": 1}, "matchers: "),
+        ({"matchers": ["x"], "author": "a", "reason": "r", "seconds": 1}, "'x' is no condition"),
+        ({"matchers": ["a = b"], "author": "a", "reason": "", "seconds": -1}, "reason: "),
+        ([], "Input should be"),
+    ],
+)
+def test_a_wrong_request_gets_every_problem(client: Client, body: Any, says: str) -> None:
+    status, answer = client.ask("POST", "/silences", body)
+    assert status == 422
+    assert says in answer["error"]
+
+
+def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:
+    id = alert_id(desk, record(3))
+    desk.take(record(3))
+    status, why = client.ask("GET", f"/alerts/{id}")
+    assert status == 200
+    assert [a["outcome"] for a in why["arrivals"]] == ["accepted", "repeated"]
+    (case,) = why["cases"]
+    assert (case["route"], case["waits"]) == ("default", None)
+    assert case["notification"]["seq"] == 0
+    (delivery,) = case["notification"]["deliveries"]
+    assert (delivery["channel"], delivery["state"], delivery["attempts"]) == ("ops", "due", 0)
+    assert client.ask("GET", "/alerts/unknown")[0] == 404
+
+
+def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.routing(noise={"alerts": 1, "within": "1m"}, route={})
+    desk.take(*(record(n) for n in range(4)), *(record(n, detector="card_velocity") for n in range(3)))
+    assert client.ask("GET", "/noise")[1] == [
+        {"detector": "card_velocity", "parked": 2},
+        {"detector": "large_amount", "parked": 3},
+    ]
+    assert client.ask("POST", "/noise/large_amount/release", {"author": "ann"})[1]["alerts"] == 3
+    assert client.ask("POST", "/noise/card_velocity/drop", {"author": "ann"})[1]["alerts"] == 2
+    assert client.ask("GET", "/noise")[1] == []
+    assert sum(told["detector"] == "large_amount" for told in desk.told()) == 4
+    assert client.ask("POST", "/noise/card_velocity/burn", {"author": "ann"})[0] == 404
+
+
+def test_notifications_are_sent_once_more_under_their_ids(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.take(*(record(n) for n in range(5)))
+    assert client.ask("POST", "/replay", {"channel": "chat", "from": 2})[1] == {"channel": "chat", "notifications": 3}
+    assert client.ask("POST", "/replay", {"channel": "ops", "from": 0, "partition": 9})[1]["notifications"] == 0
+    assert sorted(channel for channel, _ in desk.deliveries()) == ["chat"] * 3 + ["ops"] * 5
+    assert client.ask("POST", "/replay", {"channel": "nobody", "from": 2})[0] == 404
+
+
+def test_a_channel_that_is_off_is_turned_on(client: Client, desk: Desk) -> None:
+    with desk.store.transaction() as t:
+        t.deliveries.disable("ops", "HTTP 410")
+    shown = {row["channel"]: row["off"] for row in client.ask("GET", "/channels")[1]}
+    assert shown == {"chat": None, "ops": "HTTP 410"}
+    assert client.ask("POST", "/channels/ops/enable", {})[0] == 200
+    assert client.ask("POST", "/channels/ops/enable", {})[0] == 404
+
+
+def test_a_verdict_goes_to_kafka_and_the_last_word_counts(client: Client, desk: Desk, record: MakeRecord) -> None:
+    id = alert_id(desk, record())
+    for verdict in ("confirmed", "false_alarm"):
+        said = {"alert_id": id, "verdict": verdict, "author": "ann", "note": "called them"}
+        assert client.ask("POST", "/verdicts", said)[0] == 200
+    with desk.store.reading() as t:
+        sent = [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == topics.FEEDBACK]
+        assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
+    assert [f["verdict"] for f in sent] == ["confirmed", "false_alarm"]
+    assert (sent[0]["alert_id"], sent[0]["release"], sent[0]["entity"]) == (id, "r1", "card:card-7")
+
+
+def test_a_snooze_silences_the_card_for_this_detector(client: Client, desk: Desk, record: MakeRecord) -> None:
+    id = alert_id(desk, record(0))
+    said = {"alert_id": id, "verdict": "snooze", "author": "ann"}
+    assert "silence" in client.ask("POST", "/verdicts", said)[1]
+    desk.take(record(1), record(2, entity={"type": "card", "id": "card-8"}), record(3, detector="card_velocity"))
+    assert len(desk.told()) == 3, "one before, another card's, and another detector's"
+
+
+def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: Desk, record: MakeRecord) -> None:
+    id = alert_id(desk, record(title="<script>"))
+    path = LINKS.make(id).removeprefix("https://lozenge.example.com")
+    status, page = client.open("GET", path)
+    assert status == 200
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    with desk.store.reading() as t:
+        assert t.verdicts.counts() == {}
+    assert "noted: false alarm" in client.open("POST", path, {"verdict": "false_alarm", "author": "bob"})[1]
+    with desk.store.reading() as t:
+        assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
+    assert client.open("POST", path, {"verdict": "maybe", "author": "bob"})[0] == 422
+    assert client.open("GET", path[:-2])[0] == 403

@@ -1,0 +1,27 @@
+"""The description of the topics for other services is of the topics and schemas that there are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lozenge import topics
+from lozenge.schemas import newest
+
+FILE = Path(__file__).parents[2] / "docs" / "asyncapi.yaml"
+TOLD: dict[str, Any] = yaml.safe_load(FILE.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("name", "topic"), [("notification", topics.NOTIFICATIONS), ("feedback", topics.FEEDBACK)])
+def test_it_names_the_topic_and_the_newest_schema(name: str, topic: str) -> None:
+    (channel,) = [c for c in TOLD["channels"].values() if c["address"] == topic]
+    assert list(channel["messages"]) == [name]
+    schema = TOLD["components"]["messages"][name]["payload"]["schema"]["$ref"]
+    assert (FILE.parent / schema).read_text("utf-8") == newest(name).text
+
+
+def test_it_says_how_long_notifications_are_kept() -> None:
+    (topic,) = [t for t in topics.platform_topics() if t.name == topics.NOTIFICATIONS]
+    told = TOLD["channels"]["notifications"]["bindings"]["kafka"]["topicConfiguration"]
+    assert str(told["retention.ms"]) == topic.config["retention.ms"]

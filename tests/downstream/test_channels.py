@@ -1,0 +1,155 @@
+"""Each channel against a real receiver of its kind on loopback: what arrives there, and what its answers mean."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+
+from lozenge_deploy.broker import free_port
+from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.model import Record
+from lozenge_downstream.routing.file import Routing
+from tests.downstream.conftest import Desk
+
+MakeRecord = Callable[..., Record]
+LOOPBACK = {"networks": ["127.0.0.0/8"]}
+
+
+@pytest.fixture
+def message(desk: Desk, record: MakeRecord) -> Message:
+    """What a channel is given for one alert with an awkward title."""
+    desk.routing(route={"group_by": ["entity"]})
+    desk.take(record(title="<b>Large\namount & more</b>"))
+    (told,) = desk.told()
+    return Message(told["notification_id"], json.dumps({"data": told}), told)
+
+
+def send(message: Message, **channel: Any) -> Result:
+    made = Routing.model_validate({"channels": {"c": channel}}).channels["c"]
+
+    async def once() -> Result:
+        async with made.sender() as sender:
+            return await sender.send(message)
+
+    return asyncio.run(once())
+
+
+@contextmanager
+def receiving(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
+    """A receiver of JSON that answers `status`."""
+    got: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append((self.path, json.loads(self.rfile.read(int(self.headers["content-length"])))))
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", got
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(("status", "result"), [(200, Sent()), (404, Drop("HTTP 404")), (429, Retry("HTTP 429"))])
+def test_slack_gets_text_that_is_no_markup(
+    message: Message, status: int, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving(status) as (url, got):
+        monkeypatch.setenv("SLACK", f"{url}/services/T/B/x")
+        assert send(message, type="slack", url={"env": "SLACK"}, channel="#fraud", **LOOPBACK) == result
+    ((path, body),) = got
+    assert path == "/services/T/B/x"
+    assert body["text"] == "&lt;b&gt;Large\namount &amp; more&lt;/b&gt; (opened)"
+    assert body["channel"] == "#fraud"
+    assert body["attachments"][0]["fields"][1] == {"title": "About", "value": "card:card-7", "short": True}
+
+
+def test_pagerduty_gets_one_incident_for_a_case(message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PD_KEY", "k" * 32)
+    told = dict(message.fields)
+    with receiving(202) as (url, got):
+        channel = {"type": "pagerduty", "key": {"env": "PD_KEY"}, "url": f"{url}/v2/enqueue", **LOOPBACK}
+        assert send(message, **channel) == Sent()
+        assert send(Message("2", "", told | {"status": "resolved"}), **channel) == Sent()
+    first, last = (body for _, body in got)
+    assert (first["event_action"], last["event_action"]) == ("trigger", "resolve")
+    assert first["dedup_key"] == last["dedup_key"] == told["case_id"]
+    assert (first["payload"]["severity"], first["payload"]["source"]) == ("error", "card:card-7")
+
+
+def test_alertmanager_gets_each_alert_with_its_end(message: Message) -> None:
+    with receiving() as (url, got):
+        assert send(message, type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((path, (alert,)),) = got
+    assert path == "/api/v2/alerts"
+    assert alert["labels"]["alertname"] == "large_amount"
+    assert alert["startsAt"] < alert["endsAt"]
+
+
+class Mailbox:
+    """Keeps what it is sent, or refuses it with `answer`."""
+
+    def __init__(self, answer: str = "250 OK") -> None:
+        self.answer = answer
+        self.mails: list[bytes] = []
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:
+        self.mails.append(envelope.content)
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [("250 OK", Sent()), ("451 later", Retry("SMTP 451")), ("554 never", Drop("SMTP 554"))],
+)
+def test_a_mail_is_one_of_its_cases_thread(message: Message, answer: str, result: Result) -> None:
+    mailbox = Mailbox(answer)
+    port = free_port(0)
+    controller = Controller(mailbox, hostname="127.0.0.1", port=port)
+    controller.start()
+    try:
+        addresses = {"from": "lozenge@example.com", "to": ["ops@example.com"]}
+        assert send(message, type="email", host="127.0.0.1", port=port, security="none", **addresses) == result
+    finally:
+        controller.stop()
+    import email
+    import email.policy
+
+    mail = email.message_from_bytes(mailbox.mails[0], policy=email.policy.default)
+    assert isinstance(mail, EmailMessage)
+    assert mail["Subject"] == "[high] <b>Large amount & more</b> (opened)"
+    assert mail["Message-ID"] == f"<{message.id}@lozenge.invalid>"
+    assert str(message.fields["case_id"]) in mail["References"]
+    assert "300.00 EUR is above 220.00" in mail.get_content()
+
+
+def test_a_mail_server_that_is_away_is_tried_again(message: Message) -> None:
+    addresses = {"from": "lozenge@example.com", "to": ["ops@example.com"]}
+    result = send(message, type="email", host="127.0.0.1", port=1, security="none", **addresses)
+    assert result == Retry("ConnectionRefusedError: [Errno 111] Connection refused")
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # which apprise still imports
+def test_apprise_reaches_what_has_no_channel_of_its_own(message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
+        assert send(message, type="apprise", url={"env": "APPRISE"}) == Sent()
+    ((_, body),) = got
+    assert body["title"] == "[high] <b>Large\namount & more</b> (opened)"

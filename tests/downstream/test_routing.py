@@ -1,0 +1,278 @@
+"""The routing file: conditions, the tree, windows; every problem at once, secrets never shown."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import ConfigError
+from lozenge_downstream.channels import kinds
+from lozenge_downstream.reloading import Reloading
+from lozenge_downstream.routing import file as routing_file
+from lozenge_downstream.routing.examples import failures, way
+from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.routing.matchers import parse
+from lozenge_downstream.routing.tree import Route
+from lozenge_downstream.routing.windows import Window
+from lozenge_downstream.settings import Settings
+from tests.downstream.conftest import SECRET
+
+LABELS = {"detector": "large_amount", "severity": "high", "entity": "card:7"}
+
+
+def routing(tmp_path: Path, text: str) -> Routing:
+    file = tmp_path / "routing.toml"
+    file.write_text(text)
+    return routing_file.routing(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ('detector = "large_amount"', True),
+        ("detector=large_amount", True),
+        ("detector != large_amount", False),
+        ("detector =~ large_.*", True),
+        ("detector =~ large", False),
+        ('detector !~ "(small|large)_amount"', False),
+        ("severity >= medium", True),
+        ("severity >= critical", False),
+        ("severity <= high", True),
+        ("team = ops", False),
+        ('team = ""', True),
+    ],
+)
+def test_a_condition_is_on_a_whole_label(text: str, holds: bool) -> None:
+    matcher = parse(text)
+    assert matcher(LABELS) is holds
+    assert parse(str(matcher)) == matcher
+
+
+def test_a_severity_that_nobody_knows_passes_every_limit() -> None:
+    assert parse("severity >= critical")({"severity": "dire"})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("detector", "is no condition such as"),
+        ("detector =~ (", "missing ), unterminated"),
+        ("score >= 3", "compares severities alone"),
+        ("severity = dire", "'dire' is none of info, low"),
+        (7, "is no condition"),
+    ],
+)
+def test_a_condition_that_cannot_be_read_says_why(text: object, says: str) -> None:
+    with pytest.raises(ValueError, match=says.replace("(", r"\(").replace(")", r"\)")):
+        parse(text)
+
+
+TREE = Route.model_validate(
+    {
+        "channels": ["ops"],
+        "group_by": ["entity"],
+        "group_interval": "7m",
+        "routes": [
+            {"name": "audit", "match": ["severity >= low"], "channels": ["archive"], "continue": True},
+            {
+                "name": "large",
+                "match": ["detector = large_amount"],
+                "group_by": ["detector"],
+                "routes": [{"name": "urgent", "match": ["severity >= high"], "channels": ["oncall"]}],
+            },
+            {"name": "never", "match": ["detector = large_amount"]},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "routes"),
+    [
+        (LABELS, ["audit", "urgent"]),
+        (LABELS | {"severity": "low"}, ["audit", "large"]),
+        ({"detector": "other", "severity": "info"}, ["default"]),
+        ({"detector": "large_amount", "severity": "info"}, ["large"]),
+    ],
+)
+def test_the_first_child_takes_an_alert_and_else_the_route_itself(labels: dict[str, str], routes: list[str]) -> None:
+    assert [route.name for route in TREE.taking(labels)] == routes
+
+
+def test_a_route_inherits_what_it_does_not_say() -> None:
+    audit, urgent = TREE.taking(LABELS)
+    assert (audit.group_by, audit.channels) == (("entity",), ("archive",))
+    assert (urgent.group_by, urgent.channels, urgent.match) == (
+        ("detector",),
+        ("oncall",),
+        (parse("severity >= high"),),
+    )
+    assert urgent.group_interval.total_seconds() == 420
+
+
+@pytest.mark.parametrize(
+    ("window", "moment", "inside"),
+    [
+        ({"weekdays": ["mon-fri"], "times": ["08:00-18:00"]}, "2026-03-02T08:00", True),
+        ({"weekdays": ["mon-fri"], "times": ["08:00-18:00"]}, "2026-03-02T18:00", False),
+        ({"weekdays": ["sat-mon"]}, "2026-03-01T12:00", True),
+        ({"weekdays": ["sat-mon"]}, "2026-03-03T12:00", False),
+        ({"times": ["22:00-06:00"]}, "2026-03-01T05:59", True),
+        ({"times": ["22:00-24:00"]}, "2026-03-01T23:59", True),
+        ({"times": ["08:00-18:00"], "zone": "Europe/Berlin"}, "2026-03-01T07:30", True),
+        ({"days": [-1]}, "2026-02-28T12:00", True),
+        ({"days": [1, 15]}, "2026-12-15T12:00", True),
+        ({"days": [-1]}, "2026-12-30T12:00", False),
+        ({"months": ["nov-jan"]}, "2026-12-01T12:00", True),
+        ({}, "2026-12-01T12:00", True),
+    ],
+)
+def test_a_moment_lies_in_a_window(window: dict[str, object], moment: str, inside: bool) -> None:
+    assert (datetime.fromisoformat(moment).replace(tzinfo=UTC) in Window.model_validate(window)) is inside
+
+
+def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "ops").write_text(SECRET + "\n")
+    secret = f'{{ file = "{tmp_path / "ops"}" }}'
+    read = routing(tmp_path, f'[channels.ops]\ntype = "webhook"\nurl = "http://h/"\nsecret = {secret}\n')
+    assert SECRET not in repr(read)
+    assert SECRET not in str(read.model_dump())
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT", "whsec_c2hvcnQ=")
+    monkeypatch.setenv("NOISE", "%%%")
+    with pytest.raises(ConfigError) as caught:
+        routing(
+            tmp_path,
+            """
+            [channels.a]
+            type = "webhook"
+            url = "ftp://example.com/"
+            secret = { env = "NOT_SET_ANYWHERE" }
+            timeout = -1
+            [channels.b]
+            type = "webhook"
+            url = "http://h/"
+            secret = [{ env = "SHORT" }, { env = "NOISE" }]
+            colour = "red"
+            [channels.c]
+            type = "slack"
+            url = { file = "no-such-file" }
+            [channels.d]
+            type = "pigeon"
+            [channels.e]
+            type = "pagerduty"
+            key = {}
+            [windows.w]
+            weekdays = ["mon-someday"]
+            zone = "Mars"
+            [route]
+            channels = ["a", "nobody"]
+            group_wait = "soon"
+            match = ["severity = high"]
+            [[route.routes]]
+            name = "r"
+            match = ["severity = dire"]
+            mute = ["w", "holidays"]
+            [[route.routes]]
+            name = "r"
+            channels = "a"
+            [[route.routes]]
+            match = []
+            [[inhibit]]
+            source = []
+            target = ["x"]
+            [noise]
+            alerts = 0
+            [[examples]]
+            alert = { severity = 3 }
+            [[webhooks]]
+            """,
+        )
+    told = "\n".join(caught.value.problems)
+    for part in (
+        "channels.a.url",
+        "NOT_SET_ANYWHERE is not set",
+        "channels.a.timeout",
+        "SHORT holds 5 bytes",
+        "NOISE does not hold a base64 secret",
+        "channels.b.colour",
+        "no-such-file: No such file",
+        "type is 'pigeon', which is none of alertmanager, apprise, email",
+        "channels.e.key: say either",
+        "windows.w.zone: 'Mars' is no time zone",
+        "route.channels: there is no [channels.nobody]",
+        "route.group_wait: 'soon' is not a duration",
+        "route: the root takes everything",
+        "'dire' is none of info, low",
+        "route.routes.0.mute: there is no [windows.holidays]",
+        "route.routes.1.name: 'r' is the name of an earlier route",
+        "route.routes.1.channels: Input should be",
+        "route.routes.2.name: say one",
+        "inhibit.0.source: ",
+        "inhibit.0.target.0: 'x' is no condition",
+        "noise.alerts: ",
+        "examples.0.alert.severity: ",
+        "webhooks: write [channels.NAME]",
+    ):
+        assert part in told, part
+    assert told.count("soon") == 1, "what children inherit is told once"
+    assert "%%%" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_broken_toml_names_the_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="at line 2"):
+        routing(tmp_path, "[channels]\na = }\n")
+
+
+def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lozenge_downstream.reloading.LOOK_SECONDS", 0.0)
+    routing(tmp_path, "[noise]\nalerts = 5\n")
+    file = tmp_path / "routing.toml"
+    reloading = Reloading(file)
+    assert not reloading.look()
+    file.write_text("[noise]\nalerts = 7\n")
+    assert reloading.look()
+    assert reloading.now.noise.alerts == 7
+    for wrong in ("[noise]\nalerts = 0\n", "not toml"):
+        file.write_text(wrong)
+        assert not reloading.look()
+        assert reloading.now.noise.alerts == 7
+        assert reloading.problem
+    file.unlink()
+    assert not reloading.look()
+    os.symlink(tmp_path / "other.toml", file)
+    (tmp_path / "other.toml").write_text("[noise]\nalerts = 9\n")
+    assert reloading.look()
+    assert (reloading.now.noise.alerts, reloading.problem) == (9, "")
+
+
+def test_examples_say_what_is_not_as_they_say(tmp_path: Path) -> None:
+    examples = [
+        {"alert": LABELS, "routes": ["audit", "urgent"], "channels": ["oncall", "archive"]},
+        {"alert": LABELS | {"severity": "low"}, "channels": ["oncall"]},
+        {"alert": {"severity": "info"}, "routes": []},
+    ]
+    read = Routing.model_validate({"route": TREE, "examples": examples})
+    assert list(failures(read)) == [
+        ("examples.1", "channels should be oncall, and are archive, ops"),
+        ("examples.2", "routes should be none, and are default"),
+    ]
+    shown = way(read, LABELS)
+    assert [s["route"] for s in shown] == ["audit", "urgent"]
+    assert shown[0]["case"] == {"entity": "card:7"}
+
+
+def test_every_file_in_the_folder_of_channels_is_a_type() -> None:
+    assert kinds() == ["alertmanager", "apprise", "email", "kafka", "pagerduty", "slack", "webhook"]
+
+
+def test_settings_name_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOZENGE_DOWNSTREAM_KEEP_DAYS", "0")
+    with pytest.raises(ConfigError, match="LOZENGE_DOWNSTREAM_KEEP_DAYS: "):
+        Settings.load()

@@ -1,0 +1,63 @@
+"""Several notifiers of one PostgreSQL store: they share the work, and whoever is left does all of it."""
+
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests.downstream.postgres import database, server
+from tests.integration.notifying import World, world_of
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("shared")
+    with server(folder / "postgres") as running, world_of(folder, database(running, "notifier")) as world:
+        yield world
+
+
+def end(process: "subprocess.Popen[str]", how: signal.Signals) -> str:
+    process.send_signal(how)
+    _, errors = process.communicate(timeout=60)
+    return errors
+
+
+def test_three_share_the_work_while_they_are_killed_and_started(world: World) -> None:
+    running = [world.start() for _ in range(3)]
+    try:
+        for lap in range(6):
+            world.send("one", range(lap * 200, lap * 200 + 200))
+            world.send("two", range(lap * 200, lap * 200 + 200))
+            killed = running.pop(0)
+            assert killed.poll() is None, killed.communicate()[1]
+            end(killed, signal.SIGKILL)
+            running.append(world.start())
+        world.settle()
+        for process in running:
+            assert process.poll() is None, process.communicate()[1]
+            errors = end(process, signal.SIGTERM)
+            assert process.returncode == 0, errors
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+def test_one_goes_on_alone_and_at_once_when_the_other_stops_in_order(world: World) -> None:
+    first = world.start()
+    try:
+        world.send("one", range(5_000, 5_010))
+        world.settle()
+        with world.notifier():
+            world.send("one", range(5_010, 5_020))
+            world.settle()
+            end(first, signal.SIGTERM)
+            assert first.returncode == 0
+            world.send("two", range(5_010, 5_030))
+            world.settle()
+    finally:
+        first.kill()
+        first.communicate()
