@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, deploy, dlq, look, machine, operate
+from lozenge_deploy.cli import author, deploy, dlq, look, machine, notify, operate
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import coverage, fill, offsets
 from lozenge_deploy.cli.options import DEBUG
@@ -45,6 +45,13 @@ app.command()(offsets)
 app.command()(coverage)
 app.command()(fill)
 app.add_typer(dlq.app, name="dlq")
+app.add_typer(notify.routes, name="routes")
+app.add_typer(notify.silence, name="silence")
+app.add_typer(notify.channels, name="channels")
+app.add_typer(notify.noise, name="noise")
+app.add_typer(notify.notifications, name="notifications")
+app.command()(notify.why)
+app.command()(notify.verdict)
 app.command()(status)
 app.command()(logs)
 app.command()(look.describe)

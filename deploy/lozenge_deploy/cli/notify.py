@@ -1,0 +1,234 @@
+"""The verbs for notifications: where they go, what keeps them, how they fared, and what people say of them."""
+
+import getpass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lozenge.errors import UsageError
+from lozenge_deploy.cli.options import OUTPUT, Format, seconds_of, show, tell
+
+routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
+silence = typer.Typer(help="What nobody wants to be told for a while.", no_args_is_help=True)
+channels = typer.Typer(help="The ways out: what waits, and which are off.", no_args_is_help=True)
+noise = typer.Typer(help="What detectors raised beyond what they may.", no_args_is_help=True)
+notifications = typer.Typer(help="Notifications once more.", no_args_is_help=True)
+
+FILE = Annotated[Path, typer.Option("--file", envvar="LOZENGE_DOWNSTREAM_ROUTING", help="The routing file.")]
+ROUTING = Path("routing.toml")
+AUTHOR = Annotated[str | None, typer.Option(help="Who says so; else you.")]
+ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
+CHANNEL = Annotated[str, typer.Argument(metavar="CHANNEL", help="Its name in the routing file.")]
+
+
+def _author(given: str | None) -> str:
+    return given or getpass.getuser()
+
+
+@routes.command("test")
+def routes_test(file: FILE = ROUTING, output: OUTPUT = Format.TABLE) -> None:
+    """Read the routing file and run the examples that stand in it; exit code 1 if one is not as it says."""
+    from lozenge_deploy.notifier import routing
+
+    code, said = routing("test", file)
+    count, failed = said["examples"], said["failed"]
+    if output is Format.JSON:
+        show([said], output)
+    elif failed:
+        show(failed, output)
+    else:
+        typer.echo(f"{file} is valid, and its {count} examples are as they say" if count else f"{file} is valid")
+    raise typer.Exit(code)
+
+
+@routes.command("show")
+def routes_show(
+    alert: Annotated[Path, typer.Argument(metavar="ALERT.json", help="Its labels, or an alert of `lozenge peek`.")],
+    file: FILE = ROUTING,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show which routes take an alert, to which channels, and in what case."""
+    from lozenge_deploy.notifier import routing
+
+    _, rows = routing("show", file, alert)
+    show(rows, output, brief=("route", "channels", "case", "group_wait", "group_interval"))
+
+
+@silence.command("add")
+def silence_add(
+    matchers: Annotated[list[str], typer.Argument(metavar="MATCHER...", help="Such as detector=large_amount.")],
+    reason: Annotated[str, typer.Option(help="Why.")],
+    for_: Annotated[str, typer.Option("--for", help='How long, such as "2h".')] = "1h",
+    author: AUTHOR = None,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Tell nobody of alerts that match all MATCHERs, for a while; what is not over by then is told then."""
+    from lozenge_deploy.notifier import ask
+
+    seconds = seconds_of(for_, "--for")
+    asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
+    made = ask("POST", "/silences", asked)
+    tell(f"silence {made['id']} holds until {_time(made['ends_at'])}", made, output)
+
+
+@silence.command("ls")
+def silence_ls(output: OUTPUT = Format.TABLE) -> None:
+    """Show the silences: who wanted them, why, and until when."""
+    from lozenge_deploy.notifier import ask
+
+    _show(ask("GET", "/silences"), output, "no silence holds", times=("starts_at", "ends_at"))
+
+
+@silence.command("end")
+def silence_end(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge silence ls` shows it.")],
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """End a silence now."""
+    from lozenge_deploy.notifier import ask
+
+    tell(f"silence {id} is over", ask("DELETE", f"/silences/{id}"), output)
+
+
+@channels.command("ls")
+def channels_ls(output: OUTPUT = Format.TABLE) -> None:
+    """Show what waits for each channel, what was sent, what was given up, and why one is off."""
+    from lozenge_deploy.notifier import ask
+
+    _show(ask("GET", "/channels"), output, "there is no channel")
+
+
+@channels.command("enable")
+def channels_enable(channel: CHANNEL, output: OUTPUT = Format.TABLE) -> None:
+    """Turn a channel on again whose receiver wanted nothing more; what waits for it is sent."""
+    from lozenge_deploy.notifier import ask
+
+    tell(f"{channel} is on", ask("POST", f"/channels/{channel}/enable", {}), output)
+
+
+@noise.command("ls")
+def noise_ls(output: OUTPUT = Format.TABLE) -> None:
+    """Show how many alerts of each detector are parked."""
+    from lozenge_deploy.notifier import ask
+
+    _show(ask("GET", "/noise"), output, "nothing is parked")
+
+
+@noise.command("release")
+def noise_release(detector: str, author: AUTHOR = None, output: OUTPUT = Format.TABLE) -> None:
+    """Let a detector's parked alerts through."""
+    _unpark(detector, "release", author, output)
+
+
+@noise.command("drop")
+def noise_drop(detector: str, author: AUTHOR = None, output: OUTPUT = Format.TABLE) -> None:
+    """Tell nobody of a detector's parked alerts."""
+    _unpark(detector, "drop", author, output)
+
+
+@notifications.command()
+def replay(
+    to: Annotated[str, typer.Option(help="The channel that gets them once more.")],
+    from_: Annotated[int, typer.Option("--from", min=0, help="The number (seq) of the first.")],
+    partition: Annotated[int | None, typer.Option(min=0, help="One partition of the topic; else all.")] = None,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Send notifications once more, under the ids that they had."""
+    from lozenge_deploy.notifier import ask
+
+    told = ask("POST", "/replay", {"channel": to, "from": from_, "partition": partition})
+    tell(f"{told['notifications']} notifications go to {to} once more", told, output)
+
+
+def verdict(
+    alert_id: ALERT,
+    verdict: Annotated[str, typer.Argument(metavar="VERDICT", help="confirmed, false-alarm or snooze.")],
+    note: Annotated[str, typer.Option(help="In your own words.")] = "",
+    for_: Annotated[str, typer.Option("--for", help="How long a snooze lasts.")] = "7d",
+    author: AUTHOR = None,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Say what you make of an alert; `snooze` silences its detector about the same entity for a while."""
+    from lozenge_deploy.notifier import ask
+
+    said = verdict.replace("-", "_")
+    if said not in ("confirmed", "false_alarm", "snooze"):
+        raise UsageError(f"{verdict!r} is no verdict", hint="say confirmed, false-alarm or snooze")
+    body = {"alert_id": alert_id, "verdict": said, "author": _author(author), "note": note}
+    told = ask("POST", "/verdicts", body | {"seconds": seconds_of(for_, "--for")})
+    tell(f"noted: {verdict}" + (f", as silence {told['silence']}" if "silence" in told else ""), told, output)
+
+
+def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
+    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each delivery."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.tracing import origin
+
+    found = ask("GET", f"/alerts/{alert_id}")
+    first = found["arrivals"][0]
+    # the notifier's own alarms come from no topic
+    way = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
+    if output is Format.JSON:
+        show([found | {"origin": way}], output)
+        return
+    show([*way, *_steps(found)], Format.WIDE)
+
+
+def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [
+        _step(
+            a["received_at"],
+            "arrived",
+            f"{a['outcome']}: {a['reason']}",
+            f"{a['topic']} {a['partition']}:{a['offset']}",
+        )
+        for a in found["arrivals"]
+    ]
+    rows += [_step(m["at"], "not told", m["reason"], f"route {m['route']}") for m in found["muted"]]
+    for case in found["cases"]:
+        group = ", ".join(f"{name}={value}" for name, value in case["group"].items())
+        rows.append(_step(case["opened_at"], "case", f"route {case['route']}, {group}", case["case_id"]))
+        if case["waits"]:
+            rows.append(_step(case["due_at"], "looked at again", case["waits"], f"route {case['route']}"))
+        sent = case["notification"]
+        if sent:
+            place = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
+            rows.append(_step(sent["created_at"], "told", sent["notification_id"], place))
+            rows += [_step(d["due_at"], "delivery", _fared(d), f"channel {d['channel']}") for d in sent["deliveries"]]
+    rows += [_step(v["at"], "verdict", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["verdicts"]]
+    return rows
+
+
+def _fared(delivery: dict[str, Any]) -> str:
+    tries = f"{delivery['state']} after {delivery['attempts']} attempts" if delivery["attempts"] else delivery["state"]
+    return f"{tries}; {delivery['error']}" if delivery["error"] else tries
+
+
+def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
+    return {"when": _time(at), "what": what, "said": said, "where": where}
+
+
+def _unpark(detector: str, what: str, author: str | None, output: Format) -> None:
+    from lozenge_deploy.notifier import ask
+
+    told = ask("POST", f"/noise/{detector}/{what}", {"author": _author(author)})
+    tell(f"{told['alerts']} alerts of {detector}: {what}{'d' if what == 'release' else 'ped'}", told, output)
+
+
+def _show(rows: list[dict[str, Any]], output: Format, empty: str, times: tuple[str, ...] = ()) -> None:
+    if not rows and output is not Format.JSON:
+        typer.echo(empty, err=True)
+        return
+    show(rows if output is Format.JSON else [_readable(row, times) for row in rows], output)
+
+
+def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
+    listed = {name: ", ".join(value) for name, value in row.items() if isinstance(value, list)}
+    return row | listed | {name: _time(row[name]) for name in times}
+
+
+def _time(at: float | None) -> str:
+    return "-" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"

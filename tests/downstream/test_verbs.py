@@ -1,0 +1,91 @@
+"""The verbs for notifications, against a notifier's API that is served and a store that is real."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lozenge_downstream.api import Api
+from lozenge_downstream.model import Record
+from lozenge_downstream.serving import Serving
+from tests.deploy.test_cli import lozenge
+from tests.downstream.conftest import Desk
+
+MakeRecord = Callable[..., Record]
+VALID = """
+[route]
+[[route.routes]]
+name = "urgent"
+match = ["severity >= high"]
+[[examples]]
+alert = { severity = "high" }
+routes = ["ROUTE"]
+"""
+
+
+@pytest.fixture
+def desk(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A desk whose API is where the verbs look for it, with a token."""
+    desk = Desk(url)
+    with Serving(Api(desk.store, desk.pipeline, lambda: None, "a token", None).app(), "127.0.0.1:0") as serving:
+        monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
+        monkeypatch.setenv("LOZENGE_NOTIFIER_TOKEN", "a token")
+        yield desk
+    desk.store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [
+        (VALID.replace("ROUTE", "urgent"), 0, "is valid, and its 1 examples are as they say"),
+        (VALID.replace("ROUTE", "default"), 1, "routes should be default, and are urgent"),
+        ("[route]\ngroup_wait = 3\n[noise]\nalerts = 0\n", 2, "noise.alerts: "),
+        ("nonsense", 2, "reading the routing file"),
+    ],
+)
+def test_a_routing_file_is_tested(tmp_path: Path, text: str, code: int, says: str) -> None:
+    (tmp_path / "routing.toml").write_text(text)
+    run = lozenge("routes", "test", cwd=tmp_path)
+    assert run.returncode == code, run.stderr
+    assert says in run.stdout + run.stderr
+
+
+def test_where_an_alert_goes_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "routing.toml").write_text(VALID.replace("ROUTE", "urgent"))
+    (tmp_path / "alert.json").write_text('{"severity": "critical", "entity": {"type": "card", "id": "7"}}')
+    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    assert [row["route"] for row in json.loads(run.stdout)] == ["urgent"]
+    (tmp_path / "alert.json").write_text("[]")
+    run = lozenge("routes", "show", "alert.json", cwd=tmp_path)
+    assert (run.returncode, "it holds no alert" in run.stderr) == (2, True)
+
+
+def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:
+    assert "no silence holds" in lozenge("silence", "ls", cwd=tmp_path).stderr
+    made = lozenge("silence", "add", "detector=large_amount", "--for", "2h", "--reason", "works", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    (row,) = json.loads(lozenge("silence", "ls", "-o", "json", cwd=tmp_path).stdout)
+    assert (row["reason"], row["matchers"]) == ("works", ['detector = "large_amount"'])
+    assert lozenge("silence", "end", row["id"], cwd=tmp_path).returncode == 0
+    again = lozenge("silence", "end", row["id"], cwd=tmp_path)
+    assert (again.returncode, "`lozenge silence ls` shows those that do" in again.stderr) == (2, True)
+
+
+def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+    desk.routing(noise={"alerts": 1})
+    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
+    assert "1 alerts of large_amount: released" in lozenge("noise", "release", "large_amount", cwd=tmp_path).stdout
+    assert alert is not None
+    said = lozenge("verdict", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
+    assert said.stdout.strip() == "noted: false-alarm", said.stderr
+    assert lozenge("verdict", alert.id, "perhaps", cwd=tmp_path).returncode == 2
+    with desk.store.reading() as t:
+        assert t.verdicts.precision() == {("large_amount", "r1"): 0.0}
+
+
+def test_without_a_notifier_a_verb_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOZENGE_NOTIFIER_URL", "http://127.0.0.1:1")
+    run = lozenge("silence", "ls", cwd=tmp_path)
+    assert (run.returncode, "asking the notifier at http://127.0.0.1:1" in run.stderr) == (3, True)
+    assert "Traceback" not in run.stderr

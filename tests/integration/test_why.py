@@ -1,0 +1,97 @@
+"""`lozenge why`: one alert from its raw record to each delivery, out of real topics and a real store."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from lozenge.partitions import partition_of
+from lozenge_downstream.api import Api
+from lozenge_downstream.model import Record
+from lozenge_downstream.serving import Serving
+from tests.deploy.test_cli import ROOT, lozenge
+from tests.downstream.conftest import Desk, alert_fields
+from tests.integration.conftest import Broker
+from tests.integration.harness import committed, event
+
+DETECTOR = "asked_why"
+CARD = "card_asked"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A notifier's store and API, where the verb looks for it."""
+    desk = Desk(f"sqlite:///{tmp_path / 'store.db'}")
+    desk.routing(route={"channels": ["ops"], "group_by": ["entity"]})
+    with Serving(Api(desk.store, desk.pipeline, lambda: None, "", None).app(), "127.0.0.1:0") as serving:
+        monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
+        yield desk
+    desk.store.close()
+
+
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    settings = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(settings, [*topics.platform_topics(), *topics.detector_topics(DETECTOR)])
+    return settings
+
+
+def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, int]:
+    """Where a record stands after it was written."""
+    places: list[tuple[str, int, int]] = []
+    producer = Producer(kafka.client())
+    partition = partition_of(CARD.encode(), topics.EVENT_PARTITIONS)
+    told: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
+    producer.produce(topic, value, CARD.encode(), partition, on_delivery=told)
+    assert producer.flush(30) == 0
+    return places[0]
+
+
+def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> None:
+    raw = written(kafka, topics.RAW_JSON, b"{}")
+    coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
+    told = event(1, card=CARD, amount="300.00")
+    place = written(kafka, topics.EVENTS, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
+    fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
+        "entity": {"type": "card", "id": CARD},
+        "trigger": {"partition": place[1], "offset": place[2]},
+    }
+    value = Codec.of("alert").encode(fields)
+    stands = written(kafka, topics.alerts(DETECTOR), value)
+    desk.take(Record(*stands, CARD.encode(), value, []))
+    assert len(committed(kafka, topics.alerts(DETECTOR))) >= 1
+
+    environment = {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    run = lozenge("why", fields["alert_id"], cwd=ROOT, **environment)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    order = ["raw record", "event", "alert", "arrived", "case", "told", "delivery"]
+    found = [next((what for what in order if f"  {what}  " in line), None) for line in lines]
+    assert [what for what in found if what] == order, run.stdout
+    assert f"{raw[0]} {raw[1]}:{raw[2]}" in run.stdout
+    assert "300.00 EUR" in run.stdout
+    assert "channel ops" in run.stdout
+
+    (answer,) = json.loads(lozenge("why", fields["alert_id"], "-o", "json", cwd=ROOT, **environment).stdout)
+    assert [step["what"] for step in answer["origin"]] == ["raw record", "event", "alert"]
+    assert answer["cases"][0]["notification"]["deliveries"][0]["channel"] == "ops"
+
+
+def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:
+    value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
+    desk.take(Record(topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
+    run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+    assert run.returncode == 0, run.stderr
+    assert "no longer in its topic" in run.stdout
+
+
+def test_an_alert_that_never_came_is_not_known(kafka: KafkaSettings, desk: Desk) -> None:
+    run = lozenge("why", "unknown", cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+    assert (run.returncode, "no alert unknown has come" in run.stderr) == (2, True)
