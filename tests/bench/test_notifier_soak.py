@@ -1,0 +1,186 @@
+"""A million alerts through a notifier that is killed every few seconds, to receivers that misbehave.
+
+`make bench-pytest ARGS="-k notifier_soak"`; `LOZENGE_SOAK_ALERTS=100000` for fewer. Prints rate, memory and the store's
+size; asserts that none is lost and none is there twice by `webhook-id`, in Kafka and at every receiver.
+
+One alert in a hundred goes to a receiver that fails each message the first time: with 500, with 429, by silence, by
+hanging up, by an answer that drips or that has 10 GiB.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from multiprocessing.connection import Connection
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka import KafkaConsumer, TopicPartition
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.avro import Codec
+from lozenge.kafka import KafkaSettings
+from lozenge_deploy.broker import EmbeddedBroker
+from tests.bench.harness.consumer import Recorder
+from tests.bench.harness.system import WEBHOOK_SECRET
+from tests.bench.harness.webhooks import Noting
+from tests.bench.test_notifier import Alerts
+
+ALERTS = int(os.environ.get("LOZENGE_SOAK_ALERTS", "1000000"))
+KILL_SECONDS = (3.0, 9.0)
+QUIET_SECONDS = 120.0
+FAILINGS = ("500", "429", "hang", "close", "drip", "endless")
+"""Which failing an alert meets is by the last two digits of its card: 00 to 05; the others meet none."""
+CHANNEL = """
+[channels.{name}]
+type = "webhook"
+url = "{url}"
+networks = ["127.0.0.0/8"]
+secret = {{ env = "BENCH_SECRET" }}
+timeout = 1
+attempts = 100
+first_retry = 0.5
+max_retry = 2
+concurrency = 64
+"""
+ROUTE = """
+[[route.routes]]
+name = "{name}"
+match = ['entity =~ "card:card-(.*0)?{number}"']
+channels = ["{name}"]
+"""
+
+
+class Misbehaving(Noting):
+    """Fails each message of a failing the first time."""
+
+    def __init__(self, count: "Synchronized[int]") -> None:
+        super().__init__(count)
+        self.seen: set[str] = set()
+        self.taken: set[str] = set()
+
+    async def receive(self, request: Request) -> Response:
+        """As the `failing` of the URL says; what is answered with 204 is taken."""
+        await request.body()
+        id, failing = request.headers["webhook-id"], request.query_params.get("failing", "")
+        first = id not in self.seen
+        self.seen.add(id)
+        if not (failing and first):
+            self.taken.add(id)
+            self._count.value = len(self.taken)
+            return Response(status_code=204)
+        match failing:
+            case "500" | "429":
+                return Response(status_code=int(failing), headers={"retry-after": "1"} if failing == "429" else {})
+            case "hang":
+                await asyncio.sleep(30)
+            case "drip":
+                return StreamingResponse(_pieces(b".", 0.2), status_code=200)
+            case "endless":
+                return StreamingResponse(_pieces(b"." * 65_536, 0), headers={"content-length": str(10 * 2**30)})
+        raise ConnectionResetError
+
+
+async def _pieces(piece: bytes, pause: float) -> AsyncIterator[bytes]:
+    while True:
+        yield piece
+        await asyncio.sleep(pause)
+
+
+def _serve(orders: Connection, count: "Synchronized[int]") -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # uvicorn tells of each connection that is reset
+    with Misbehaving(count) as receiver:
+        orders.send(receiver.url)
+        while True:
+            try:
+                orders.recv()
+            except EOFError:
+                return
+            orders.send((len(receiver.seen), len(receiver.taken)))
+
+
+@pytest.mark.skipif(ALERTS < 1, reason="none wanted")
+def test_notifier_soak(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker, Recorder(_serve) as receiver:
+        kafka = KafkaSettings(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics("one")])
+        _route(tmp_path / "routing.toml", str(receiver.readiness))
+        Alerts(kafka).send(ALERTS)
+        begun, most, kills = time.monotonic(), 0, 0
+        process = _start(kafka, tmp_path)
+        came, changed = 0, time.monotonic()
+        while receiver.count < ALERTS:
+            assert process.poll() is None, "it ended by itself"
+            most = max(most, psutil.Process(process.pid).memory_info().rss)
+            if receiver.count != came:
+                came, changed = receiver.count, time.monotonic()
+            assert time.monotonic() < changed + QUIET_SECONDS, f"{ALERTS - came} alerts did not come out"
+            # At the end it is left alone: what failed waits for its time, and a start takes some seconds.
+            if came < 0.99 * ALERTS:
+                time.sleep(random.uniform(*KILL_SECONDS))
+                process.kill()
+                process.wait()
+                kills += 1
+                process = _start(kafka, tmp_path)
+            else:
+                time.sleep(0.5)
+        seconds = time.monotonic() - begun
+        size = sum(file.stat().st_size for file in tmp_path.glob("store.db*"))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        numbers, told = _published(kafka)
+        assert told == ALERTS
+        assert all(found == list(range(len(found))) for found in numbers)
+        print(
+            f"\n{ALERTS:,} alerts in {seconds:,.0f} s: {ALERTS / seconds:,.0f} a second, {kills} kills, "
+            f"{most / 2**20:,.0f} MiB at most, the store {size / 2**20:,.0f} MiB"
+        )
+
+
+def _route(file: Path, url: str) -> None:
+    text = "[noise]\nalerts = 1000000000\n[route]\nchannels = ['well']\n" + CHANNEL.format(name="well", url=url)
+    for number, failing in enumerate(FAILINGS):
+        name = f"failing-{failing}"
+        text += CHANNEL.format(name=name, url=f"{url}?failing={failing}") + ROUTE.format(name=name, number=number)
+    file.write_text(text)
+
+
+def _start(kafka: KafkaSettings, folder: Path) -> "subprocess.Popen[bytes]":
+    variables = {
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+        "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{folder / 'store.db'}",
+        "LOZENGE_DOWNSTREAM_ROUTING": str(folder / "routing.toml"),
+        "BENCH_SECRET": WEBHOOK_SECRET,
+    }
+    log = (folder / "notifier.log").open("ab")
+    return subprocess.Popen([sys.executable, "-m", "lozenge_downstream"], env=os.environ | variables, stderr=log)
+
+
+def _published(kafka: KafkaSettings) -> tuple[list[list[int]], int]:
+    """The numbers of the notifications in each partition, and how many alerts they tell."""
+    codec = Codec.of("notification")
+    consumer = KafkaConsumer(
+        bootstrap_servers=kafka.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+    )
+    places = [TopicPartition(topics.NOTIFICATIONS, p) for p in range(topics.EVENT_PARTITIONS)]
+    consumer.assign(places)
+    ends = consumer.end_offsets(places)
+    numbers: dict[int, list[int]] = {place.partition: [] for place in places}
+    told: set[str] = set()
+    while any(consumer.position(place) < ends[place] for place in places):
+        for batch in consumer.poll(500).values():
+            for record in batch:
+                notification = codec.decode(record.value)
+                numbers[record.partition].append(notification["seq"])
+                told.update(notification["alert_ids"])
+    consumer.close()
+    return list(numbers.values()), len(told)
