@@ -9,7 +9,7 @@ from typing import Any
 from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy import own_code, scaling, state_policy
+from lozenge_deploy import own_code, pace, scaling, state_policy
 from lozenge_deploy.control.records import Desired, Happening
 from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.releases import Releases, environment_for
@@ -48,9 +48,14 @@ def back(
         message=message,
         undoes="",
         before=None,
+        **(left := pace.left_behind(present, now, then)),
     )
     memory = state_policy.consequence(now, then, policy)
-    rows = [*differences(now, then), *settings_rows(present.settings, settings)]
+    rows = [
+        *differences(now, then),
+        *settings_rows(present.settings, settings),
+        *pace.rows(present, left, then),
+    ]
     rows.append({"what": "offsets", "now": None, "then": GOES_ON})
     return wanted, [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
 
@@ -71,6 +76,8 @@ def resettle(
     values = {name: v for name, v in {**present.settings, **settings}.items() if v is not None}
     own_code.try_settings(present.detector, environment_for(release, releases), values)
     given = dict(resources)
+    if refusal := pace.refused(release, {**given, "rate": rate}):
+        raise refusal
     if rate is not None:
         trigger = duration(given["trigger"]) if "trigger" in given else present.trigger or release.declaration.trigger
         given["max_batch"] = max(1, int(rate * trigger.total_seconds()))

@@ -10,7 +10,7 @@ from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
 from lozenge.errors import UsageError
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy import own_code, scaling, state_policy
+from lozenge_deploy import own_code, pace, scaling, state_policy
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired, Goal
 from lozenge_deploy.differences import GOES_ON, Rows, differences, settings_rows
@@ -45,6 +45,7 @@ class Candidate:
         rows = [
             *differences(self.release_now, self.release),
             *settings_rows(self.now.settings if self.now else {}, self.settings),
+            *pace.rows(self.now, self._left_behind, self.release),
             {"what": "offsets", "now": None, "then": offsets},
         ]
         memory = state_policy.consequence(self.release_now, self.release, self.state)
@@ -63,11 +64,16 @@ class Candidate:
         release = Releases(self.kafka).add(self.built, by=by)
         change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}
+        change |= self._left_behind
         if self.now is None:
             return Desired(detector=release.detector, revision="", **change)
         # the same code with another memory is another process
         again = release.name == self.now.release and self.state != "keep"
         return self.now.but(**change, before=self.before, restart=self.now.restart + again)
+
+    @property
+    def _left_behind(self) -> dict[str, None]:
+        return pace.left_behind(self.now, self.release_now, self.release)
 
 
 def proof_of(folder: Path, python: Path) -> Path:

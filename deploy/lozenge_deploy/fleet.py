@@ -40,7 +40,7 @@ class Member:
     @property
     def fenced(self) -> str | None:
         """Which release was relieved by the present one, when, and at which offsets; None if none was."""
-        if self.observed is None or not self.observed.fenced or self.observed.fenced_at is None:
+        if self.observed is None or self.observed.fenced in ("", self.observed.release) or not self.observed.fenced_at:
             return None
         since = f" at {places(self.observed.fenced_from)}" if self.observed.fenced_from else ""
         return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC{since}"

@@ -126,12 +126,16 @@ class Declaration(_Strict):
             raise ValueError(f'mode = "realtime" is for rules and aggregates: a {self.kind} is judged batch by batch')
         if self.guarantee == "at-most-once":
             raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
-        if self.trigger < LEAST_REALTIME_TRIGGER:
-            least = LEAST_REALTIME_TRIGGER.total_seconds()
-            raise ValueError(
-                f'mode = "realtime" commits every {least:.0f} s at most: trigger = "{least:.0f}s" or longer'
-            )
+        if refusal := self.refused_trigger(self.trigger):
+            raise ValueError(refusal)
         return self
+
+    def refused_trigger(self, trigger: timedelta) -> str:
+        """Why the detector cannot run with such a trigger; "" if it can."""
+        if not self.realtime or trigger >= LEAST_REALTIME_TRIGGER:
+            return ""
+        least, given = (f"{time.total_seconds():g} s" for time in (LEAST_REALTIME_TRIGGER, trigger))
+        return f"in Real-Time Mode trigger is the time between two commits, {least} at least, not {given}"
 
     @property
     def realtime(self) -> bool:

@@ -48,6 +48,7 @@ def test_whom_it_relieved_when_and_where_is_told() -> None:
     assert (
         member(fenced="r7", fenced_at=at, fenced_from={1: 880, 0: 9120}).fenced == "r7 fenced 14:02 UTC at 0:9120 1:880"
     )
+    assert member(fenced="r7", fenced_at=at, release="r7").fenced is None, "it is back"
     assert member(fenced="", since={0: 1}).fenced is None
     assert member().fenced is None
 

@@ -95,6 +95,16 @@ def test_its_last_words_are_its_newest_error(start: Callable[..., Instance]) -> 
     assert instance.last_words() == "no such topic"
 
 
+@pytest.mark.parametrize("own", ["", "no such topic"])
+def test_what_the_jvm_says_of_an_end_hides_no_error_of_the_jobs_own(start: Callable[..., Instance], own: str) -> None:
+    said = f"""echo '{{"level": "critical", "event": "{own}"}}'; """ if own else ""
+    instance = start(
+        said + """echo '{"level": "error", "logger": "org.apache.spark", "event": "Aborted"}'; echo Ended"""
+    )
+    until(lambda: not instance.alive())
+    assert instance.last_words() == (own or "Aborted")
+
+
 def test_its_last_words_are_its_last_line_where_it_told_no_error(start: Callable[..., Instance]) -> None:
     instance = start("""echo up; echo '{"level": "info", "event": "query starts"}'""")
     until(lambda: not instance.alive())

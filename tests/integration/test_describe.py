@@ -86,8 +86,13 @@ def test_a_fold_that_cannot_be_planned_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "operator", "hint"),
     [
-        ("F.udf(lambda text: text, 'string')(F.col('mcc'))", "ArrowEvalPython", "write it with column expressions"),
-        ("F.col('mcc')", "", ""),
+        (
+            "told(F.udf(lambda text: text, 'string')(F.col('mcc')))",
+            "ArrowEvalPython",
+            "write it with column expressions",
+        ),
+        ("told(F.lit('one')).union(told(F.lit('other')))", "Union", "into one where"),
+        ("told(F.col('mcc'))", "", ""),
     ],
 )
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
@@ -99,7 +104,8 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     project.write_text(project.read_text("utf-8") + '\nmode = "realtime"\n', "utf-8")
     lines = (
         "def detect(events, settings, tables):",
-        f"    return events.select(*alert(reason={code}))",
+        "    told = lambda reason: events.select(*alert(reason=reason))",
+        f"    return {code}",
         "detector = Detector(detect, settings=Quick)",
     )
     module.write_text("\n".join([module.read_text("utf-8"), *lines]), "utf-8")

@@ -155,8 +155,8 @@ def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict
         ({"kind": "model"}, "a model is judged batch by batch"),
         ({"kind": "rule", "guarantee": "at-most-once"}, "tells before it commits"),
         (COUNTING | {"guarantee": "at-most-once"}, "tells before it commits"),
-        (COUNTING | {"trigger": "4s"}, 'trigger = "5s" or longer'),
-        ({"kind": "rule", "trigger": "1s"}, 'trigger = "5s" or longer'),
+        (COUNTING | {"trigger": "4s"}, "between two commits, 5 s at least, not 4 s"),
+        ({"kind": "rule", "trigger": "1s"}, "between two commits, 5 s at least, not 1 s"),
     ],
 )
 def test_real_time_mode_is_refused_where_it_cannot_keep_what_is_declared(declared: dict[str, str], why: str) -> None:

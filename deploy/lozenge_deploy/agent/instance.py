@@ -185,15 +185,21 @@ class Instance:
         return time.monotonic() - self._told_to_stop_at if self._told_to_stop_at is not None else 0.0
 
     def last_words(self) -> str:
-        """Why it ended, as far as its log says: the newest line of level error, else the last line."""
+        """Why it ended, as far as its log says: its own newest error, else the JVM's, else the last line."""
+        of_jvm = ""
         with contextlib.suppress(OSError), (self.folder / LOG).open("rb") as log:
             log.seek(max(0, (self.folder / LOG).stat().st_size - 16_384))
             lines = log.read().decode(errors="replace").strip().splitlines()
             for line in reversed(lines):
                 with contextlib.suppress(ValueError, KeyError, AttributeError):
                     said = json.loads(line)
-                    if said.get("level") in ("error", "critical"):
+                    if said.get("level") not in ("error", "critical"):
+                        continue
+                    if "logger" not in said:
                         return str(said["event"])
+                    of_jvm = of_jvm or str(said["event"])
+            if of_jvm:
+                return of_jvm
             with contextlib.suppress(ValueError, LookupError, TypeError):
                 return str(json.loads(lines[-1])["event"])
             return lines[-1] if lines else ""

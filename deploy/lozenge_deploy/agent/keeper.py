@@ -159,7 +159,8 @@ class Keeper:
             return
         dead, self.live = self.live, None
         if self._ordered_at is not None and self.next is not None and self.next.alive():
-            self._voice.note(fenced=dead.facts.release, fenced_at=now())  # it noticed before its successor could say so
+            # it noticed before its successor could say so
+            self._voice.note(fenced=dead.facts.release, fenced_at=now(), fenced_from={})
             return
         code = dead.exit_code()
         reason = dead.ended_for or _why(code, dead.last_words())
@@ -215,7 +216,7 @@ class Keeper:
     def _live_must_end_first(self) -> bool:
         """Whether a job that writes without a fence is still there: it is ended before its successor begins."""
         if self.live is not None and _realtime(self.live):
-            self._voice.note(fenced=self.live.facts.release, fenced_at=now())
+            self._voice.note(fenced=self.live.facts.release, fenced_at=now(), fenced_from={})
             self._leave_live()
         return any(_realtime(instance) for instance in self._leaving)
 

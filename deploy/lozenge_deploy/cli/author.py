@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge.errors import DetectorError, UsageError
+from lozenge.errors import DetectorError, LozengeError, UsageError
 from lozenge_deploy.cli.options import (
     DRY_RUN,
     EXAMPLES,
@@ -71,11 +71,18 @@ def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     from lozenge_deploy.release import build
 
     folder = folder_of(name)
+    found = problems(folder)
+    ineligible: LozengeError | None = None
+    if not found and read(folder / "pyproject.toml")[2].realtime:
+        try:
+            build(folder)
+        except LozengeError as error:
+            found, ineligible = [str(error)], error
     if output is Format.JSON:
-        show([{"detector": folder.name, "problem": problem} for problem in problems(folder)], output)
+        show([{"detector": folder.name, "problem": problem} for problem in found], output)
+    if ineligible is not None:
+        raise ineligible
     require_sound(folder)
-    if read(folder / "pyproject.toml")[2].realtime:
-        build(folder)
     if output is not Format.JSON:
         typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
 

@@ -126,9 +126,14 @@ def rollback(
 def set_(
     name: NAME,
     values: Annotated[list[str] | None, typer.Argument(help="limit=250; `limit=` goes back to the default.")] = None,
-    max_batch: Annotated[int | None, typer.Option(min=1, help="Events in a batch at most.")] = None,
-    trigger: Annotated[str | None, typer.Option(help='Time between batches, such as "500ms".')] = None,
-    rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most.")] = None,
+    max_batch: Annotated[
+        int | None, typer.Option(min=1, help="Events in a batch at most; not in Real-Time Mode.")
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(help='Time between batches, such as "500ms"; in Real-Time Mode between commits, 5 s at least.'),
+    ] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most; not in Real-Time Mode.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Task slots; another process takes over.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; another process takes over.")] = None,
     message: MESSAGE = "",

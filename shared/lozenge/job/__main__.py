@@ -13,6 +13,7 @@ from lozenge.environment import load
 from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
 from lozenge.job.identity import Identity
 from lozenge.job.orders import Orders
+from lozenge.job.poison import first_line
 from lozenge.job.settings import JobSettings
 from lozenge.job.terms import Terms
 from lozenge.kafka import KafkaSettings
@@ -70,6 +71,12 @@ def main() -> int:
         say = logs.logger().warning if relieved else logs.logger().error
         say(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
+    except Exception as fault:
+        if debug:
+            raise
+        # nobody foresaw it: its stack goes where whoever looks for the cause finds it
+        logs.logger().critical(f"the job failed: {type(fault).__name__}: {first_line(fault)}", exc_info=True)
+        return 1
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def _require_eligible(loaded: Loaded, settings: Settings) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         result = _detected(loaded, settings, lambda spark: spark.readStream.schema(source.RECORDS).parquet(folder))
-        refuse_ineligible(loaded.name, loaded.declaration, expressions(result))
+        refuse_ineligible(loaded.name, loaded.declaration, expressions(result), of_one=True)
 
 
 def _detected(

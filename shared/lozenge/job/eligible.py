@@ -10,12 +10,12 @@ from lozenge.declaration import Declaration
 from lozenge.errors import DetectorError
 
 _SOURCE = "StreamingRelation"
-_ALLOWED = {_SOURCE, "AdaptiveSparkPlan", "BroadcastHashJoin", "Expand", "Filter", "Generate", "Project", "Union"}
+_ALLOWED = {_SOURCE, "AdaptiveSparkPlan", "BroadcastHashJoin", "Expand", "Filter", "Generate", "Project"}
 """What a rule may need of Spark 4.3's list for Real-Time Mode; where the plan may change as it runs is no operator."""
 _COUNTING = {"EventTimeWatermark", "Exchange", "StateStoreRestore", "StateStoreSave"}
-_COUNTING |= {"HashAggregate", "ObjectHashAggregate", "SortAggregate", "Sort"}
-"""What an aggregate may need besides. In that mode Spark has one operator in place of the aggregates here and of the
-sorts that one of them needs; it refuses any other sort of a stream itself."""
+_COUNTING |= {"HashAggregate", "ObjectHashAggregate", "SortAggregate", "Sort", "Union"}
+"""What an aggregate may need besides; the union is of its partitions. Spark then has one operator in place of the
+aggregates here and of the sorts that one of them needs; it refuses any other sort of a stream itself."""
 _PYTHON = "a Python function holds rows back: write it with column expressions"
 _SESSION = "a session window is open while events come: take F.window"
 _REPEATED = "leave repeated events to the aggregate: F.collect_set takes each id once"
@@ -26,6 +26,7 @@ _HINTS = {
     "MapInPandas": _PYTHON,
     "SortMergeJoin": "wrap the table that is joined in F.broadcast(...)",
     "BroadcastNestedLoopJoin": "join on equal columns",
+    "Union": "a detector has one stream, and Spark takes no stream twice: put its conditions into one where(... | ...)",
     "Sort": "there is no order without a batch: leave it out",
     "MergingSessions": _SESSION,
     "SessionWindowStateStoreRestore": _SESSION,
@@ -37,9 +38,14 @@ _HINTS = {
 _LINE = re.compile(r"(?P<indent>[\s:|]*(?:[+:]- )?)(?:\* )?(?P<operator>\w+)")
 
 
-def refuse_ineligible(name: str, declaration: Declaration, frame: DataFrame) -> None:
-    """Raises DetectorError with every operator in the physical plan of the stream `frame` that needs a batch."""
+def refuse_ineligible(name: str, declaration: Declaration, frame: DataFrame, *, of_one: bool = False) -> None:
+    """Raises DetectorError with every operator in the physical plan of the stream `frame` that needs a batch.
+
+    `of_one` says that the detector was given one stream; an aggregate may also be given a union of several.
+    """
     allowed = _ALLOWED | (_COUNTING if declaration.kind == "aggregate" else set())
+    if of_one:
+        allowed -= {"Union"}
     wrong = sorted(set(_operators(frame)) - allowed)
     if wrong:
         hints = dict.fromkeys(_HINTS[operator] for operator in wrong if operator in _HINTS)

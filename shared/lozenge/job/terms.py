@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lozenge.detector import Settings
+from lozenge.errors import ConfigError
 from lozenge.job.orders import Order
 from lozenge.job.settings import detector_settings
 from lozenge.loading import Loaded
@@ -21,8 +22,11 @@ class Terms:
     def of(cls, loaded: Loaded, order: Order) -> "Terms":
         """What `order` makes of the declaration; raises ConfigError with every problem of its settings."""
         declared = loaded.declaration
+        trigger = order.trigger or declared.trigger
+        if refusal := declared.refused_trigger(trigger):
+            raise ConfigError(f"running {loaded.name}: {refusal}", hint="order a longer one, or none")
         return cls(
             settings=detector_settings(loaded, order.settings),
-            trigger=order.trigger or declared.trigger,
+            trigger=trigger,
             max_batch=order.max_batch or declared.max_batch,
         )

@@ -1,0 +1,50 @@
+"""What may be set of a detector's pace, and what of it outlives a change of the mode."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from lozenge_deploy.control.records import Desired
+from lozenge_deploy.pace import left_behind, refused, rows
+from lozenge_deploy.release import Release
+from tests.deploy.test_releases import release
+
+
+def of_mode(mode: str) -> Release:
+    trigger = timedelta(minutes=1) if mode == "realtime" else timedelta(seconds=1)
+    return release(declaration=release().declaration.model_copy(update={"mode": mode, "trigger": trigger}))
+
+
+def present(**fields: Any) -> Desired:
+    return Desired(detector="spotter", revision="a", release="r7", **fields)
+
+
+@pytest.mark.parametrize("given", [{"max_batch": 500}, {"rate": 50}, {"trigger": "500ms"}, {"trigger": "4999ms"}])
+def test_real_time_mode_takes_no_bound_and_no_trigger_that_spark_refuses(given: dict[str, Any]) -> None:
+    refusal = refused(of_mode("realtime"), given)
+    assert refusal is not None
+    assert f"setting {next(iter(given))} of spotter" in str(refusal)
+    assert refused(of_mode("micro-batch"), given) is None
+
+
+@pytest.mark.parametrize("given", [{}, {"trigger": "5s"}, {"cores": 2, "rate": None}])
+def test_real_time_mode_takes_the_rest(given: dict[str, Any]) -> None:
+    assert refused(of_mode("realtime"), given) is None
+
+
+def test_what_was_set_does_not_outlive_a_change_of_the_mode_and_the_plan_says_so() -> None:
+    was = present(trigger="500ms", max_batch=7)
+    left = left_behind(was, of_mode("micro-batch"), of_mode("realtime"))
+    assert was.but(**left) == present(at=was.at)
+    assert rows(was, left, of_mode("realtime")) == [
+        {"what": "set trigger", "now": "500ms", "then": "1m"},
+        {"what": "set max_batch", "now": 7, "then": 200_000},
+    ]
+
+
+def test_what_was_set_holds_while_the_mode_does() -> None:
+    was = present(trigger="10s")
+    assert left_behind(was, of_mode("realtime"), of_mode("realtime")) == {}
+    assert left_behind(None, None, of_mode("realtime")) == {}
+    assert rows(None, {}, of_mode("realtime")) == []
