@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lozenge.durations import duration
+from lozenge.durations import duration, text_of
 from lozenge.errors import UsageError
 from lozenge_deploy.control.records import Desired
 from lozenge_deploy.differences import Rows
@@ -41,3 +41,14 @@ def rows(present: Desired | None, left: Mapping[str, None], then: Release) -> Ro
         return []
     was, declared = present.model_dump(mode="json"), then.declaration.model_dump(mode="json")
     return [{"what": f"set {name}", "now": was[name], "then": declared[name]} for name in left]
+
+
+def repeats(release: Release, desired: Desired | None) -> str | None:
+    """The most that may be told again after a crash; None where nothing can be."""
+    declared = release.declaration
+    if declared.guarantee != "at-least-once":
+        return None
+    if declared.realtime:
+        trigger = (desired and desired.trigger) or declared.trigger
+        return f"a crash may repeat the alerts of the last {text_of(trigger)}"
+    return f"a crash may repeat the alerts of {(desired and desired.max_batch) or declared.max_batch} events at most"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lozenge_deploy.control.records import Desired
-from lozenge_deploy.pace import left_behind, refused, rows
+from lozenge_deploy.pace import left_behind, refused, repeats, rows
 from lozenge_deploy.release import Release
 from tests.deploy.test_releases import release
 
@@ -48,3 +48,19 @@ def test_what_was_set_holds_while_the_mode_does() -> None:
     assert left_behind(was, of_mode("realtime"), of_mode("realtime")) == {}
     assert left_behind(None, None, of_mode("realtime")) == {}
     assert rows(None, {}, of_mode("realtime")) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "guarantee", "set_", "told"),
+    [
+        ("micro-batch", "exactly-once", {}, None),
+        ("micro-batch", "at-most-once", {}, None),
+        ("micro-batch", "at-least-once", {}, "a crash may repeat the alerts of 200000 events at most"),
+        ("micro-batch", "at-least-once", {"max_batch": 70}, "a crash may repeat the alerts of 70 events at most"),
+        ("realtime", "at-least-once", {}, "a crash may repeat the alerts of the last 1m"),
+        ("realtime", "at-least-once", {"trigger": "10s"}, "a crash may repeat the alerts of the last 10s"),
+    ],
+)
+def test_what_a_crash_may_repeat_is_told(mode: str, guarantee: str, set_: dict[str, Any], told: str | None) -> None:
+    declared = of_mode(mode).declaration.model_copy(update={"guarantee": guarantee})
+    assert repeats(release(declaration=declared), present(**set_)) == told

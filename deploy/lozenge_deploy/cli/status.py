@@ -157,20 +157,21 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
 
 
 def _promised(kafka: "KafkaSettings", member: "Member | None") -> dict[str, Any]:
-    """The guarantee of the release that is wanted; None for an app that is not deployed."""
+    """The guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
+    from lozenge_deploy.pace import repeats
     from lozenge_deploy.releases import Releases
 
     if member is None:
-        return {"guarantee": None}
-    desired = member.desired
-    return {"guarantee": Releases(kafka).get(desired.detector, desired.release).declaration.guarantee}
+        return {"guarantee": None, "repeats": None}
+    release = Releases(kafka).get(member.desired.detector, member.desired.release)
+    return {"guarantee": release.declaration.guarantee, "repeats": repeats(release, member.desired)}
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
     """What an operator wants to know first: who runs, how far it is, how far behind, and whom it relieved."""
     parts = [f"{row['app']} {row['release'] or ''}".strip()]
     if row["guarantee"] not in (None, "exactly-once"):
-        parts.append(row["guarantee"])
+        parts.append(f"{row['guarantee']} ({row['repeats']})" if row["repeats"] else row["guarantee"])
     if row["phase"] not in (None, "running"):
         parts.append(row["phase"])
     if not row["instances"]:
