@@ -15,8 +15,9 @@ from lozenge.metrics import Metrics
 from lozenge_deploy.demo.receiver import Receiver
 from lozenge_downstream.arriving import DEAD_LETTERS
 from lozenge_downstream.channels import Retry, Sent
-from lozenge_downstream.deliver import Deliverer, wait_seconds
+from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.http import judge
+from lozenge_downstream.lane import wait_seconds
 from lozenge_downstream.model import Outgoing, Record
 from lozenge_downstream.pipeline import Pipeline
 from lozenge_downstream.routing.file import Routing
