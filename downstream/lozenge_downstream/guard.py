@@ -11,7 +11,6 @@ import socket
 from collections.abc import Iterable, Sequence
 
 import httpcore2
-import httpx2
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -89,16 +88,3 @@ class Guard(httpcore2.AsyncNetworkBackend):
         except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(f"resolving {host}: {error}") from error
         return [ipaddress.ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found]
-
-
-class Transport(httpx2.AsyncHTTPTransport):
-    """httpx's own transport, connecting through a `Guard`; no proxy, and nothing from the environment."""
-
-    def __init__(self, networks: Sequence[Network], connections: int) -> None:
-        super().__init__(trust_env=False)
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=httpx2.create_ssl_context(trust_env=False),
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            network_backend=Guard(networks),
-        )

@@ -9,15 +9,22 @@ from email.utils import parsedate_to_datetime
 from ipaddress import IPv4Network, IPv6Network
 from typing import Annotated
 
+import httpcore2
 import httpx2
 from pydantic import Field, HttpUrl
 
 from lozenge_downstream.channels import Channel, Drop, Result, Retry, Sent
-from lozenge_downstream.guard import Transport
+from lozenge_downstream.guard import Guard
 
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_RETRY_AFTER = 86_400.0
 GONE = 410
+_FAILURES = (
+    httpcore2.NetworkError,
+    httpcore2.TimeoutException,
+    httpcore2.ProtocolError,
+    httpcore2.UnsupportedProtocol,
+)
 
 
 class HttpChannel(Channel, ABC):
@@ -28,47 +35,74 @@ class HttpChannel(Channel, ABC):
     @asynccontextmanager
     async def client(self) -> "AsyncIterator[Client]":
         """A client for its receiver, over kept-alive connections."""
-        transport = Transport(self.networks, self.concurrency)
-        async with httpx2.AsyncClient(
-            transport=transport, timeout=self.timeout, follow_redirects=False, trust_env=False
-        ) as client:
-            yield Client(client, self.timeout)
+        client = Client(Guard(self.networks), self.timeout)
+        try:
+            yield client
+        finally:
+            await client.close()
 
 
 class Client:
-    """Posts and judges the answer."""
+    """Posts and judges the answer; as many at once as its user likes, each over a connection of its own.
 
-    def __init__(self, client: httpx2.AsyncClient, timeout: float) -> None:
-        self._client = client
+    It has no proxy and takes nothing from the environment. Each connection is a pool of one: a pool of many looks at
+    all of them for each request.
+    """
+
+    def __init__(self, network: httpcore2.AsyncNetworkBackend, timeout: float) -> None:
+        self._network = network
         self._timeout = timeout
+        self._trust = httpx2.create_ssl_context(trust_env=False)
+        self._connections: list[httpcore2.AsyncConnectionPool] = []
+        self._free: list[httpcore2.AsyncConnectionPool] = []
 
     async def post(
         self, url: HttpUrl | str, body: str, headers: Mapping[str, str], *, hopeless: Collection[int] = ()
     ) -> Result:
         """One request, `timeout` long at most; never raises for what the receiver does. `hopeless` as in `judge`."""
-        sent = {"content-type": "application/json", "user-agent": "lozenge-downstream", **headers}
+        sent: list[tuple[bytes | str, bytes | str]] = [
+            ("content-type", "application/json"),
+            ("user-agent", "lozenge-downstream"),
+            *headers.items(),
+        ]
+        connection = self._free.pop() if self._free else self._new()
         try:
-            # httpx2 limits each read; only a limit on the whole stops an answer that drips.
+            # only a limit on the whole stops an answer that drips
             async with (
                 asyncio.timeout(self._timeout),
-                self._client.stream("POST", str(url), content=body.encode(), headers=sent) as response,
+                connection.stream("POST", str(url), headers=sent, content=body.encode()) as response,
             ):
                 await _drain(response)
-                retry_after = response.headers.get("retry-after")
-                return judge(response.status_code, retry_after, datetime.now(UTC), hopeless)
+                return judge(response.status, _header(response, b"retry-after"), datetime.now(UTC), hopeless)
         except TimeoutError:
             return Retry(f"no answer within {self._timeout:g} s")
-        except httpx2.HTTPError as error:
+        except _FAILURES as error:
             return Retry(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        finally:
+            self._free.append(connection)
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        for connection in self._connections:
+            await connection.aclose()
+
+    def _new(self) -> httpcore2.AsyncConnectionPool:
+        made = httpcore2.AsyncConnectionPool(self._trust, max_connections=1, network_backend=self._network)
+        self._connections.append(made)
+        return made
 
 
-async def _drain(response: httpx2.Response) -> None:
+async def _drain(response: httpcore2.Response) -> None:
     """Reads the answer so that the connection can be used again, but no more than a sane one holds."""
     size = 0
-    async for chunk in response.aiter_raw():
+    async for chunk in response.aiter_stream():
         size += len(chunk)
         if size > MAX_ANSWER_BYTES:
             return
+
+
+def _header(response: httpcore2.Response, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
 
 
 def judge(status: int, retry_after: str | None, now: datetime, hopeless: Collection[int] = ()) -> Result:
