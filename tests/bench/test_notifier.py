@@ -37,7 +37,7 @@ from tests.bench.harness.statistics import quantile
 from tests.bench.harness.system import WEBHOOK_SECRET
 from tests.bench.harness.webhooks import Noting
 
-RATES = {10: 30, 1_000: 20}
+RATES = {10: 30, 300: 20, 1_000: 20}
 """Alerts a second, and for how many seconds."""
 BATCH, SERIAL = 20_000, 2_000
 RECEIVER_SECONDS = 0.005
