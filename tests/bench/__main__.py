@@ -49,10 +49,12 @@ def main() -> int:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.platform_topics())
         for name in given.rows or [each for each in rows if rows[each].quick or not given.quick]:
-            fitting = [s for s in systems if s.fits(rows[name].task.kind, rows[name].method.shape)]
-            those = [s for s in fitting if (_wanted(s, given.only) if given.only else s.core or given.all)]
-            console.rule(f"{name}: {len(those)} systems, {plan.rounds} rounds")
-            outcome = Outcome(rows[name], rows[name].plan_of(plan), those, given.anyway)
+            each, size = rows[name], rows[name].plan_of(plan)
+            fitting = [s for s in systems if each.fits(s)]
+            those = [s for s in fitting if (_wanted(s, given.only) if given.only else each.needs(s) or given.all)]
+            minutes = each.minutes(size, those)
+            console.rule(f"{name}: {len(those)} systems, {size.rounds} rounds, about {minutes:.0f} minutes")
+            outcome = Outcome(each, size, those, given.anyway)
             report.outcomes.append(outcome)
             try:
                 run(outcome, kafka, Path(scratch), tell)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import bounds
-from tests.bench.harness.hop import MEASURES, Trial
+from tests.bench.harness.hop import MEASURES, Trial, seconds
 from tests.bench.harness.producer import Feed
 from tests.bench.harness.row import Cell, Method, Visit
 from tests.bench.harness.running import empty, started
@@ -32,4 +32,4 @@ def _pass_over(kafka: KafkaSettings) -> None:
     move(kafka, "upstream", {partition: end for partition, (_, end) in ends.items()}, topics.RAW_JSON)
 
 
-METHOD = Method("diamond", MEASURES, measure)
+METHOD = Method("diamond", MEASURES, measure, seconds)

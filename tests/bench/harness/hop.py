@@ -7,7 +7,7 @@ from dataclasses import replace
 from lozenge.avro import Codec
 from tests.bench.harness.consumer import Arrival, Gauge, Recorder
 from tests.bench.harness.producer import Feed, Segment, Sent
-from tests.bench.harness.row import Cell, Measure, Method, Visit
+from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, started
 from tests.bench.harness.statistics import curve, quantile
 from tests.bench.harness.workload import Task, number
@@ -18,8 +18,8 @@ START_PATIENCE, PATIENCE = 150.0, 30.0
 DROPPED, DROPPED_OF_STATE = 0.2, 0.5
 """The first share of each segment does not count: a system that was idle until then comes into step.
 
-Where it keeps state, that part is as long as the one that counts. So a system that commits now and then has committed
-by then what the warm-up alone has changed, and commits once more, of what counts.
+Where it keeps state, that part is as long as the one that counts: a system that commits once a minute has committed
+what the warm-up alone has changed by then, if either part is a minute.
 """
 
 
@@ -66,9 +66,9 @@ class Trial:
         """Warms it up, and measures it at each rate of the visit."""
         self.warm_up()
         dropped = DROPPED if self._task.kind == "rule" else DROPPED_OF_STATE
-        for rate in visit.rates:
+        for rate in visit.plan.rates:
             visit.watch.look()
-            sent, arrivals = self.segment(rate, visit.seconds * (1 - DROPPED) / (1 - dropped))
+            sent, arrivals = self.segment(rate, visit.seconds)
             values, void, spread = judged(arrivals, sent, self.expected(sent.segment), self._told, dropped)
             facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
             cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
@@ -132,4 +132,9 @@ def discrepancy(sent: Sent, wanted: set[int], came: Iterable[int]) -> str:
     return ", ".join(f"{count} {what}" for what, count in wrong.items() if count)
 
 
-METHOD = Method("hop", MEASURES, measure)
+def seconds(plan: Plan, task: Task, systems: int) -> float:
+    """A start, and traffic at each rate."""
+    return START_SECONDS + len(plan.rates) * plan.seconds(systems)
+
+
+METHOD = Method("hop", MEASURES, measure, seconds)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from lozenge.avro import Codec
 from tests.bench.harness.consumer import Arrival, Gauge
 from tests.bench.harness.producer import Feed, Segment
-from tests.bench.harness.row import Cell, Measure, Method, Visit
+from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, placed, process
 from tests.bench.harness.workload import Task
 
@@ -19,7 +19,7 @@ START, RECOVERY = Measure("start", "s"), Measure("recovery", "s")
 MEMORY, IDLE = Measure("memory", "MB"), Measure("idle CPU", "thousandths of a core")
 MEASURES = (START, RECOVERY, MEMORY, IDLE)
 POINT = "life"
-RATE, WARM_SECONDS, SETTLE_SECONDS, IDLE_SECONDS = 100, 10, 5, 30
+RATE, WARM_SECONDS, SETTLE_SECONDS = 100, 10, 5
 PATIENCE_SECONDS = 150.0
 
 
@@ -41,7 +41,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         with process(command, start) as running:
             again = events.until(lambda number: number >= fresh, running)
             events.flow(WARM_SECONDS)
-            memory, idle = _rest(running)
+            memory, idle = _rest(running, visit.plan.rest_seconds)
             values = {
                 START.name: (first - began) / 1e9,
                 RECOVERY.name: (again - killed) / 1e9,
@@ -80,14 +80,19 @@ class Events:
         return next(moments, 0)
 
 
-def _rest(running: Running) -> tuple[float, float]:
+def seconds(plan: Plan, task: Task, systems: int) -> float:
+    """Two starts, of which the second finds all as the first has left it, and the waits."""
+    return START_SECONDS + 2 * WARM_SECONDS + SETTLE_SECONDS + plan.rest_seconds
+
+
+def _rest(running: Running, seconds: float) -> tuple[float, float]:
     """MB, and thousandths of a core."""
     assert running.meter
     time.sleep(SETTLE_SECONDS)
     before = running.meter.read().cpu_seconds
-    time.sleep(IDLE_SECONDS)
+    time.sleep(seconds)
     used = running.meter.read().cpu_seconds - before
-    return running.memory_mb(), 1000 * used / IDLE_SECONDS
+    return running.memory_mb(), 1000 * used / seconds
 
 
-METHOD = Method("life", MEASURES, measure)
+METHOD = Method("life", MEASURES, measure, seconds)

@@ -16,6 +16,7 @@ from tests.bench.harness.workload import Task
 FOLDER = Path(__file__).parents[1] / "rows"
 START_SECONDS = 20.0
 """What a start, a warm-up and an end take of a visit, about."""
+LEAST_SECONDS, MOST_SECONDS = 10.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +40,25 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of it: `rounds` times every system, `seconds` at each of the `rates`, a backlog of `events`."""
+    """How much of it: `rounds` times every system, `seconds` at each of the `rates`, a backlog of `events`.
+
+    Without `rates` they are the row's own. `rest_seconds` is how long a system is watched that has nothing to do.
+    """
 
     rounds: int
     minutes: float
     rates: Sequence[int]
     events: int
+    rest_seconds: float = 30.0
 
     def seconds(self, systems: int) -> float:
-        """Of measuring at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 60."""
+        """Of traffic at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 120."""
         visit = self.minutes * 60 / (self.rounds * systems)
-        return min(60.0, max(10.0, (visit - START_SECONDS) / len(self.rates)))
+        return min(MOST_SECONDS, max(LEAST_SECONDS, (visit - START_SECONDS) / len(self.rates)))
 
 
-FULL = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=1_000_000)
-QUICK = Plan(rounds=1, minutes=2, rates=(1000,), events=100_000)
+FULL = Plan(rounds=5, minutes=30, rates=(), events=1_000_000)
+QUICK = Plan(rounds=1, minutes=1, rates=(300,), events=100_000, rest_seconds=10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +95,6 @@ class Visit:
         """The broker of all rounds."""
         return self.start.kafka
 
-    @property
-    def rates(self) -> Sequence[int]:
-        """At which latency is measured, in events a second."""
-        return [rate for rate in self.plan.rates if rate <= self.row.most_rate]
-
     def cell(self, point: str, values: Mapping[str, float], void: str, facts: Mapping[str, float], load: Load) -> Cell:
         """What was measured at a point under the load."""
         said = {**facts, "others_cores": round(load.others, 3), "steal_cores": round(load.steal, 3)}
@@ -109,12 +109,14 @@ def _nothing_waits(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
 class Method:
     """How rows of a shape are measured: `measure` gives the cells of one visit.
 
-    `prepare` fills the topic before the first round.
+    `prepare` fills the topic before the first round. `seconds` is what a visit takes of a plan with so many systems,
+    about.
     """
 
     shape: Shape
     measures: Sequence[Measure]
     measure: Callable[[Visit], Iterator[Cell]]
+    seconds: Callable[[Plan, Task, int], float]
     prepare: Callable[[KafkaSettings, Task, Plan], None] = _nothing_waits
 
 
@@ -122,8 +124,8 @@ class Method:
 class Row:
     """A task, and by which method it is measured.
 
-    With `laps`, the cards are so many that the backlog goes that often over all of them. Rates above `most_rate` are
-    left out. Its backlog is `times` the plan's. What is not `quick` is no part of the rough table.
+    With `laps`, the cards are so many that the backlog goes that often over all of them. `rates` are events a second.
+    Its backlog is `times` the plan's. What is not `quick` is no part of the rough table.
     """
 
     name: str
@@ -132,17 +134,31 @@ class Row:
     task: Task
     goals: Sequence[Goal] = ()
     laps: int = 0
-    most_rate: int = 1_000_000
+    rates: Sequence[int] = (300, 1000, 5000)
     times: int = 1
     quick: bool = True
 
     def plan_of(self, plan: Plan) -> Plan:
         """The plan at the size of the row."""
-        return replace(plan, events=plan.events * self.times)
+        return replace(plan, events=plan.events * self.times, rates=plan.rates or self.rates)
 
     def task_of(self, plan: Plan) -> Task:
         """The task at the size of the plan."""
-        return replace(self.task, keys=plan.events // self.laps) if self.laps else self.task
+        return replace(self.task, keys=max(1, plan.events // self.laps)) if self.laps else self.task
+
+    def fits(self, system: System) -> bool:
+        """Whether it can take part."""
+        return system.fits(self.task.kind, self.method.shape)
+
+    def needs(self, system: System) -> bool:
+        """Whether it takes part unless others are asked for: ours, and whatever the goals name."""
+        named = system.name in {goal.against for goal in self.goals}
+        return self.fits(system) and (named or self.method.shape in system.core)
+
+    def minutes(self, plan: Plan, systems: Sequence[System]) -> float:
+        """What the row takes, about; `plan` is at its size. Writing its backlog and a probe's seconds do not count."""
+        visits = sum(not system.probe for system in systems)
+        return plan.rounds * visits * self.method.seconds(plan, self.task_of(plan), len(systems)) / 60
 
     def goal(self, measure: str, against: str) -> Goal | None:
         """What is asked of a ratio, if anything is."""

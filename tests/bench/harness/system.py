@@ -107,8 +107,9 @@ class System:
     """`command` gives the process to start, whose environment names the broker, and raises Unavailable.
 
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
-    `probe` instead, which measures it on the events that wait in the topic. Those that are `core` are measured unless
-    others are asked for; with all of them a row would take longer than its time.
+    `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
+    measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
+    its time.
     """
 
     name: str
@@ -118,7 +119,7 @@ class System:
     kinds: frozenset[Kind] = ALL_KINDS
     shapes: frozenset[Shape] = OF_A_JOB
     probe: Callable[[Start], Mapping[str, float]] | None = None
-    core: bool = False
+    core: frozenset[Shape] = frozenset()
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

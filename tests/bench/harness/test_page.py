@@ -24,7 +24,7 @@ PEER = System("peer", "peer", Guarantees("at least once", "every 30 s"))
 ROW = Row(
     name="r",
     title="a row",
-    method=Method("hop", (Measure("p50", "ms"),), measure=lambda _: iter(())),
+    method=Method("hop", (Measure("p50", "ms"),), measure=lambda _: iter(()), seconds=lambda *_: 60.0),
     task=Task("rule"),
     goals=(Goal("p50", "peer", 4.0, 2.0),),
 )

@@ -1,6 +1,7 @@
 """Systems take turns; the machine must be calm; what is void or disturbed makes no pair."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ OURS, PEER = system("ours", "ours"), system("peer")
 
 
 def row(measure: Callable[[Visit], Iterator[Cell]]) -> Row:
-    return Row("r", "a row", Method("hop", (Measure("p50", "ms"),), measure), Task("rule"))
+    return Row("r", "a row", Method("hop", (Measure("p50", "ms"),), measure, lambda *_: 60.0), Task("rule"))
 
 
 def latencies(visit: Visit) -> Iterator[Cell]:
@@ -89,4 +90,4 @@ def test_a_system_that_dies_is_void_and_one_that_cannot_run_is_absent() -> None:
 def test_the_time_of_a_row_is_divided_among_its_visits() -> None:
     plan = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=0)
     assert 5 * 6 * (plan.seconds(6) * 3 + START_SECONDS) == pytest.approx(30 * 60)
-    assert (plan.seconds(100), plan.seconds(1)) == (10, 60)
+    assert (plan.seconds(100), replace(plan, rounds=1).seconds(1)) == (10, 120)

@@ -14,6 +14,6 @@ ROWS = (
         method=diamond.METHOD,
         task=Task("rule", every=5, keys=2_000),
         goals=(Goal("p99", "Quix Streams, three in a chain", bar=2.0, stretch=1.0),),
-        most_rate=1_000,
+        rates=(300, 1000),
     ),
 )

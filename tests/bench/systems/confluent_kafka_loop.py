@@ -19,6 +19,5 @@ SYSTEMS = (
         "peer",
         Guarantees("at least once", "every second", state="a dictionary, which a crash takes along"),
         command,
-        core=True,
     ),
 )

@@ -66,7 +66,9 @@ def _rates(events: int, seconds: float, cpu: float) -> Mapping[str, float]:
 
 
 SYSTEMS = (
-    System("fastavro, decode only", "limit", Guarantees("none", "never"), shapes=BACKLOG, probe=by_fastavro, core=True),
+    System(
+        "fastavro, decode only", "limit", Guarantees("none", "never"), shapes=BACKLOG, probe=by_fastavro, core=BACKLOG
+    ),
     System("Spark, read and decode", "limit", NOTHING, shapes=BACKLOG, probe=by_spark),
 )
 

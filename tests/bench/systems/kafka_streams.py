@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
-from tests.bench.harness.system import Guarantees, Start, System, Unavailable
+from tests.bench.harness.system import OF_A_JOB, Guarantees, Start, System, Unavailable
 from tests.bench.systems.jars import Jar
 
 PROGRAM = Path(__file__).with_name("programs") / "Streams.java"
@@ -52,13 +52,12 @@ SYSTEMS = (
         "peer",
         Guarantees("at least once", "every 30 s, its default", state=STATE),
         partial(command, guarantee="at_least_once"),
-        core=True,
+        core=OF_A_JOB,
     ),
     System(
         "Kafka Streams, exactly once",
         "peer",
         Guarantees("exactly once", "every 100 ms, its default", state=STATE),
         partial(command, guarantee="exactly_once_v2"),
-        core=True,
     ),
 )

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 
-from tests.bench.harness.system import DIAMOND, WEBHOOK_SECRET, Guarantees, Start, System
+from tests.bench.harness.system import DIAMOND, WEBHOOK_SECRET, Guarantees, Shape, Start, System
 from tests.bench.systems import lozenge_job
 from tests.bench.systems.together import together
 
@@ -42,18 +42,19 @@ def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, st
     )
 
 
-def _system(name: str, commit: str, upstream: Mapping[str, str], **declared: str) -> System:
+def _system(name: str, commit: str, core: frozenset[Shape], upstream: Mapping[str, str], **declared: str) -> System:
     guarantees = Guarantees("exactly once", commit, state="SQLite of the notifier; a webhook may come again")
     start = partial(command, upstream=upstream, declared=declared)
-    return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=True)
+    return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=core)
 
 
 SYSTEMS = (
     _system(
         "all in realtime",
         "every minute, the notifier's every batch",
+        DIAMOND,
         {"LOZENGE_UPSTREAM_MODE": "realtime"},
         mode="realtime",
     ),
-    _system("as it is by default", "every batch", {}),
+    _system("as it is by default", "every batch", frozenset(), {}),
 )

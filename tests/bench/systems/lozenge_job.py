@@ -13,7 +13,18 @@ from pathlib import Path
 
 from lozenge.declaration import read
 from lozenge.errors import ConfigError
-from tests.bench.harness.system import HOP, LIFE, OF_A_JOB, Guarantees, Shape, Start, System, Unavailable
+from tests.bench.harness.system import (
+    ALL_KINDS,
+    BACKLOG,
+    HOP,
+    LIFE,
+    OF_A_JOB,
+    Guarantees,
+    Shape,
+    Start,
+    System,
+    Unavailable,
+)
 from tests.bench.harness.workload import Kind
 
 DETECTORS = Path(__file__).with_name("detectors")
@@ -32,6 +43,7 @@ STATE = "Spark's RocksDB, or Python; checkpoint, state topic"
 EXACTLY_ONCE = Guarantees("exactly once", "every batch", state=STATE)
 AT_LEAST_ONCE = Guarantees("at least once", "every batch", state=STATE)
 REALTIME = Guarantees("exactly once", "as named; what came since is judged anew, told once", state=STATE)
+REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
@@ -42,7 +54,7 @@ def command(start: Start, declared: Mapping[str, str]) -> list[str]:
     folder.mkdir()
     shutil.copyfile(DETECTORS / f"{kind}.py", folder / f"{start.name}.py")
     # several batches, or there would be no rate to tell; the batch that is declared by default is twice as large
-    batch = {"max_batch": start.backlog // 10} if start.backlog else {}
+    batch = {"max_batch": max(1, start.backlog // 10)} if start.backlog else {}
     values = {**(WINDOWS if kind == "aggregate" else {}), **batch, **declared}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
     project = folder / "pyproject.toml"
@@ -57,17 +69,22 @@ def command(start: Start, declared: Mapping[str, str]) -> list[str]:
 
 
 def _system(
-    name: str, guarantees: Guarantees, shapes: frozenset[Shape] = OF_A_JOB, core: bool = False, **declared: str
+    name: str,
+    guarantees: Guarantees,
+    shapes: frozenset[Shape] = OF_A_JOB,
+    core: frozenset[Shape] = frozenset(),
+    **declared: str,
 ) -> System:
     start = partial(command, declared=declared)
-    return System(f"Lozenge, {name}", "ours", guarantees, start, shapes=shapes, core=core)
+    kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
+    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core)
 
 
 SYSTEMS = (
-    _system("trigger 0", EXACTLY_ONCE, core=True, trigger="0s"),
+    _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, trigger="0s"),
     _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
-    # a commit holds events up, so it comes as often as it can: with its usual minute a run might see none
-    _system("realtime, commit 5 s", REALTIME, core=True, mode="realtime", trigger="5s"),
-    _system("realtime, commit 1 m", REALTIME, HOP | LIFE, mode="realtime"),
+    _system("realtime, commit 1 m", REALTIME, HOP | LIFE, HOP, mode="realtime"),
+    # a commit holds events up, so this one commits as often as it can: each segment has several commits in it
+    _system("realtime, commit 5 s", REALTIME, mode="realtime", trigger="5s"),
 )

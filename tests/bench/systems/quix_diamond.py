@@ -24,6 +24,5 @@ SYSTEMS = (
         command,
         frozenset({"rule"}),
         DIAMOND,
-        core=True,
     ),
 )

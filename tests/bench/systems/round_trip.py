@@ -2,4 +2,4 @@
 
 from tests.bench.harness.system import HOP, Guarantees, System
 
-SYSTEMS = (System("broker round trip", "limit", Guarantees("none", "never"), shapes=HOP, core=True),)
+SYSTEMS = (System("broker round trip", "limit", Guarantees("none", "never"), shapes=HOP),)
