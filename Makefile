@@ -82,7 +82,7 @@ bench: .venv/.ready ## ours beside peers and limits; ARGS="rule-hop" names rows,
 	@$(PYTHON) -m tests.bench $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: .venv/.ready ## a rough table of all rows in ten minutes
+bench-quick: .venv/.ready ## seven rows once each, roughly, in about ten minutes: none of drain, growth
 	@$(PYTHON) -m tests.bench --quick $(ARGS)
 
 .PHONY: bench-pytest

@@ -77,7 +77,7 @@ def _wanted(system: System, only: list[str]) -> bool:
 def _parser(rows: list[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", choices=[[], *rows], help=f"of {', '.join(rows)}; else all")
-    parser.add_argument("--quick", action="store_true", help="a rough table: one round, one rate, a small backlog")
+    parser.add_argument("--quick", action="store_true", help="a rough table of most rows: one round, one rate, a small backlog")
     parser.add_argument("--anyway", action="store_true", help="measure though other work runs; not scored")
     parser.add_argument("--all", action="store_true", help="every system; a row then takes longer than its time")
     parser.add_argument("--only", nargs="+", metavar="WORD", help="systems with one of these words in their names")
