@@ -4,9 +4,13 @@ Nothing is measured while other work runs on the machine (exit code 1), unless -
 not scored. A figure whose count out is not its count in is void. What cannot be measured at all is a usage error (2).
 """
 
+import os
 import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,18 +21,38 @@ from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge_deploy.broker import EmbeddedBroker
 from tests.bench.harness import row, system
-from tests.bench.harness.asked import asked
+from tests.bench.harness.asked import Asked, asked
 from tests.bench.harness.page import write
 from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Disturbed, Outcome, run
-from tests.bench.harness.row import Cell
+from tests.bench.harness.row import Cell, Row
+from tests.integration.harness import ended_behind
 
 
 def main() -> int:
     """Measures the rows that were asked for; the exit code."""
     given = asked(row.discovered(), system.discovered(), __doc__)
-    console = Console(highlight=False)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
+    here = [(each, systems) for each, systems in given.rows if each.partitions in (0, topics.EVENT_PARTITIONS)]
+    code = _measured(replace(given, rows=here)) if here else 0
+    for each, _ in given.rows:
+        if not code and each.partitions not in (0, topics.EVENT_PARTITIONS):
+            code = _apart(each, given.options)
+    return code
+
+
+def _apart(each: Row, options: Sequence[str]) -> int:
+    """Measures a row by a process that is told its number of partitions, with a report of its own; the exit code."""
+    environment = os.environ | {topics.PARTITIONS_VARIABLE: str(each.partitions)}
+    command = [sys.executable, "-m", "tests.bench", each.name, *options]
+    process = subprocess.Popen(command, env=environment, process_group=0)
+    with ended_behind(process, 60):
+        return process.wait()
+
+
+def _measured(given: Asked) -> int:
+    """Measures rows on one broker; the exit code."""
+    console = Console(highlight=False)
     report, disturbed = Report(datetime.now(UTC), given.plan, given.anyway), False
 
     def tell(cell: Cell) -> None:

@@ -14,12 +14,13 @@ OF_A_PLAN = ("rounds", "minutes", "rates", "events")
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows with the systems of each, and how much of it."""
+    """The rows with the systems of each, and how much of it; `options` say the same of any row."""
 
     rows: Sequence[tuple[Row, Sequence[System]]]
     plan: Plan
     anyway: bool
     folder: Path
+    options: Sequence[str]
 
 
 def asked(
@@ -41,7 +42,7 @@ def asked(
     if not any(those for _, those in found):
         fitting = [system.name for system in systems if any(row.fits(system) for row, _ in found)]
         parser.error(f"--only {' '.join(given.only)}: of {', '.join(names)} there are {'; '.join(fitting)}")
-    return Asked([(row, those) for row, those in found if those], plan, given.anyway, given.folder)
+    return Asked([(row, those) for row, those in found if those], plan, given.anyway, given.folder, _options(given))
 
 
 def _parser(rows: Sequence[str], description: str | None) -> argparse.ArgumentParser:
@@ -57,6 +58,12 @@ def _parser(rows: Sequence[str], description: str | None) -> argparse.ArgumentPa
     parser.add_argument("--events", type=_count, help="of a backlog")
     parser.add_argument("--folder", type=Path, default=Path("build", "bench"), help="where the reports go")
     return parser
+
+
+def _options(given: argparse.Namespace) -> list[str]:
+    told = {name: value for name, value in vars(given).items() if name != "rows" and value not in (None, False)}
+    values = {name: value if isinstance(value, list) else [value] for name, value in told.items()}
+    return [word for name, those in values.items() for word in (f"--{name}", *(str(v) for v in those if v is not True))]
 
 
 def _row(rows: Sequence[str]) -> Callable[[str], str]:

@@ -125,7 +125,8 @@ class Row:
     """A task, and by which method it is measured.
 
     With `laps`, the cards are so many that the backlog goes that often over all of them. `rates` are events a second.
-    Its backlog is `times` the plan's. What is not `quick` is no part of the rough table.
+    Its backlog is `times` the plan's. What is not `quick` is no part of the rough table. With `partitions`
+    it needs a platform that was told so many; else it runs on any.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Row:
     rates: Sequence[int] = (300, 1000, 5000)
     times: int = 1
     quick: bool = True
+    partitions: int = 0
 
     def plan_of(self, plan: Plan) -> Plan:
         """The plan at the size of the row."""

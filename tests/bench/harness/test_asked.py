@@ -59,6 +59,14 @@ def test_numbers_of_the_plan_are_changed_one_by_one() -> None:
     assert (found.plan.rounds, list(found.plan.rates), found.plan.events) == (3, [100, 200], row.FULL.events)
 
 
+def test_the_options_say_the_same_again() -> None:
+    found = asked(
+        "life", "--anyway", "--rounds", "3", "--minutes", "2.5", "--rates", "100", "200", "--only", "trigger 0"
+    )
+    assert asked("life", *found.options) == found
+    assert asked("drain", *found.options).plan == found.plan
+
+
 def test_all_are_all_that_fit() -> None:
     [(each, those)] = asked("backlog-fold", "--all").rows
     assert those == [s for s in SYSTEMS if each.fits(s)]
