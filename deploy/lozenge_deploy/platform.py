@@ -51,7 +51,13 @@ def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float, i
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
         *(program(name, ["lozenge_upstream"], **keyed) for name in instance_names(instances)),
-        program("downstream", ["lozenge_downstream"], LOZENGE_DOWNSTREAM_STORE=store, LOZENGE_DOWNSTREAM_BIND=api),
+        program(
+            "downstream",
+            ["lozenge_downstream"],
+            LOZENGE_DOWNSTREAM_STORE=store,
+            LOZENGE_DOWNSTREAM_BIND=api,
+            LOZENGE_DOWNSTREAM_INSTANCE=folder.name,
+        ),
         program("exporter", ["lozenge_deploy.exporter"]),
     ]
     if rate:

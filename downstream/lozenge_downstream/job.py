@@ -50,7 +50,7 @@ class Notifier:
         links = Links(settings.link_secret.get_secret_value(), settings.public_url) if settings.link_secret else None
         link = links.make if links and settings.public_url else None
         self._pipeline = Pipeline(self._routing.now, lambda: registry.learn(kafka, "alert"), link)
-        self._reader = Reader(kafka, self._store)
+        self._reader = Reader(kafka, self._store, settings.instance)
         self._relay = Relay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
         self._deliverer = Deliverer(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
         token = settings.token.get_secret_value() if settings.token else ""

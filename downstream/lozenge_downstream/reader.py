@@ -3,8 +3,8 @@
 The consumer group carries no truth, it only shares the partitions out among the notifiers of one store: on
 assignment every partition is placed at the store's position (a new topic at its beginning), and the group's
 offsets are committed afterwards for lag tools. A notifier that was killed has its partitions for some seconds
-more. With a fixed member id the next one could take them back at once, but it would be given the topics of the
-last one, and none made since.
+more, unless the next one has its name and sees it out of the group. With a fixed member id it could take them back
+without, but it would be given the topics of the last one, and none made since.
 """
 
 import time
@@ -16,6 +16,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
+from lozenge.members import bury
 from lozenge.topics import ALERTS_PATTERN
 from lozenge_downstream.model import Record
 from lozenge_downstream.render import APP
@@ -32,7 +33,10 @@ BROKER_SECONDS = 10.0
 class Reader:
     """The one consumer; used by one thread."""
 
-    def __init__(self, kafka: KafkaSettings, store: Store) -> None:
+    def __init__(self, kafka: KafkaSettings, store: Store, instance: str) -> None:
+        """`instance` is this notifier's name; one that had it before is dead."""
+        name = f"{APP}-{instance}"
+        bury(kafka, APP, name)
         self._store = store
         self._next: dict[Place, int] = {}
         self._recorded: dict[Place, int | None] = {}
@@ -41,6 +45,7 @@ class Reader:
         self._consumer = Consumer(
             kafka.client(
                 group_id=APP,
+                client_id=name,
                 session_timeout_ms=SESSION_MS,
                 heartbeat_interval_ms=SESSION_MS // 3,
                 isolation_level="read_committed",

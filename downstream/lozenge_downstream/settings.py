@@ -14,9 +14,10 @@ class Settings(FromEnvironment):
 
     `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is how long what was decided and
     sent stays there: at least as long as alerts can be replayed, or a replay notifies a second time. `instance` must
-    be no other notifier's of the same store. The API is at `bind` ("127.0.0.1:8470"; "" for none); whoever uses it
-    brings `token`, if there is one. With `public_url`, where people reach it, and `link_secret`, each alert in a
-    notification has a link to a page on which it is judged.
+    be no other notifier's of the same store; one that had that name before is taken for dead, and its share is taken
+    over at once. The API is at `bind` ("127.0.0.1:8470"; "" for none); whoever uses it brings `token`, if there is
+    one. With `public_url`, where people reach it, and `link_secret`, each alert in a notification has a link to a
+    page on which it is judged.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_")

@@ -166,10 +166,11 @@ def _start(kafka: KafkaSettings, folder: Path) -> "subprocess.Popen[bytes]":
         "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
         "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{folder / 'store.db'}",
         "LOZENGE_DOWNSTREAM_ROUTING": str(folder / "routing.toml"),
+        "LOZENGE_DOWNSTREAM_INSTANCE": "soak",
         "BENCH_SECRET": WEBHOOK_SECRET,
     }
-    log = (folder / "notifier.log").open("ab")
-    return subprocess.Popen([sys.executable, "-m", "lozenge_downstream"], env=os.environ | variables, stderr=log)
+    with (folder / "notifier.log").open("ab") as log:
+        return subprocess.Popen([sys.executable, "-m", "lozenge_downstream"], env=os.environ | variables, stderr=log)
 
 
 def _unpublished(folder: Path) -> int:

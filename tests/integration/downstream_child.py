@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 from lozenge.metrics import Metrics
 from lozenge_downstream import relay
 from lozenge_downstream.__main__ import main
-from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.job import Notifier
+from lozenge_downstream.lane import Lane
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.offsets import Outbox, Positions
 
@@ -57,7 +57,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "published, after the Kafka commit": lambda: setattr(relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
-    "webhook answered, before it is noted": lambda: before(Deliverer, "_settle"),
+    "webhook answered, before it is noted": lambda: before(Lane, "_written"),
     "webhook noted, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
 

@@ -25,6 +25,8 @@ from lozenge.partitions import partition_of
 from lozenge_deploy.broker import EmbeddedBroker
 from lozenge_deploy.demo.receiver import Receiver
 
+NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
+"""Of a notifier that takes over at once from the one that had this name before."""
 CHILD = Path(__file__).with_name("downstream_child.py")
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 DEADLINE_SECONDS = 180.0
@@ -96,7 +98,7 @@ class World:
     @contextmanager
     def notifier(self, **environment: str) -> Iterator[subprocess.Popen[str]]:
         """An ordinary notifier, stopped in order at the end."""
-        self.running = process = self.start(**environment)
+        self.running = process = self.start(**NAMED | environment)
         try:
             yield process
             process.send_signal(signal.SIGTERM)

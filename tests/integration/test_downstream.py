@@ -21,7 +21,7 @@ from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
-from tests.integration.notifying import CHILD, DEADLINE_SECONDS, World, world_of
+from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
 
@@ -99,7 +99,7 @@ def test_killed_at(world: World, point: str) -> None:
     start = 1000 * (1 + POINTS.index(point))
     for attempt in range(2):
         world.send("one", range(start + attempt * 100, start + attempt * 100 + 100))
-        killed = world.start(point)
+        killed = world.start(point, **NAMED)
         _, errors = killed.communicate(timeout=DEADLINE_SECONDS)
         assert killed.returncode == -signal.SIGKILL, errors
     world.send("two", range(start, start + 20))

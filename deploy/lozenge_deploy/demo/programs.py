@@ -61,6 +61,7 @@ class Programs:
         variables = {
             "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{self._work / 'downstream.db'}",
             "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
+            "LOZENGE_DOWNSTREAM_INSTANCE": "demo",
             SECRET_VARIABLE: self.secret,
         }
         return self._program("downstream", ["lozenge_downstream"], variables)

@@ -1,0 +1,43 @@
+"""A process that has the name of a dead one does not wait for the group to miss it."""
+
+import contextlib
+
+import pytest
+from confluent_kafka import Consumer
+
+from lozenge import topics
+from lozenge.admin import ensure_topics
+from lozenge.kafka import KafkaSettings
+from lozenge.members import bury
+from tests.integration.conftest import Broker
+from tests.integration.harness import wait_for
+
+pytestmark = pytest.mark.integration
+
+SESSION_SECONDS = 300
+"""Far longer than anything here waits."""
+GROUP = "of-the-dead"
+
+
+def member(kafka: KafkaSettings, name: str) -> Consumer:
+    """One that has all partitions."""
+    consumer = Consumer(kafka.client(group_id=GROUP, client_id=name, session_timeout_ms=SESSION_SECONDS * 1000))
+    consumer.subscribe([topics.NOTIFICATIONS])
+
+    def has_all() -> bool:
+        consumer.poll(0.2)
+        return len(consumer.assignment()) == topics.EVENT_PARTITIONS
+
+    wait_for(has_all, "all partitions")
+    return consumer
+
+
+def test_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(kafka, topics.platform_topics())
+    assert bury(kafka, GROUP, "one") == 0, "there is no group yet"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(member(kafka, "one")))
+        assert bury(kafka, GROUP, "other") == 0
+        assert bury(kafka, GROUP, "one") == 1
+        stack.enter_context(contextlib.closing(member(kafka, "one")))
