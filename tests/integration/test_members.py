@@ -1,6 +1,9 @@
 """A process that has the name of a dead one does not wait for the group to miss it."""
 
 import contextlib
+import multiprocessing
+import os
+import signal
 
 import pytest
 from confluent_kafka import Consumer
@@ -32,12 +35,20 @@ def member(kafka: KafkaSettings, name: str) -> Consumer:
     return consumer
 
 
-def test_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
+def die_as_member(bootstrap: str, name: str) -> None:
+    member(KafkaSettings(bootstrap=bootstrap), name)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_dead_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(kafka, topics.platform_topics())
     assert bury(kafka, GROUP, "one") == 0, "there is no group yet"
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contextlib.closing(member(kafka, "one")))
+    killed = multiprocessing.get_context("spawn").Process(target=die_as_member, args=(broker.bootstrap, "one"))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    assert bury(kafka, GROUP, "other") == 0
+    assert bury(kafka, GROUP, "one") == 1
+    with contextlib.closing(member(kafka, "one")):
         assert bury(kafka, GROUP, "other") == 0
-        assert bury(kafka, GROUP, "one") == 1
-        stack.enter_context(contextlib.closing(member(kafka, "one")))
