@@ -225,6 +225,7 @@ def test_a_change_while_another_one_is_watched_leads_back_to_it_and_then_further
     house.until(lambda: house.desired.undoes == "four")
     house.until_runs()
     assert (house.observed.release, house.desired.settings) == ("r2 crash when limited", {})
+    assert (len(house.happened("undone")), house.happened("rolled back")) == (2, [])  # the release itself is good
     house.until(lambda: house.observed.outcome is Outcome.WATCHED)
     for _ in range(health.EXITS):
         before = house.live
@@ -232,6 +233,7 @@ def test_a_change_while_another_one_is_watched_leads_back_to_it_and_then_further
         house.until(lambda: house.keeper.live not in (None, before))  # noqa: B023 - called at once
     house.until(lambda: house.observed.release == "r1" and house.runs(house.desired.revision))
     assert (house.desired.before, house.observed.outcome) == (None, Outcome.DONE)
+    assert [h.release for h in house.happened("rolled back")] == ["r2 crash when limited"]
 
 
 def test_a_crash_loop_long_after_a_change_does_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

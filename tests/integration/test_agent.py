@@ -89,10 +89,14 @@ class World:
 
     def settled(self, detector: str) -> Report:
         """The report of its live job, once that is the only one."""
-        wait_for(lambda: self.live(detector) is not None, f"one live job of {detector}")
-        report = self.live(detector)
-        assert report is not None
-        return report
+        seen: list[Report] = []
+
+        def only() -> bool:
+            seen.extend(filter(None, [self.live(detector)]))
+            return bool(seen)
+
+        wait_for(only, f"one live job of {detector}")
+        return seen[0]
 
     def append(self, detector: str, code: str) -> None:
         """Changes the detector's module."""
@@ -128,6 +132,14 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield world
     finally:
         world.end()
+
+
+@pytest.fixture(autouse=True)
+def _history(world: World) -> Iterator[None]:
+    """What a test that fails is told with."""
+    yield
+    for name in ("one", "two"):
+        print(world.lozenge("history", name))
 
 
 _sent = iter(range(10**9, 2 * 10**9))
@@ -229,7 +241,7 @@ def test_the_partitions_of_a_killed_instance_go_to_the_other_one(world: World) -
     os.killpg(os.getpgid(second.pid), signal.SIGKILL)
     ids |= large(world, 40)
     assert_each_once(world, "two", ids)
-    wait_for(lambda: world.settled("two.1").pid != second.pid, "another second instance")
+    wait_for(lambda: (now := world.live("two.1")) and now.pid != second.pid, "another second instance")
     assert "two r1 is live" in world.lozenge("scale", "two", "--instances", "1")
     assert not world.running("two.1")
     ids |= large(world, 20)

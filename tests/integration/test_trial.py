@@ -70,6 +70,12 @@ def kafka(broker: Broker) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
 
 
+def a_moment() -> float:
+    """Behind all that was sent and before all that will be, by more than a trial takes to ask for its own time."""
+    time.sleep(2)
+    return time.time() - 1
+
+
 def tried(loaded: Loaded, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
     order = JobSettings(settings=Limit(**settings).model_dump_json())
     return trial(loaded, order, kafka, timedelta(seconds=time.time() - began))
@@ -79,7 +85,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    began = time.time()
+    began = a_moment()
     amounts = ["60.00"] * 10 + ["150.00"] * 10
     send(kafka, [event(n, card=f"card_{n}", amount=a, merchant_id="7") for n, a in enumerate(amounts)])
     with running(loaded, kafka, spark, tmp_path, release="r7"):
@@ -100,7 +106,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
 
 def test_records_that_cannot_be_judged_are_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    began = time.time()
+    began = a_moment()
     send(kafka, [event(n, amount="150.00", merchant_id="poison" if n == 3 else "7") for n in range(9)])
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
@@ -110,7 +116,7 @@ def test_events_of_an_upstream_that_gained_a_field_are_judged(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    began, wider = time.time(), wider_events()
+    began, wider = a_moment(), wider_events()
     announce(kafka, [wider])
     send(kafka, [event(n, amount="150.00", merchant_id="7", wallet="w") for n in range(3)], Codec(wider))
     outcome = tried(loaded, kafka, began)
@@ -123,7 +129,7 @@ def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSess
     before = time.time()
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3)])
     time.sleep(1)
-    began = time.time()  # what was sent lies before the trial's time, and within its time to warm up:
+    began = time.time() - 0.5  # what was sent lies before the trial's time, and within its time to warm up:
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3, 5)])
     time.sleep(began - before + 1)  # for that is as long again
     outcome = tried(loaded, kafka, began)

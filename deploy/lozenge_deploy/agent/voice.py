@@ -56,8 +56,7 @@ class Voice:
         self.note(outcome=Outcome.FAILED, reason=reason)
         if before is None:
             return
-        self._tell(
-            Happening(detector=desired.detector, what="rolled back", release=desired.release, by="agent", detail=reason)
-        )
+        what = "rolled back" if before.release != desired.release else "undone"  # the release itself may be good
+        self._tell(Happening(detector=desired.detector, what=what, release=desired.release, by="agent", detail=reason))
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
         self._wish(before.model_copy(update={**changes, "undoes": desired.revision}))
