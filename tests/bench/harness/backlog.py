@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.kafka import KafkaSettings
 from tests.bench.harness.consumer import Gauge
@@ -29,9 +30,14 @@ EVENT_SECONDS, ALERT_SECONDS = 15e-6, 100e-6
 
 def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
     """Writes the backlog, which every system of the row reads from its first event on."""
-    empty(kafka)
-    with Feed(kafka, task) as feed:
-        assert feed.send(Segment(0, plan.events)).delivered == plan.events
+    write(kafka, task, plan.events)
+
+
+def write(kafka: KafkaSettings, task: Task, count: int, *, raw: bool = False) -> None:
+    """So many events, or `raw` records, and nothing else in their topic."""
+    empty(kafka, topics.RAW_JSON if raw else topics.EVENTS)
+    with Feed(kafka, task, raw=raw) as feed:
+        assert feed.send(Segment(0, count)).delivered == count
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
@@ -41,14 +47,21 @@ def measure(visit: Visit) -> Iterator[Cell]:
         values = visit.system.probe(visit.start)
         yield visit.cell(POINT, values, "", {}, visit.watch.look())
         return
+    yield drained(visit, visit.start.output, Codec.of("alert"))
+
+
+def drained(visit: Visit, output: str, codec: Codec) -> Cell:
+    """Starts the system, whose task tells what its records in the topic `output` are about, and waits for all of them.
+
+    The broker stamps the records of that topic.
+    """
     start, segment = visit.start, Segment(0, visit.plan.events)
     wanted = expected(segment, start.task)
-    with started(visit.system, start) as running, Gauge(visit.kafka, start.output) as gauge:
+    with started(visit.system, start) as running, Gauge(visit.kafka, output) as gauge:
         visit.watch.look()
         samples = _watched(running, gauge, len(wanted))
         arrivals = gauge.take()
         load = visit.watch.look()
-    codec = Codec.of("alert")
     came = [start.task.told(codec.decode(arrival.value)) for arrival in arrivals]
     void = discrepancy(Sent(segment, 0, segment.end, 0), wanted, came)
     moments = sorted(arrival.written_ns / 1e9 for arrival in arrivals)
@@ -56,7 +69,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     void = void or ("" if values else "it came out at once: too small a backlog to tell a rate")
     if not void:
         values[PEAK.name] = max(s.memory_bytes for s in samples) / 1e6
-    yield visit.cell(POINT, values, void, {"received": len(arrivals)}, load)
+    return visit.cell(POINT, values, void, {"received": len(arrivals)}, load)
 
 
 @dataclass(frozen=True, slots=True)

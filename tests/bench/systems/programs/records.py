@@ -1,5 +1,7 @@
 """What the Python programs of peers share: their order, and Avro as its users write it. It imports nothing of ours."""
 
+import hashlib
+import hmac
 import io
 import json
 import os
@@ -17,6 +19,7 @@ import fastavro
 # PyFlink's interpreters have an environment, and no arguments
 ORDER: dict[str, Any] = json.loads(Path(os.environ.get("START") or sys.argv[1]).read_text())
 LIMIT, EVERY, KIND, NAME = Decimal(ORDER["limit"]), ORDER["every"], ORDER["kind"], ORDER["name"]
+_TOKEN_KEY = ORDER["token_key"].encode()
 _EVENT = fastavro.parse_schema(ORDER["event_schema"])
 _ALERT = fastavro.parse_schema(ORDER["alert_schema"])
 _HEADER, _EVENT_HEADER = (struct.pack(">bI", 0, ORDER[f"{name}_schema_id"]) for name in ("alert", "event"))
@@ -49,6 +52,27 @@ def _framed(header: bytes, schema: Any, record: dict[str, Any]) -> bytes:
     out.seek(len(header))
     fastavro.schemaless_writer(out, schema, record)
     return out.getvalue()
+
+
+def normalised(value: bytes) -> dict[str, Any]:
+    """The event of a raw record in JSON; raises ValueError, LookupError or ArithmeticError if it is broken."""
+    raw = json.loads(value)
+    moment = datetime.fromisoformat(raw["ts"])
+    return {
+        "event_id": str(uuid.uuid5(uuid.NAMESPACE_OID, f"auth_json/{raw['txn_id']}")),
+        "event_time": moment,
+        "card_id": f"card_{hmac.new(_TOKEN_KEY, raw['pan'].encode(), hashlib.sha256).hexdigest()[:24]}",
+        "account_id": raw["account"],
+        "merchant_id": raw["merchant"],
+        "terminal_id": raw["terminal"],
+        "mcc": raw["mcc"],
+        "country": raw["country"],
+        "amount": Decimal(raw["amount"]),
+        "currency": raw["currency"],
+        "channel": raw["channel"],
+        "auth_result": raw["result"],
+        "raw": {"source": "auth_json", "topic": ORDER["raw"], "partition": 0, "offset": 0, "timestamp": moment},
+    }
 
 
 def alert(event: dict[str, Any], occasion: str, reason: str, values: dict[str, str]) -> dict[str, Any]:

@@ -1,0 +1,18 @@
+"""Where upstream begins: its group's offsets are the only truth about that, and outlive each of its processes."""
+
+from lozenge import topics
+from lozenge.kafka import KafkaSettings
+from lozenge.reading import bounds
+from lozenge_upstream.outputs import APP
+from tests.integration.harness import move
+
+
+def goes_on(kafka: KafkaSettings) -> None:
+    """The next upstream begins at the earliest raw record that is there, whatever one before it has read.
+
+    It would rightly refuse to leave out what was deleted behind its offsets. What stood beside them goes too: the mark
+    of Real-Time Mode, behind which upstream would look for output of its own and not write that again.
+    """
+    for topic in (topics.RAW_JSON, topics.RAW_ISO):
+        earliest = {number: low for number, (low, _) in bounds(kafka, topic, topics.RAW_PARTITIONS).items()}
+        move(kafka, APP, earliest, topic)
