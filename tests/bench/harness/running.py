@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from lozenge import topics
 from lozenge.admin import ensure_topics, partitions
@@ -110,6 +110,24 @@ def empty(kafka: KafkaSettings, topic: str = topics.EVENTS) -> None:
     admin = AdminClient(kafka.client())
     places = [TopicPartition(topic, p, _TO_THE_END) for p in range(topics.EVENT_PARTITIONS)]
     for future in admin.delete_records(places).values():
+        future.result(30)
+
+
+@contextmanager
+def stamped(kafka: KafkaSettings, topic: str) -> Iterator[None]:
+    """The broker stamps what is written to a topic that is there anyway, until the block ends."""
+    _alter(kafka, topic, AlterConfigOpType.SET)
+    try:
+        yield
+    finally:
+        _alter(kafka, topic, AlterConfigOpType.DELETE)
+
+
+def _alter(kafka: KafkaSettings, topic: str, operation: AlterConfigOpType) -> None:
+    entries = [ConfigEntry(name, value, incremental_operation=operation) for name, value in _STAMPED.items()]
+    admin = AdminClient(kafka.client())
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
 
 

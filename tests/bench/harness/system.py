@@ -31,7 +31,10 @@ BACKLOG: frozenset[Shape] = frozenset({"backlog"})
 LIFE: frozenset[Shape] = frozenset({"life"})
 DIAMOND: frozenset[Shape] = frozenset({"diamond"})
 OF_A_JOB: frozenset[Shape] = HOP | BACKLOG | LIFE
-ALL_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate", "fold"})
+JOBS: tuple[Kind, ...] = ("rule", "aggregate", "fold")
+ALL_KINDS: frozenset[Kind] = frozenset(JOBS)
+"""Of a job: what comes before it is no kind of detector, and has systems of its own."""
+NORMALISE: frozenset[Kind] = frozenset({"normalise"})
 
 
 class Unavailable(Exception):

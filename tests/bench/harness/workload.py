@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-Kind = Literal["rule", "aggregate", "fold"]
+Kind = Literal["rule", "aggregate", "fold", "normalise"]
 
 LIMIT = Decimal("500.00")
 """What a rule compares with: an event that it has to tell is above it, every other one below."""
@@ -24,7 +24,7 @@ class Task:
 
     rule: tell each event above `LIMIT`, which is every `every`-th one. aggregate: count the events of each card and
     tell each count that is a multiple of `every`. fold: tell a card's event in another country than the one before
-    it, which is every `every`-th one of a card.
+    it, which is every `every`-th one of a card. normalise: make the canonical event of each raw record.
     """
 
     kind: Kind
@@ -33,6 +33,8 @@ class Task:
 
     def tells(self, n: int) -> bool:
         """Whether event number `n` has to be told."""
+        if self.kind == "normalise":
+            return True
         if self.kind == "rule":
             return n % self.every == 0
         lap, card = self._lap(n)
@@ -78,11 +80,16 @@ class Task:
             "result": event["auth_result"],
         }
 
-    def told(self, alert: dict[str, Any]) -> int:
-        """The number of the event that an alert tells; raises ValueError or LookupError if it names none."""
+    def told(self, record: dict[str, Any]) -> int:
+        """The number of the event that an alert tells, or that was made of its raw record.
+
+        Raises ValueError or LookupError if it names none.
+        """
+        if self.kind == "normalise":
+            return int(record["merchant_id"].removeprefix("m-"))
         if self.kind != "aggregate":
-            return number(alert["evidence"]["event_ids"][-1])
-        lap, card = int(alert["evidence"]["values"]["count"]) - 1, int(alert["entity"]["id"].removeprefix("card_"))
+            return number(record["evidence"]["event_ids"][-1])
+        lap, card = int(record["evidence"]["values"]["count"]) - 1, int(record["entity"]["id"].removeprefix("card_"))
         return lap * self.keys + (card - lap * _SHIFT) * pow(_STRIDE, -1, self.keys) % self.keys
 
     def _lap(self, n: int) -> tuple[int, int]:

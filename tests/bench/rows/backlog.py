@@ -1,13 +1,14 @@
 """Throughput per core of a rule, an aggregate and a fold over a backlog; a fifth of the events raises an alert.
 
+What comes before them makes an event of each raw record. What is asked of it beside the loop is the row's own bar.
+
 The drain is of five times as many, of which one in fifty raises one: its peak of memory shows if that is bounded.
 """
 
-from typing import get_args
-
-from tests.bench.harness import backlog
+from tests.bench.harness import backlog, normalise
 from tests.bench.harness.row import Goal, Row
-from tests.bench.harness.workload import Kind, Task
+from tests.bench.harness.system import JOBS
+from tests.bench.harness.workload import Task
 
 DRAIN = Row(
     name="drain",
@@ -18,7 +19,16 @@ DRAIN = Row(
     times=5,
     quick=False,
 )
+NORMALISE = Row(
+    name="backlog-normalise",
+    title="Backlog of raw JSON records: canonical events per second of processor time",
+    method=normalise.METHOD,
+    task=Task("normalise"),
+    goals=(Goal("events/s/core", "confluent-kafka loop, normalising", bar=1.2, stretch=3.0),),
+    quick=False,
+)
 ROWS = (
+    NORMALISE,
     *(
         Row(
             name=f"backlog-{kind}",
@@ -31,7 +41,7 @@ ROWS = (
             ),
             laps=10,
         )
-        for kind in get_args(Kind)
+        for kind in JOBS
     ),
     DRAIN,
 )

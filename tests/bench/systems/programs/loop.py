@@ -4,18 +4,15 @@ At least once: what it has read is committed every second, behind a flush. State
 along.
 """
 
-import signal
-import time
 from collections.abc import Callable
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Message
+from looping import Record, loop
 from records import KIND, ORDER, counted, decoded, encoded, moved, rule
 
-COMMIT_SECONDS = 1.0
 counts: dict[str, int] = {}
 countries: dict[str, str] = {}
-running = True
 
 
 def count(event: dict[str, Any]) -> dict[str, Any] | None:
@@ -31,11 +28,6 @@ def follow(event: dict[str, Any]) -> dict[str, Any] | None:
     return told
 
 
-def stop(*_: object) -> None:
-    global running
-    running = False
-
-
 JUDGES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
     "rule": rule,
     "aggregate": count,
@@ -43,28 +35,12 @@ JUDGES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
 }
 
 
-def main() -> None:
-    judge = JUDGES[KIND]
-    common = {"bootstrap.servers": ORDER["bootstrap"]}
-    group = {"group.id": ORDER["name"], "auto.offset.reset": "earliest", "enable.auto.commit": False}
-    consumer = Consumer(common | group)
-    producer = Producer(common | {"linger.ms": 0, "acks": "all", "queue.buffering.max.messages": 1_000_000})
-    consumer.subscribe([ORDER["input"]])
-    committed = time.monotonic()
-    while running:
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            alert = judge(decoded(message.value() or b""))
-            if alert is not None:
-                producer.produce(ORDER["output"], encoded(alert), message.key())
-        producer.poll(0)
-        if time.monotonic() - committed > COMMIT_SECONDS:
-            producer.flush()
-            consumer.commit(asynchronous=True)
-            committed = time.monotonic()
-    producer.flush()
-    consumer.close()
+judge = JUDGES[KIND]
 
 
-signal.signal(signal.SIGTERM, stop)
-main()
+def alert(message: Message) -> Record | None:
+    told = judge(decoded(message.value() or b""))
+    return None if told is None else (encoded(told), message.key())
+
+
+loop(ORDER["input"], ORDER["output"], alert, linger_ms=0)
