@@ -13,6 +13,7 @@ All but the last two want the token, if there is one. Errors are {"error", "hint
 """
 
 import hmac
+import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import parse_qs
@@ -35,7 +36,7 @@ from lozenge_downstream.routing.matchers import Condition
 from lozenge_downstream.store import Store
 
 BATCH = 500
-MAX_FORM = 16 * 1024
+MAX_BODY = 256 * 1024
 _Text = Annotated[str, Field(min_length=1, max_length=500)]
 _Seconds = Annotated[float, Field(gt=0, le=366 * 86_400)]
 
@@ -121,7 +122,7 @@ class Api:
         async def answer(request: Request) -> Response:
             try:
                 self._let_in(request)
-                body = await request.json() if request.method == "POST" else None
+                body = await _json(request) if request.method == "POST" else None
                 return JSONResponse(await run_in_threadpool(what, request, body))
             except Refused as no:
                 return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
@@ -244,7 +245,7 @@ class Api:
     async def _say_by_link(self, request: Request) -> Response:
         try:
             alert_id = self._alert_of(request)
-            form = parse_qs((await request.body())[:MAX_FORM].decode("utf-8", "replace"))
+            form = parse_qs((await _body(request)).decode("utf-8", "replace"))
             said = Said.model_validate({name: values[0] for name, values in form.items()} | {"alert_id": alert_id})
             answer = await run_in_threadpool(self._heard, said)
         except Refused as no:
@@ -260,6 +261,23 @@ class Api:
             return self._links.alert_of(request.path_params["token"])
         except ValueError as error:
             raise Refused(403, str(error)) from None
+
+
+async def _json(request: Request) -> Any:
+    """The body; what a page in somebody's browser may send elsewhere without asking is of another type, and refused."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused(415, "the body is not said to be JSON", "send it with content-type: application/json")
+    return json.loads(await _body(request))
+
+
+async def _body(request: Request) -> bytes:
+    """All of the body, if it is no longer than any that is meant."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY:
+            raise Refused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
+    return bytes(body)
 
 
 def _problems(error: ValidationError) -> list[str]:

@@ -80,9 +80,8 @@ class Guard(httpcore2.AsyncNetworkBackend):
 
     async def _resolve(self, host: str, port: int, timeout: float | None) -> list[Address]:
         try:
-            found = await asyncio.wait_for(
-                asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM), timeout
-            )
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"resolving {host}") from None
         except (OSError, UnicodeError) as error:

@@ -81,7 +81,8 @@ class Lane:
         """Fetches and notes in turn, so that no message is fetched whose end is being noted."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stir.wait(), LOOK_SECONDS)
+                async with asyncio.timeout(LOOK_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
+                    await self._stir.wait()
             self._stir.clear()
             if self._is_low() and not self._is_off and self._may():
                 await self._fetch()

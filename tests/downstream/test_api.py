@@ -1,5 +1,6 @@
 """The notifier over real HTTP: what operators ask and change, and what analysts say."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +30,9 @@ class Client:
     def ask(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, Any]:
         answer = httpx2.request(method, self._url + path, json=body, headers={"authorization": f"Bearer {token}"})
         return answer.status_code, answer.json()
+
+    def send(self, path: str, body: bytes, headers: dict[str, str]) -> int:
+        return httpx2.post(self._url + path, content=body, headers=headers).status_code
 
     def open(self, method: str, path: str, data: Any = None) -> tuple[int, str]:
         answer = httpx2.request(method, self._url + path, data=data)
@@ -86,6 +90,20 @@ def test_a_wrong_request_gets_every_problem(client: Client, body: Any, says: str
     status, answer = client.ask("POST", "/silences", body)
     assert status == 422
     assert says in answer["error"]
+
+
+def test_what_a_page_in_a_browser_may_send_unasked_is_refused(client: Client, desk: Desk, record: MakeRecord) -> None:
+    """A form, or text, goes to any address without a question; JSON does not."""
+    said = {"alert_id": alert_id(desk, record()), "verdict": "confirmed", "author": "nobody"}
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "text/plain"}
+    assert client.send("/verdicts", json.dumps(said).encode(), headers) == 415
+    assert client.send("/verdicts", json.dumps(said).encode(), headers | {"content-type": "application/json"}) == 200
+
+
+def test_a_body_without_end_is_not_read_to_it(client: Client) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    assert client.send("/verdicts", b" " * 1_000_000, headers) == 413
+    assert client.send(f"/verdict/{LINKS.make('any').rpartition('/')[2]}", b"a" * 1_000_000, {}) == 413
 
 
 def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:

@@ -1,5 +1,6 @@
 """Deliveries to real receivers on loopback, also to ones that misbehave."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -14,10 +15,10 @@ import pytest
 from lozenge.metrics import Metrics
 from lozenge_deploy.demo.receiver import Receiver
 from lozenge_downstream.arriving import DEAD_LETTERS
-from lozenge_downstream.channels import Retry, Sent
+from lozenge_downstream.channels import Channel, Retry, Sent
 from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.http import judge
-from lozenge_downstream.lane import wait_seconds
+from lozenge_downstream.lane import Lane, wait_seconds
 from lozenge_downstream.model import Outgoing, Record
 from lozenge_downstream.pipeline import Pipeline
 from lozenge_downstream.routing.file import Routing
@@ -44,6 +45,25 @@ def store(url: str) -> Iterator[Store]:
     store = Store(url)
     yield store
     store.close()
+
+
+async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
+    """Whether a lane ends that is cancelled so many steps of the event loop after it was woken."""
+    lane = Lane("ops", channel, store, lambda: False, Metrics("test"))
+    running = asyncio.create_task(lane.run())
+    await asyncio.sleep(0.05)
+    lane.wake()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    ended, _ = await asyncio.wait([running], timeout=5)
+    return bool(ended)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) -> None:
+    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
+    assert asyncio.run(woken_and_cancelled(store, channel, steps))
 
 
 def take(store: Store, record: MakeRecord, count: int, *channels: str) -> None:

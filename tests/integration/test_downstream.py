@@ -130,7 +130,10 @@ def test_two_share_the_work_and_one_goes_on_alone(world: World) -> None:
 
 def test_another_store_is_refused(world: World) -> None:
     other = world.start(LOZENGE_DOWNSTREAM_STORE=f"sqlite:///{world.folder / 'other.db'}")
-    _, errors = other.communicate(timeout=DEADLINE_SECONDS)
+    try:
+        _, errors = other.communicate(timeout=DEADLINE_SECONDS)
+    finally:
+        other.kill()
     assert other.returncode == 1
     assert "was not written from the store" in errors
     world.check()

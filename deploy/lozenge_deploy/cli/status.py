@@ -157,14 +157,15 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
 
 
 def _promised(kafka: "KafkaSettings", member: "Member | None") -> dict[str, Any]:
-    """The guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
+    """The mode and guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
     from lozenge_deploy.pace import repeats
     from lozenge_deploy.releases import Releases
 
     if member is None:
-        return {"guarantee": None, "repeats": None}
+        return {"mode": None, "guarantee": None, "repeats": None}
     release = Releases(kafka).get(member.desired.detector, member.desired.release)
-    return {"guarantee": release.declaration.guarantee, "repeats": repeats(release, member.desired)}
+    declared = release.declaration
+    return {"mode": declared.mode, "guarantee": declared.guarantee, "repeats": repeats(release, member.desired)}
 
 
 def _sentence(row: Mapping[str, Any]) -> str:
@@ -181,7 +182,8 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["behind_offsets"] is None:
         parts.append("nothing committed yet")
     else:
-        parts.append(f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind")
+        known = ", by its last commit" if row["mode"] == "realtime" else ""  # it has judged more since
+        parts.append(f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind{known}")
     if row["catch_up_seconds"]:
         parts.append(f"{row['catch_up_seconds']} s to catch up at the present speed")
     if row["falls_behind"]:
