@@ -81,7 +81,8 @@ class Notifier:
         records = self._reader.read(BATCH)
         if records:
             self._decide(records)
-        if self._look() or records:
+            self._wake()
+        if self._look():
             self._wake()
         self._reader.commit()
         self._metrics.lag(self._reader.lag())

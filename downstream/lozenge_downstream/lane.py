@@ -24,7 +24,8 @@ from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.tables import DUE, FAILED, SENT
 
 LOOK_SECONDS = 0.25
-GATHER_SECONDS = 0.005
+GATHER_SECONDS = 0.02
+"""So long the end of a message waits for others to be noted with it."""
 AHEAD = 4
 """How many times a channel's `concurrency` is fetched at once."""
 RETRY_FACTOR = 4.0
@@ -45,6 +46,7 @@ class Lane:
         self._ended: list[Attempt] = []
         self._stir = asyncio.Event()
         self._is_more, self._is_off = True, False
+        self._look_at, self._note_at = 0.0, math.inf
 
     def wake(self) -> None:
         """There is something new in the store."""
@@ -75,32 +77,37 @@ class Lane:
             attempt = await _attempt(sender, self._channel, delivery)
             self._is_off |= attempt.disable
             self._ended.append(attempt)
-            self._stir.set()
+            if len(self._ended) == 1:
+                self._note_at = time.monotonic() + GATHER_SECONDS
+                self._stir.set()
 
     async def _keep_books(self) -> None:
         """Fetches and notes in turn, so that no message is fetched whose end is being noted."""
         while True:
+            wait = min(self._look_at, self._note_at) - time.monotonic()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):  # Python 3.11's wait_for may swallow a cancellation
+                async with asyncio.timeout(max(0.0, wait)):  # Python 3.11's wait_for may swallow a cancellation
                     await self._stir.wait()
             self._stir.clear()
-            if self._is_low() and not self._is_off and self._may():
+            if time.monotonic() >= self._look_at:  # the time of a retry may have come
+                self._is_more, self._look_at = True, time.monotonic() + LOOK_SECONDS
+            if self._is_more and self._is_low() and not self._is_off and self._may():
                 await self._fetch()
-            if self._ended:
-                await asyncio.sleep(GATHER_SECONDS)  # more are about to end: one transaction notes them all
+            if time.monotonic() >= self._note_at:
                 await self._note()
 
     async def _fetch(self) -> None:
         limit = AHEAD * self._channel.concurrency + len(self._known)  # what is known is still due: look past it
+        self._is_more = False  # before looking: what comes meanwhile may not be seen
         due = await asyncio.to_thread(self._due, limit)
-        self._is_more = len(due) == limit
+        self._is_more |= len(due) == limit
         for delivery in due:
             if delivery.notification_id not in self._known:
                 self._known.add(delivery.notification_id)
                 self._waiting.put_nowait(delivery)
 
     async def _note(self) -> None:
-        attempts, self._ended = self._ended, []
+        attempts, self._ended, self._note_at = self._ended, [], math.inf
         await asyncio.to_thread(self._written, attempts)
         self._known.difference_update(attempt.delivery.notification_id for attempt in attempts)
         if self._is_off and not self._ended:  # the store knows that it is off, and says when it no longer is

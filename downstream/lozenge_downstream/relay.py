@@ -27,6 +27,8 @@ OUTPUTS = (topics.NOTIFICATIONS, topics.FEEDBACK, DEAD_LETTERS)
 FIRST_STEP = 4
 BATCH = 500
 LOOK_SECONDS = 0.5
+GATHER_SECONDS = 0.02
+"""So far apart transactions begin at least; the first one after a pause waits for nobody."""
 RETRY_SECONDS = 1.0
 BROKER_SECONDS = 10.0
 TRANSACTION_MS = 15_000
@@ -54,7 +56,9 @@ class Relay:
                 producer = self._producer()
                 self._catch_up()
                 while self._may() and not stop.is_set():
-                    self._publish(producer)
+                    begun = time.monotonic()
+                    if self._publish(producer):
+                        stop.wait(begun + GATHER_SECONDS - time.monotonic())
             except KafkaException as error:
                 logger().warning("relay starts anew", error=error.args[0].str())
                 stop.wait(RETRY_SECONDS)
@@ -92,13 +96,14 @@ class Relay:
             hint="start with the store that wrote this topic (its newest copy)",
         )
 
-    def _publish(self, producer: Producer) -> None:
+    def _publish(self, producer: Producer) -> bool:
+        """Publishes what waits; whether there was anything."""
         self._fresh.clear()
         with self._store.reading() as t:
             rows = t.outbox.pending(BATCH)
         if not rows:
             self._fresh.wait(LOOK_SECONDS)
-            return
+            return False
         producer.begin_transaction()
         for row in rows:
             headers: list[tuple[str, str | bytes | None]] = [*row.headers, (SEQ, str(row.seq).encode())]
@@ -111,6 +116,7 @@ class Relay:
         self._metrics.emitted(len(latencies))
         for seconds in latencies:
             self._metrics.latency(seconds)
+        return True
 
 
 def seq_of(message: Message) -> int:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 
 from lozenge import topics
 from lozenge.avro import Codec
@@ -161,6 +162,28 @@ def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: Ma
         assert t.outbox.next_seq((topics.NOTIFICATIONS, 0)) == 2
     desk.store.close()
     Store(url).close()
+
+
+def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path: Path) -> None:
+    """Else each notification would cost more than the last. A store that an earlier release made is not spared it."""
+    file = tmp_path / "store.db"
+    Store(f"sqlite:///{file}").close()
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP INDEX outbox_pending_places")
+    store = Store(f"sqlite:///{file}")
+    statements: list[str] = []
+    listen = event.listens_for(Engine, "before_cursor_execute")
+    note = listen(lambda connection, cursor, statement, *_: statements.append(statement))
+    with store.transaction() as t:
+        t.outbox.published(PLACE, 0)
+    event.remove(Engine, "before_cursor_execute", note)
+    store.close()
+    connection.close()
+    (update,) = (statement for statement in statements if statement.startswith("UPDATE"))
+    with sqlite3.connect(file) as connection:
+        ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PLACE, 0])
+    connection.close()
+    assert "USING INDEX outbox_pending_places (topic=? AND partition=? AND seq<?)" in plan
 
 
 def _alert_id(record: Record) -> str:

@@ -118,6 +118,9 @@ def _make_tables(connection: sql.Connection, name: str) -> None:
             f"opening the store {name}: its schema is version {version}, this release knows {SCHEMA_VERSION}",
             hint="run the release that wrote it, or a newer one",
         )
+    for table in metadata.tables.values():  # one that is new is no new version: no release reads other results for it
+        for index in table.indexes:
+            index.create(connection, checkfirst=True)
 
 
 def _prepare_sqlite(engine: sql.Engine) -> None:

@@ -187,6 +187,7 @@ A notification has its case, and `body`: its JSON text for channels.
 """
 is_pending = outbox.c.published_at.is_(None)
 _partial("outbox_pending", outbox.c.row, where=is_pending)
+_partial("outbox_pending_places", outbox.c.topic, outbox.c.partition, outbox.c.seq, where=is_pending)
 
 deliveries = Table(
     "deliveries",
