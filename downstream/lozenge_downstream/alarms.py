@@ -15,14 +15,16 @@ DETECTOR = "lozenge"
 HOUR, DAY = 3600.0, 86_400.0
 LEAST_DAYS = 2.0
 """So much history there must be before silence means anything."""
+LEAST_SECONDS = 300.0
+"""So long a detector is silent at least: a busy one is, too, while it is updated."""
 UNLIKELY = 14.0
 """So many alerts expected and none come: one chance in a million, were they to come by chance (Poisson)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """How a detector usually is: when it raised its first and its last alert, and how many it raises in each hour of
-    a day (24 numbers, UTC)."""
+    """How a detector usually is: the beginning of the minute of its first alert, the end of that of its last one, and
+    how many it raises in each hour of a day (24 numbers, UTC)."""
 
     first_at: float
     last_at: float
@@ -55,7 +57,7 @@ def silences(habits: Mapping[str, Habit], now: float) -> Iterator[Alert]:
         if detector == DETECTOR or habit.last_at - habit.first_at < LEAST_DAYS * DAY:
             continue
         expected = habit.expected(now)
-        if expected >= UNLIKELY:
+        if expected >= UNLIKELY and now - habit.last_at >= LEAST_SECONDS:
             since = datetime.fromtimestamp(habit.last_at, UTC)
             text = (
                 f"{detector} has raised nothing since {since:%Y-%m-%d %H:%M} UTC, where by its history "

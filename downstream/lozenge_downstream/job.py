@@ -43,7 +43,8 @@ class Notifier:
         registry.announce(kafka, [newest("notification"), newest("feedback")])
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
-        self._forget_at = self._listen_at = self._count_at = 0.0
+        self._forget_at = self._count_at = 0.0
+        self._listen_at = time.monotonic() + LISTEN_SECONDS  # what came while nobody read is silence until it is read
         self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
         self._leases = Holder(self._store, settings.instance)

@@ -108,7 +108,12 @@ class Lane:
 
     async def _note(self) -> None:
         attempts, self._ended, self._note_at = self._ended, [], math.inf
-        await asyncio.to_thread(self._written, attempts)
+        writing = asyncio.ensure_future(asyncio.to_thread(self._written, attempts))
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await writing  # what was sent is noted before this lane ends, or the next one would send it again
+            raise
         self._known.difference_update(attempt.delivery.notification_id for attempt in attempts)
         if self._is_off and not self._ended:  # the store knows that it is off, and says when it no longer is
             while not self._waiting.empty():

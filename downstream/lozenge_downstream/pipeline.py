@@ -25,20 +25,21 @@ from lozenge_downstream.routing.file import Routing
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.cases import key_of
-from lozenge_downstream.telling import join, look, open_case, over_at
+from lozenge_downstream.telling import Mute, join, look, open_case, over_at
 
 HABIT_DAYS = 14
 
 
 @dataclass(slots=True)
 class _Group:
-    """A case in work: whether it is new, what joins it now, and what waited in it and why."""
+    """A case in work: whether it is new, what joins it now, what waited in it and why, and what a repeat is of."""
 
     case: Case
     route: Route
     is_new: bool
     joining: list[Alert] = field(default_factory=list)
     waiting: list[Alert] = field(default_factory=list)
+    standing: list[Alert] = field(default_factory=list)
     were_muted: dict[str, str] = field(default_factory=dict)
 
 
@@ -122,7 +123,11 @@ class Pipeline:
         for group in due:
             if not group.is_new:
                 group.waiting, group.were_muted = t.cases.waiting(group.case.id)
-        muting = self._muting([alert for group in due for alert in (*group.waiting, *group.joining)], t)
+                if group.case.told_at is not None and group.route.repeat_interval is not None:
+                    group.standing = [t.cases.latest(group.case.id)]
+        muting = self._muting(
+            [alert for group in due for alert in (*group.waiting, *group.joining, *group.standing)], t
+        )
         outgoing = list(letters)
         deliveries: list[tuple[str, Sequence[str]]] = []
         members: list[tuple[str, str, str | None, str | None]] = []
@@ -148,8 +153,11 @@ class Pipeline:
     ) -> tuple[Outgoing | None, list[Alert], dict[str, str]]:
         quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
         waiting = [*group.waiting, *group.joining]
-        mute = lambda alert: muting(alert) or quiet  # noqa: E731
-        status, told, muted = look(group.case, group.route, waiting, set(group.were_muted), mute, t.now)
+        mute: Mute = lambda alert: muting(alert) or quiet  # noqa: E731
+        is_muted = any(mute(alert) for alert in group.standing)
+        status, told, muted = look(
+            group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=not is_muted
+        )
         return (None if status is None else self._rendered(group, status, told, t)), told, muted
 
     def _rendered(self, group: _Group, status: Status, told: Sequence[Alert], t: Transaction) -> Outgoing:

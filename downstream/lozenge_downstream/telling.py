@@ -7,6 +7,10 @@ from lozenge_downstream.model import Alert, Case, Status
 from lozenge_downstream.routing.matchers import rank
 from lozenge_downstream.routing.tree import Route
 
+MOST = 1_000
+"""Of the alerts that one notification tells; the next one tells the rest at once."""
+LEAST_SECONDS = 1.0
+"""Between two looks at what is muted."""
 Mute = Callable[[Alert], str]
 """Why an alert is not told now; "" if it is."""
 
@@ -38,37 +42,50 @@ def over_at(route: Route, alert: Alert) -> float:
 
 
 def look(
-    case: Case, route: Route, waiting: Sequence[Alert], were_muted: set[str], mute: Mute, now: float
+    case: Case,
+    route: Route,
+    waiting: Sequence[Alert],
+    were_muted: set[str],
+    mute: Mute,
+    now: float,
+    *,
+    repeats: bool = True,
 ) -> tuple[Status | None, list[Alert], dict[str, str]]:
     """What to say of a case that is due, the alerts that this tells, and why each other one is not told.
 
     `waiting` are its alerts that were never told, `were_muted` the ids of those that an earlier look did not
     tell. One that was muted until it was over is not told any more; one that nobody looked at always is.
-    The case is changed to how it stands afterwards.
+    Without `repeats` it is not told again without news. The case is changed to how it stands afterwards.
     """
     told: list[Alert] = []
     muted: dict[str, str] = {}
+    is_more = False
     for alert in waiting:
         if alert.id in were_muted and over_at(route, alert) <= now:
             continue
         if reason := mute(alert):
             muted[alert.id] = reason
-        else:
+        elif len(told) < MOST:
             told.append(alert)
-    status = _status(case, route, told, now)
+        else:
+            is_more = True
+    status = _status(case, route, told, bool(muted), repeats, now)
     _go_on(case, route, told, bool(muted), status, now)
+    if is_more:
+        case.closed, case.due_at = False, now
     return status, told, muted
 
 
-def _status(case: Case, route: Route, told: Sequence[Alert], now: float) -> Status | None:
+def _status(case: Case, route: Route, told: Sequence[Alert], muted: bool, repeats: bool, now: float) -> Status | None:
     if told:
         return Status.OPENED if case.told_at is None else Status.UPDATED
     if case.told_at is None:
         return None
     if now >= case.over_at:
-        return Status.RESOLVED if route.send_resolved else None
+        return Status.RESOLVED if route.send_resolved and not muted else None
     repeat = route.repeat_interval
-    return Status.UPDATED if repeat is not None and now >= case.told_at + repeat.total_seconds() else None
+    is_due = repeat is not None and now >= case.told_at + repeat.total_seconds()
+    return Status.UPDATED if is_due and repeats else None
 
 
 def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status: Status | None, now: float) -> None:
@@ -82,9 +99,12 @@ def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status:
     repeats = route.repeat_interval is not None and case.told_at is not None
     ends_silently = route.alone and not repeats and not (route.send_resolved and case.told_at is not None)
     case.closed = not muted and (now >= case.over_at or ends_silently)
-    looks = [case.over_at]
+    is_over = now >= case.over_at
+    looks = [] if muted and is_over else [case.over_at]
+    later = now + max(route.group_interval.total_seconds(), LEAST_SECONDS)
     if muted:
-        looks.append(now + route.group_interval.total_seconds())
-    if repeats and route.repeat_interval is not None and case.told_at is not None:
-        looks.append(case.told_at + route.repeat_interval.total_seconds())
+        looks.append(later)
+    if repeats and not is_over and route.repeat_interval is not None and case.told_at is not None:
+        again = case.told_at + route.repeat_interval.total_seconds()
+        looks.append(again if again > now else later)
     case.due_at = min(looks)

@@ -66,6 +66,32 @@ def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) 
     assert asyncio.run(woken_and_cancelled(store, channel, steps))
 
 
+async def cancelled_while_noting(lane: Lane) -> None:
+    noting = asyncio.create_task(lane._note())
+    await asyncio.sleep(0.05)
+    noting.cancel()
+    await asyncio.wait([noting], timeout=5)
+    assert noting.cancelled()
+
+
+def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
+    lane, noted = Lane("ops", channel, store, lambda: True, Metrics("test")), []
+
+    def slowly(attempts: Any) -> None:
+        time.sleep(0.2)
+        noted.append(attempts)
+
+    async def run() -> bool:
+        await cancelled_while_noting(lane)
+        return bool(noted)
+
+    monkeypatch.setattr(lane, "_written", slowly)
+    assert asyncio.run(run()), "else the lane after it would fetch and send them again"
+
+
 def take(store: Store, record: MakeRecord, count: int, *channels: str) -> None:
     """Makes `count` alerts due on each of `channels`."""
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}))

@@ -9,6 +9,8 @@ from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.headers import TRACEPARENT
 from lozenge.partitions import partition_of
+from lozenge_downstream import telling
+from lozenge_downstream.alarms import Habit, silences
 from lozenge_downstream.model import Record
 from lozenge_downstream.store.silences import Silence
 from tests.downstream.conftest import Desk
@@ -128,6 +130,60 @@ def test_a_case_is_repeated_while_it_lasts(desk: Desk, record: MakeRecord) -> No
     assert len({told["notification_id"] for told in desk.told()}) == 3
 
 
+def test_a_silence_holds_back_the_repeats_of_a_case_and_not_its_end(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"repeat_interval": "10m", "send_resolved": True})
+    desk.take(record(0))
+    silence(desk, 'detector = "large_amount"', seconds=1800)
+    for _ in range(5):
+        desk.later(300)
+    assert statuses(desk) == ["opened"]
+    assert desk.later(0) == 0, "it is looked at again later, not again and again"
+    desk.later(301)
+    assert statuses(desk) == ["opened", "updated"]
+    silence(desk, 'detector = "large_amount"', seconds=9000)
+    for _ in range(10):
+        desk.later(600)
+    assert statuses(desk) == ["opened", "updated", "resolved"]
+
+
+def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"send_resolved": True})
+    desk.take(record(0))
+    silence(desk, 'detector = "large_amount"', seconds=90_000)
+    desk.take(record(1))
+    desk.later(10_000)
+    for _ in range(5):
+        desk.later(300)
+    assert statuses(desk) == ["opened", "resolved"]
+
+
+def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"send_resolved": True})
+    desk.take(record(0))
+    silence(desk, 'detector = "large_amount"', seconds=90_000)
+    desk.take(record(1))
+    desk.later(3000)
+    desk.routing(route=BY_CARD | {"send_resolved": True, "resolve_after": "2h"})
+    desk.later(1000)
+    assert sum(desk.later(1) for _ in range(20)) == 0, "it is looked at again later, not again and again"
+    for _ in range(20):
+        desk.later(300)
+    assert statuses(desk) == ["opened", "resolved"]
+
+
+def test_a_case_of_very_many_alerts_is_told_in_parts(
+    desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "MOST", 3)
+    desk.routing(route=BY_CARD | {"group_wait": "1m"})
+    desk.take(*(record(n) for n in range(7)))
+    for _ in range(4):
+        desk.later(60)
+    told = desk.told()
+    assert [len(t["alert_ids"]) for t in told] == [3, 3, 1]
+    assert len({id for t in told for id in t["alert_ids"]}) == 7
+
+
 def test_a_silenced_alert_is_told_when_the_silence_ends_before_it_is_over(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD)
     silence(desk, 'detector = "large_amount"', seconds=450)
@@ -224,6 +280,7 @@ def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: Ma
         desk.pipeline.take(t.arrivals.take_parked("large_amount", Outcome.ACCEPTED, "released by ann", 2), t)
         assert len(t.arrivals.take_parked("large_amount", Outcome.DROPPED, "dropped by ann", 100)) == 1
         assert t.arrivals.parked() == {}
+        assert t.arrivals.raised(["large_amount"], 60) == {"large_amount": 2}, "what was released is no new noise"
     assert len(of_large_amount(desk)) == 4
 
 
@@ -254,6 +311,18 @@ def test_a_detector_that_falls_silent_against_its_history_is_told_of_once(desk: 
     desk.now += 4 * 3600
     assert listen() == ["large_amount has fallen silent"]
     assert listen() == ["large_amount has fallen silent"]
+
+
+def test_a_detector_of_many_alerts_a_minute_is_not_silent_between_two(desk: Desk, record: MakeRecord) -> None:
+    desk.take(record(0))
+    desk.now += 3 * 86_400
+    desk.take(record(1))
+    with desk.store.reading() as t:
+        (seen,) = t.arrivals.habits(14).values()
+    busy = Habit(seen.first_at, seen.last_at, [1800.0] * 24)
+    assert list(silences({"busy": busy}, desk.now + 59)) == []
+    assert list(silences({"busy": busy}, desk.now + 299)) == []
+    assert len(list(silences({"busy": busy}, desk.now + 361))) == 1
 
 
 def test_a_detector_that_is_new_may_be_silent(desk: Desk, record: MakeRecord) -> None:

@@ -12,7 +12,7 @@ from lozenge_downstream.reloading import Reloading
 from lozenge_downstream.routing import file as routing_file
 from lozenge_downstream.routing.examples import failures, way
 from lozenge_downstream.routing.file import Routing
-from lozenge_downstream.routing.matchers import parse
+from lozenge_downstream.routing.matchers import Matcher, parse
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.routing.windows import Window
 from lozenge_downstream.settings import Settings
@@ -66,6 +66,16 @@ def test_a_severity_that_nobody_knows_passes_every_limit() -> None:
 def test_a_condition_that_cannot_be_read_says_why(text: object, says: str) -> None:
     with pytest.raises(ValueError, match=says.replace("(", r"\(").replace(")", r"\)")):
         parse(text)
+
+
+@pytest.mark.parametrize("value", ['a"b', "a\\b", 'a\\"', "end\\", "two\nlines", "", "plain"])
+def test_whatever_a_label_holds_can_be_written_as_a_condition_and_read_back(value: str) -> None:
+    matcher = Matcher("entity", "=", value)
+    assert parse(str(matcher)) == matcher
+
+
+def test_a_backslash_of_an_expression_is_its_own() -> None:
+    assert parse(r'entity =~ "card:\d+"')({"entity": "card:17"})
 
 
 TREE = Route.model_validate(
@@ -138,6 +148,12 @@ def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
     read = routing(tmp_path, f'[channels.ops]\ntype = "webhook"\nurl = "http://h/"\nsecret = {secret}\n')
     assert SECRET not in repr(read)
     assert SECRET not in str(read.model_dump())
+
+
+def test_noise_is_counted_by_minutes_and_no_route_has_the_roots_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, '[noise]\nwithin = "30s"\n[route]\nname = "a"\n[[route.routes]]\nname = "a"\n')
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["noise.within", "route.routes.0.name"]
 
 
 def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ class Noise(_Strict):
     """What one detector may raise; what it raises beyond that is parked, told of once, and can be released."""
 
     alerts: Annotated[int, Field(ge=1)] = 1_000
-    within: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(minutes=1)
+    within: Annotated[TextDuration, Field(ge=timedelta(minutes=1))] = timedelta(minutes=1)  # minutes are counted
     quiet: bool = True
 
 
@@ -131,7 +131,8 @@ def _was_handed_down(place: tuple[Any, ...], raw: Any) -> bool:
 def _cross_references(raw: dict[str, Any]) -> list[str]:
     """What no single field shows; works on unchecked data so that it is told along with the rest."""
     channels, windows = _section(raw, "channels"), _section(raw, "windows")
-    found, names = [], set()
+    found: list[str] = []
+    names: set[Any] = {"default", str(_section(raw, "route").get("name"))}
     for place, route in _routes(raw.get("route", {}), "route"):
         for field, there, kind in (
             ("channels", channels, "channels"),
@@ -145,7 +146,7 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
             name = route.get("name")
             if name is None:
                 found.append(f"{place}.name: say one; a route's cases and notifications are known by it")
-            elif name in names or name == "default":
+            elif name in names:
                 found.append(f"{place}.name: {name!r} is the name of an earlier route")
             names.add(name)
         elif any(route.get(field) for field in ("match", "continue", "mute", "active")):

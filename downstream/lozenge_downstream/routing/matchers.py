@@ -1,8 +1,9 @@
-"""Conditions on the labels of an alert, as Alertmanager writes them; and `>=` and `<=` for severities.
+r"""Conditions on the labels of an alert, as Alertmanager writes them; and `>=` and `<=` for severities.
 
     detector = "large_amount"      entity_type != card      owner =~ "team-(a|b)"      severity >= high
 
-A label that an alert does not have is "". Expressions match the whole value.
+A label that an alert does not have is "". Expressions match the whole value. Between quotation marks `\"` and `\\`
+stand for the mark and for one backslash; any other backslash is itself.
 """
 
 import re
@@ -16,7 +17,10 @@ Labels = Mapping[str, str]
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 SEVERITY = "severity"
-_FORM = re.compile(r"""\s*(?P<label>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"[^"]*"|[^\s"]+)\s*""")
+_FORM = re.compile(
+    r"""\s*(?P<label>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]+)\s*""",
+    re.DOTALL,
+)
 
 
 def rank(severity: str) -> int:
@@ -50,7 +54,8 @@ class Matcher:
                 return rank(given) <= rank(self.value)
 
     def __str__(self) -> str:
-        return f'{self.label} {self.operator} "{self.value}"'
+        value = self.value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{self.label} {self.operator} "{value}"'
 
 
 def parse(text: object) -> Matcher:
@@ -60,7 +65,10 @@ def parse(text: object) -> Matcher:
     found = _FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise ValueError(f"{text!r} is no condition such as 'detector = \"large_amount\"' or 'severity >= high'")
-    matcher = Matcher(found["label"], found["operator"], found["value"].strip('"'))
+    value = found["value"]
+    if value.startswith('"'):
+        value = re.sub(r'\\(["\\])', r"\1", value[1:-1])
+    matcher = Matcher(found["label"], found["operator"], value)
     if matcher.operator in ("=~", "!~"):
         try:
             re.compile(matcher.value)

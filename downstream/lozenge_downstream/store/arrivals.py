@@ -56,7 +56,7 @@ class Arrivals:
         for detector, of_day, number in self._connection.execute(query.group_by(counts.c.detector, hour)):
             first, last = known[detector]
             hours[detector][int(of_day)] = number / max(1.0, (last - first) / DAY_MINUTES)
-        return {d: Habit(first * MINUTE, last * MINUTE, hours[d]) for d, (first, last) in known.items()}
+        return {d: Habit(first * MINUTE, (last + 1) * MINUTE, hours[d]) for d, (first, last) in known.items()}
 
     def raise_own(self, alarms: Iterable[Alert]) -> list[Alert]:
         """Takes in alerts that no record brought; those that are news."""
@@ -81,8 +81,6 @@ class Arrivals:
         if rows:
             changed = change.values(outcome=outcome.value, reason=reason)
             self._connection.execute(changed, [{"r": row.row} for row in rows])
-        if outcome is Outcome.ACCEPTED and rows:
-            self._count({detector: len(rows)})
         return [decode_alert(row.body) for row in rows]
 
     def _count(self, accepted: "Counter[str] | dict[str, int]") -> None:
