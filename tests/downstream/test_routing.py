@@ -156,6 +156,13 @@ def test_noise_is_counted_by_minutes_and_no_route_has_the_roots_name(tmp_path: P
     assert [problem.partition(":")[0] for problem in caught.value.problems] == ["noise.within", "route.routes.0.name"]
 
 
+def test_a_route_may_have_any_text_for_a_name_and_nothing_else(tmp_path: Path) -> None:
+    assert routing(tmp_path, '[[route.routes]]\nname = "None"\n').route.routes[0].name == "None"
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, '[[route.routes]]\nname = ["a"]\n')
+    assert caught.value.problems == ("route.routes.0.name: Input should be a valid string",)
+
+
 def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHORT", "whsec_c2hvcnQ=")
     monkeypatch.setenv("NOISE", "%%%")

@@ -132,7 +132,7 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
     """What no single field shows; works on unchecked data so that it is told along with the rest."""
     channels, windows = _section(raw, "channels"), _section(raw, "windows")
     found: list[str] = []
-    names: set[Any] = {"default", str(_section(raw, "route").get("name"))}
+    names = {"default"}
     for place, route in _routes(raw.get("route", {}), "route"):
         for field, there, kind in (
             ("channels", channels, "channels"),
@@ -142,15 +142,16 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
             given = route.get(field)
             unknown = [t for t in given if t not in there] if isinstance(given, list) else []
             found += [f"{place}.{field}: there is no [{kind}.{target}]" for target in unknown]
+        name = route.get("name")
         if place != "route":
-            name = route.get("name")
             if name is None:
                 found.append(f"{place}.name: say one; a route's cases and notifications are known by it")
-            elif name in names:
+            elif str(name) in names:
                 found.append(f"{place}.name: {name!r} is the name of an earlier route")
-            names.add(name)
         elif any(route.get(field) for field in ("match", "continue", "mute", "active")):
             found.append("route: the root takes everything: leave out match, continue, mute and active")
+        if name is not None:
+            names.add(str(name))
     return found
 
 
