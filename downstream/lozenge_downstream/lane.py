@@ -108,7 +108,7 @@ class Lane:
 
     async def _note(self) -> None:
         attempts, self._ended, self._note_at = self._ended, [], math.inf
-        writing = asyncio.ensure_future(asyncio.to_thread(self._written, attempts))
+        writing = asyncio.create_task(asyncio.to_thread(self._written, attempts))
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:

@@ -25,7 +25,7 @@ from lozenge_downstream.routing.file import Routing
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.cases import key_of
-from lozenge_downstream.telling import Mute, join, look, open_case, over_at
+from lozenge_downstream.telling import Mute, join, look, open_case, over_at, repeat_at
 
 HABIT_DAYS = 14
 
@@ -39,8 +39,8 @@ class _Group:
     is_new: bool
     joining: list[Alert] = field(default_factory=list)
     waiting: list[Alert] = field(default_factory=list)
-    standing: list[Alert] = field(default_factory=list)
     were_muted: dict[str, str] = field(default_factory=dict)
+    repeated: Alert | None = None
 
 
 class Pipeline:
@@ -123,11 +123,10 @@ class Pipeline:
         for group in due:
             if not group.is_new:
                 group.waiting, group.were_muted = t.cases.waiting(group.case.id)
-                if group.case.told_at is not None and group.route.repeat_interval is not None:
-                    group.standing = [t.cases.latest(group.case.id)]
-        muting = self._muting(
-            [alert for group in due for alert in (*group.waiting, *group.joining, *group.standing)], t
-        )
+                if (again := repeat_at(group.case, group.route)) is not None and again <= t.now:
+                    group.repeated = t.cases.latest(group.case.id)
+        repeated = [group.repeated for group in due if group.repeated]
+        muting = self._muting([*(a for group in due for a in (*group.waiting, *group.joining)), *repeated], t)
         outgoing = list(letters)
         deliveries: list[tuple[str, Sequence[str]]] = []
         members: list[tuple[str, str, str | None, str | None]] = []
@@ -154,14 +153,14 @@ class Pipeline:
         quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
         waiting = [*group.waiting, *group.joining]
         mute: Mute = lambda alert: muting(alert) or quiet  # noqa: E731
-        is_muted = any(mute(alert) for alert in group.standing)
+        repeats = group.repeated is not None and not mute(group.repeated)
         status, told, muted = look(
-            group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=not is_muted
+            group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=repeats
         )
         return (None if status is None else self._rendered(group, status, told, t)), told, muted
 
     def _rendered(self, group: _Group, status: Status, told: Sequence[Alert], t: Transaction) -> Outgoing:
-        latest = told[-1] if told else t.cases.latest(group.case.id)
+        latest = told[-1] if told else group.repeated or t.cases.latest(group.case.id)
         return self._render(group.case, group.route, status, told, latest, t.outbox.number, t.now)
 
     def _note_waiting(self, group: _Group, told: dict[str, str], muted: dict[str, str], t: Transaction) -> None:

@@ -49,7 +49,7 @@ def look(
     mute: Mute,
     now: float,
     *,
-    repeats: bool = True,
+    repeats: bool,
 ) -> tuple[Status | None, list[Alert], dict[str, str]]:
     """What to say of a case that is due, the alerts that this tells, and why each other one is not told.
 
@@ -59,21 +59,26 @@ def look(
     """
     told: list[Alert] = []
     muted: dict[str, str] = {}
-    is_more = False
     for alert in waiting:
         if alert.id in were_muted and over_at(route, alert) <= now:
             continue
         if reason := mute(alert):
             muted[alert.id] = reason
-        elif len(told) < MOST:
-            told.append(alert)
         else:
-            is_more = True
+            told.append(alert)
+    told, rest = told[:MOST], told[MOST:]
     status = _status(case, route, told, bool(muted), repeats, now)
     _go_on(case, route, told, bool(muted), status, now)
-    if is_more:
+    if rest:
         case.closed, case.due_at = False, now
     return status, told, muted
+
+
+def repeat_at(case: Case, route: Route) -> float | None:
+    """When a case is told again without news; None if never."""
+    if case.told_at is None or route.repeat_interval is None:
+        return None
+    return case.told_at + route.repeat_interval.total_seconds()
 
 
 def _status(case: Case, route: Route, told: Sequence[Alert], muted: bool, repeats: bool, now: float) -> Status | None:
@@ -83,9 +88,8 @@ def _status(case: Case, route: Route, told: Sequence[Alert], muted: bool, repeat
         return None
     if now >= case.over_at:
         return Status.RESOLVED if route.send_resolved and not muted else None
-    repeat = route.repeat_interval
-    is_due = repeat is not None and now >= case.told_at + repeat.total_seconds()
-    return Status.UPDATED if is_due and repeats else None
+    again = repeat_at(case, route)
+    return Status.UPDATED if repeats and again is not None and now >= again else None
 
 
 def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status: Status | None, now: float) -> None:
@@ -96,15 +100,13 @@ def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status:
     for alert in told:
         case.scores[alert.detector] = max(case.scores.get(alert.detector, 0.0), alert.score)
         case.severity = max(case.severity, alert.severity, key=rank)
-    repeats = route.repeat_interval is not None and case.told_at is not None
-    ends_silently = route.alone and not repeats and not (route.send_resolved and case.told_at is not None)
-    case.closed = not muted and (now >= case.over_at or ends_silently)
-    is_over = now >= case.over_at
+    again, is_over = repeat_at(case, route), now >= case.over_at
+    ends_silently = route.alone and again is None and not (route.send_resolved and case.told_at is not None)
+    case.closed = not muted and (is_over or ends_silently)
     looks = [] if muted and is_over else [case.over_at]
     later = now + max(route.group_interval.total_seconds(), LEAST_SECONDS)
     if muted:
         looks.append(later)
-    if repeats and not is_over and route.repeat_interval is not None and case.told_at is not None:
-        again = case.told_at + route.repeat_interval.total_seconds()
+    if again is not None and not is_over:
         looks.append(again if again > now else later)
     case.due_at = min(looks)

@@ -146,11 +146,16 @@ def test_a_silence_holds_back_the_repeats_of_a_case_and_not_its_end(desk: Desk, 
     assert statuses(desk) == ["opened", "updated", "resolved"]
 
 
-def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: Desk, record: MakeRecord) -> None:
+def take_one_and_silence_the_next(desk: Desk, record: MakeRecord) -> None:
+    """A case of two alerts: the first is told, the second is not."""
     desk.routing(route=BY_CARD | {"send_resolved": True})
     desk.take(record(0))
     silence(desk, 'detector = "large_amount"', seconds=90_000)
     desk.take(record(1))
+
+
+def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: Desk, record: MakeRecord) -> None:
+    take_one_and_silence_the_next(desk, record)
     desk.later(10_000)
     for _ in range(5):
         desk.later(300)
@@ -158,10 +163,7 @@ def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: 
 
 
 def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(route=BY_CARD | {"send_resolved": True})
-    desk.take(record(0))
-    silence(desk, 'detector = "large_amount"', seconds=90_000)
-    desk.take(record(1))
+    take_one_and_silence_the_next(desk, record)
     desk.later(3000)
     desk.routing(route=BY_CARD | {"send_resolved": True, "resolve_after": "2h"})
     desk.later(1000)

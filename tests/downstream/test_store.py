@@ -172,8 +172,7 @@ def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path
         connection.execute("DROP INDEX outbox_pending_places")
     store = Store(f"sqlite:///{file}")
     statements: list[str] = []
-    listen = event.listens_for(Engine, "before_cursor_execute")
-    note = listen(lambda connection, cursor, statement, *_: statements.append(statement))
+    event.listen(Engine, "before_cursor_execute", note := lambda *called: statements.append(called[2]))
     with store.transaction() as t:
         t.outbox.published(PLACE, 0)
     event.remove(Engine, "before_cursor_execute", note)

@@ -46,7 +46,8 @@ class Route(BaseModel):
     without anything new every `repeat_interval`, if there is one. An alert counts as over `resolve_after` it
     came, a case when all its alerts do; `send_resolved` tells that.
 
-    In a window of `mute`, or out of all of `active`, nothing is told; what is not over by then is told later.
+    In a window of `mute`, or out of all of `active`, nothing is told but the end of a case; what is not over by
+    then is told later.
     These two are not handed down.
     """
 

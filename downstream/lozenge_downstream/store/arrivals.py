@@ -83,7 +83,7 @@ class Arrivals:
             self._connection.execute(changed, [{"r": row.row} for row in rows])
         return [decode_alert(row.body) for row in rows]
 
-    def _count(self, accepted: "Counter[str] | dict[str, int]") -> None:
+    def _count(self, accepted: Counter[str]) -> None:
         for detector, number in accepted.items():
             row = {"detector": detector, "minute": int(self._now // MINUTE), "alerts": number}
             upsert(self._connection, counts, row, changes={"alerts": counts.c.alerts + number})
