@@ -17,6 +17,9 @@ INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/b
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-strip-extras --custom-compile-command "make lock"
 
+# where modules may not be kept compiled, each of the many processes that tests and benchmarks start compiles them anew
+export PYTHONDONTWRITEBYTECODE :=
+
 # trust the authorities that this machine trusts, as pip and curl do
 export UV_SYSTEM_CERTS ?= 1
 

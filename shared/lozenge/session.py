@@ -1,5 +1,6 @@
 """The one way a process of Lozenge gets its Spark session."""
 
+import importlib
 import os
 import sys
 import tempfile
@@ -132,8 +133,15 @@ def spark_session(
         [*_jvm_options(), str(settings.get("spark.driver.extraJavaOptions", ""))]
     ).strip()
     builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]").config(map=settings)
+    threading.Thread(target=_import_ahead, daemon=True).start()
     with _start_bounded():
         return builder.getOrCreate()
+
+
+def _import_ahead() -> None:
+    """What PySpark imports at its first call to the JVM, and pandas with it, takes half a second; so does the JVM."""
+    with suppress(ImportError):  # told by that call
+        importlib.import_module("pyspark.testing.utils")
 
 
 @contextmanager
