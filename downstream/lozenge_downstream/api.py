@@ -15,7 +15,7 @@ All but the last two want the token, if there is one. Errors are {"error", "hint
 import hmac
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -29,7 +29,7 @@ from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.errors import LozengeError
 from lozenge_downstream import verdicts
-from lozenge_downstream.model import Outcome
+from lozenge_downstream.model import Outcome, Verdict
 from lozenge_downstream.page import alert_page, said_page
 from lozenge_downstream.pipeline import Pipeline
 from lozenge_downstream.routing.matchers import Condition
@@ -80,7 +80,7 @@ class Said(_Asked):
     """A verdict; `seconds` is how long a snooze lasts."""
 
     alert_id: str
-    verdict: Literal["confirmed", "false_alarm", "snooze"]
+    verdict: Verdict
     author: _Text
     note: Annotated[str, Field(max_length=2000)] = ""
     seconds: _Seconds = verdicts.SNOOZE_SECONDS
@@ -225,12 +225,13 @@ class Api:
         with self._store.transaction(alone=True) as t:
             if (alert := t.verdicts.alert(said.alert_id)) is None:
                 raise Refused(404, f"no alert {said.alert_id} has come, or it is forgotten")
-            if said.verdict == "snooze":
-                silence = verdicts.snooze(alert, said.author, said.note, said.seconds, t)
-                return {"alert_id": alert.id, "verdict": said.verdict, "silence": silence.id}
-            verdicts.record(alert, verdicts.Verdict(said.verdict), said.author, said.note, self._codec, t)
+            answer = {"alert_id": alert.id, "verdict": said.verdict.value}
+            if said.verdict is Verdict.SNOOZE:
+                answer["silence"] = verdicts.snooze(alert, said.author, said.note, said.seconds, self._codec, t).id
+            else:
+                verdicts.record(alert, said.verdict, said.author, said.note, self._codec, t)
         self._wake()
-        return {"alert_id": alert.id, "verdict": said.verdict}
+        return answer
 
     async def _page(self, request: Request) -> Response:
         """Only shows: mail programs follow links before people do."""

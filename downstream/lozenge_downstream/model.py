@@ -33,6 +33,14 @@ class Status(StrEnum):
     RESOLVED = "resolved"
 
 
+class Verdict(StrEnum):
+    """What a person may say of an alert; a snooze does not say whether it was right, and counts towards nothing."""
+
+    CONFIRMED = "confirmed"
+    FALSE_ALARM = "false_alarm"
+    SNOOZE = "snooze"
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record as it came from an alert topic."""

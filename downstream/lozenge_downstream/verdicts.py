@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
@@ -10,7 +9,7 @@ from lozenge import headers, topics
 from lozenge.avro import Codec
 from lozenge.ids import uuid5
 from lozenge.partitions import partition_of
-from lozenge_downstream.model import Alert, Outgoing
+from lozenge_downstream.model import Alert, Outgoing, Verdict
 from lozenge_downstream.render import APP
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction
@@ -22,15 +21,18 @@ LINK_SECONDS = 30 * 86_400
 _PARTITIONS = {t.name: t.partitions for t in topics.platform_topics()}[topics.FEEDBACK]
 
 
-class Verdict(StrEnum):
-    """What a person may say."""
+def snooze(alert: Alert, author: str, note: str, seconds: float, codec: Codec, t: Transaction) -> Silence:
+    """Silences the detector about the alert's entity for so long, and records that as `record` does."""
+    meant: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
+    silence = t.silences.add(meant, author, note or "snoozed", t.now + seconds)
+    record(alert, Verdict.SNOOZE, author, note, codec, t, until=silence.ends_at)
+    return silence
 
-    CONFIRMED = "confirmed"
-    FALSE_ALARM = "false_alarm"
 
-
-def record(alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec, t: Transaction) -> None:
-    """Keeps a verdict and sends it to Kafka, in one transaction, which must be alone."""
+def record(
+    alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec, t: Transaction, until: float | None = None
+) -> None:
+    """Keeps a verdict and sends it to Kafka, in one transaction, which must be alone; a snooze lasts `until`."""
     t.verdicts.add(alert, verdict.value, author, note)
     key = alert.id.encode()
     at = datetime.fromtimestamp(t.now, UTC)
@@ -43,6 +45,7 @@ def record(alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec,
         "author": author,
         "note": note,
         "at": at,
+        "snoozed_until": None if until is None else datetime.fromtimestamp(until, UTC),
     }
     partition = partition_of(key, _PARTITIONS)
     seq = t.outbox.number(topics.FEEDBACK, partition)
@@ -51,12 +54,6 @@ def record(alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec,
         id=id, source=f"/{APP}", type=TYPE, subject=alert.subject, time=at, traceparent=alert.traceparent
     )
     t.outbox.send([Outgoing(topics.FEEDBACK, partition, seq, id, key, codec.encode(fields), sent)])
-
-
-def snooze(alert: Alert, author: str, note: str, seconds: float, t: Transaction) -> Silence:
-    """Silences the detector about the alert's entity for so long."""
-    meant: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
-    return t.silences.add(meant, author, note or "snoozed", t.now + seconds)
 
 
 class Links:

@@ -12,6 +12,7 @@ from lozenge.avro import Codec
 from lozenge_downstream.api import Api
 from lozenge_downstream.model import Record
 from lozenge_downstream.serving import Serving
+from lozenge_downstream.store import StoreUnavailable
 from lozenge_downstream.verdicts import Links
 from tests.downstream.conftest import SECRET, Desk
 
@@ -46,6 +47,12 @@ def client(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     desk.routing(channels={"ops": hook, "chat": hook}, route={"channels": ["ops"]})
     with Serving(Api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS).app(), "127.0.0.1:0") as serving:
         yield Client(serving.port)
+
+
+def feedback(desk: Desk) -> list[dict[str, Any]]:
+    """What goes to Kafka of verdicts, oldest first."""
+    with desk.store.reading() as t:
+        return [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == topics.FEEDBACK]
 
 
 def alert_id(desk: Desk, record: Record) -> str:
@@ -157,9 +164,9 @@ def test_a_verdict_goes_to_kafka_and_the_last_word_counts(client: Client, desk: 
         said = {"alert_id": id, "verdict": verdict, "author": "ann", "note": "called them"}
         assert client.ask("POST", "/verdicts", said)[0] == 200
     with desk.store.reading() as t:
-        sent = [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == topics.FEEDBACK]
         assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
-    assert [f["verdict"] for f in sent] == ["confirmed", "false_alarm"]
+    sent = feedback(desk)
+    assert [(f["verdict"], f["snoozed_until"]) for f in sent] == [("confirmed", None), ("false_alarm", None)]
     assert (sent[0]["alert_id"], sent[0]["release"], sent[0]["entity"]) == (id, "r1", "card:card-7")
 
 
@@ -169,6 +176,30 @@ def test_a_snooze_silences_the_card_for_this_detector(client: Client, desk: Desk
     assert "silence" in client.ask("POST", "/verdicts", said)[1]
     desk.take(record(1), record(2, entity={"type": "card", "id": "card-8"}), record(3, detector="card_velocity"))
     assert len(desk.told()) == 3, "one before, another card's, and another detector's"
+
+
+def test_a_snooze_goes_to_kafka_and_is_no_judgement(client: Client, desk: Desk, record: MakeRecord) -> None:
+    id = alert_id(desk, record())
+    for verdict in ("confirmed", "snooze"):
+        said = {"alert_id": id, "verdict": verdict, "author": "ann", "seconds": 3600}
+        assert client.ask("POST", "/verdicts", said)[0] == 200
+    _, snoozed = feedback(desk)
+    assert (snoozed["verdict"], snoozed["snoozed_until"].timestamp()) == ("snooze", desk.now + 3600)
+    with desk.store.reading() as t:
+        assert t.verdicts.precision() == {("large_amount", "r1"): 1.0}
+    assert [v["verdict"] for v in client.ask("GET", f"/alerts/{id}")[1]["verdicts"]] == ["confirmed", "snooze"]
+
+
+def test_a_snooze_that_cannot_go_to_kafka_is_no_silence_either(
+    client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreUnavailable("writing the store: it is full")
+
+    said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
+    monkeypatch.setattr("lozenge_downstream.store.offsets.Outbox.send", full)
+    assert client.ask("POST", "/verdicts", said)[0] == 503
+    assert client.ask("GET", "/silences")[1] == []
 
 
 def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: Desk, record: MakeRecord) -> None:
@@ -183,5 +214,7 @@ def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: De
     assert "noted: false alarm" in client.open("POST", path, {"verdict": "false_alarm", "author": "bob"})[1]
     with desk.store.reading() as t:
         assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
+    assert "noted: snooze" in client.open("POST", path, {"verdict": "snooze", "author": "bob"})[1]
+    assert feedback(desk)[-1]["snoozed_until"].timestamp() == desk.now + 7 * 86_400
     assert client.open("POST", path, {"verdict": "maybe", "author": "bob"})[0] == 422
     assert client.open("GET", path[:-2])[0] == 403

@@ -79,6 +79,8 @@ def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, t
     assert alert is not None
     said = lozenge("verdict", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
     assert said.stdout.strip() == "noted: false-alarm", said.stderr
+    snoozed = lozenge("verdict", alert.id, "snooze", "--for", "2d", cwd=tmp_path)
+    assert "noted: snooze, as silence " in snoozed.stdout, snoozed.stderr
     assert lozenge("verdict", alert.id, "perhaps", cwd=tmp_path).returncode == 2
     with desk.store.reading() as t:
         assert t.verdicts.precision() == {("large_amount", "r1"): 0.0}

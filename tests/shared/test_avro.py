@@ -7,7 +7,9 @@ from decimal import Decimal
 from importlib import resources
 from typing import Any
 
+import fastavro
 import pytest
+from fastavro.utils import generate_one
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +81,19 @@ def test_hostile_bytes_raise_a_decode_error_and_nothing_else(body: bytes) -> Non
 def test_every_packaged_schema_is_locked_and_ids_are_distinct() -> None:
     assert len({s.id for s in packaged()}) == len(packaged())
     assert {s.name for s in packaged()} == {"event", "alert", "notification", "feedback"}
+
+
+VERSIONS = [(a, b) for a in packaged() for b in packaged() if a.name == b.name and a != b]
+
+
+@pytest.mark.parametrize(("written", "read"), VERSIONS, ids=lambda s: f"{s.name}.v{s.version}")
+def test_every_version_reads_what_every_other_one_of_its_contract_wrote(written: Schema, read: Schema) -> None:
+    record = generate_one(fastavro.parse_schema(written.definition))
+    understood = Codec(read, [written]).decode(Codec(written).encode(record))
+    shared = [f["name"] for f in read.definition["fields"] if f["name"] in record]
+    again = Codec(written).decode(Codec(written).encode(record))
+    assert {name: understood[name] for name in shared} == {name: again[name] for name in shared}
+    assert understood.keys() == {f["name"] for f in read.definition["fields"]}
 
 
 def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert
+from lozenge_downstream.model import Alert, Verdict
 from lozenge_downstream.store.arrivals import decode_alert
 from lozenge_downstream.store.rows import insert
 from lozenge_downstream.store.tables import arrivals, verdicts
@@ -35,11 +35,12 @@ class Verdicts:
         judged: dict[tuple[str, str], dict[str, int]] = {}
         for (detector, release, verdict), count in self.counts().items():
             judged.setdefault((detector, release), {})[verdict] = count
-        return {place: said.get("confirmed", 0) / sum(said.values()) for place, said in judged.items()}
+        return {place: said.get(Verdict.CONFIRMED, 0) / sum(said.values()) for place, said in judged.items()}
 
     def counts(self) -> dict[tuple[str, str, str], int]:
-        """How many alerts there are of each detector, release and last verdict."""
-        last = sql.select(sql.func.max(verdicts.c.row)).group_by(verdicts.c.alert_id)
+        """How many alerts there are of each detector, release and last judgement."""
+        judges = verdicts.c.verdict != Verdict.SNOOZE.value
+        last = sql.select(sql.func.max(verdicts.c.row)).where(judges).group_by(verdicts.c.alert_id)
         query = sql.select(verdicts.c.detector, verdicts.c.release, verdicts.c.verdict, sql.func.count())
         query = query.where(verdicts.c.row.in_(last))
         rows = self._connection.execute(query.group_by(verdicts.c.detector, verdicts.c.release, verdicts.c.verdict))
