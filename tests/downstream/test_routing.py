@@ -246,6 +246,41 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert caught.value.exit_code == 2
 
 
+ELSEWHERE = """
+[channels.a]
+type = "webhook"
+url = "http://h/"
+secret = [{ env = "NOT_SET_ANYWHERE" }, { file = "no-such-file" }]
+[channels.b]
+type = "email"
+host = "h"
+from = "a@h"
+to = ["b@h"]
+password = { env = "NOT_SET_ANYWHERE" }
+"""
+
+
+def test_a_file_whose_secrets_are_elsewhere_can_be_looked_at_and_not_used(tmp_path: Path) -> None:
+    (tmp_path / "routing.toml").write_text(ELSEWHERE)
+    assert list(routing_file.routing(tmp_path / "routing.toml", secrets=False).channels) == ["a", "b"]
+    with pytest.raises(ConfigError) as caught:
+        Reloading(tmp_path / "routing.toml")
+    assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
+        "channels.a.secret.0", "channels.a.secret.1", "channels.b.password"
+    ]  # fmt: skip
+
+
+def test_secrets_that_are_elsewhere_are_checked_for_their_form_along_with_all_else(tmp_path: Path) -> None:
+    wrong = '[channels.c]\ntype = "slack"\nurl = {}\n[channels.d]\ntype = "pagerduty"\nkey = "PLAIN"\n'
+    (tmp_path / "routing.toml").write_text(ELSEWHERE + wrong + "[noise]\nalerts = 0\n")
+    with pytest.raises(ConfigError) as caught:
+        routing_file.routing(tmp_path / "routing.toml", secrets=False)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "channels.c.url", "channels.d.key", "noise.alerts"
+    ]  # fmt: skip
+    assert "PLAIN" not in str(caught.value)
+
+
 def test_broken_toml_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="at line 2"):
         routing(tmp_path, "[channels]\na = }\n")

@@ -51,6 +51,17 @@ def test_a_routing_file_is_tested(tmp_path: Path, text: str, code: int, says: st
     assert says in run.stdout + run.stderr
 
 
+def test_a_routing_file_is_tested_without_its_secrets_unless_they_are_asked_for(tmp_path: Path) -> None:
+    ops = '[channels.ops]\ntype = "slack"\nurl = { env = "NOT_SET_ANYWHERE" }\n'
+    (tmp_path / "routing.toml").write_text(ops + VALID.replace("ROUTE", "urgent"))
+    (tmp_path / "alert.json").write_text('{"severity": "critical"}')
+    for verb in (["test"], ["show", "alert.json"]):
+        run = lozenge("routes", *verb, cwd=tmp_path)
+        assert run.returncode == 0, run.stderr
+    run = lozenge("routes", "test", "--secrets", cwd=tmp_path)
+    assert (run.returncode, "NOT_SET_ANYWHERE is not set" in run.stderr) == (2, True)
+
+
 def test_where_an_alert_goes_is_shown(tmp_path: Path) -> None:
     (tmp_path / "routing.toml").write_text(VALID.replace("ROUTE", "urgent"))
     (tmp_path / "alert.json").write_text('{"severity": "critical", "entity": {"type": "card", "id": "7"}}')

@@ -28,11 +28,15 @@ def _author(given: str | None) -> str:
 
 
 @routes.command("test")
-def routes_test(file: FILE = ROUTING, output: OUTPUT = Format.TABLE) -> None:
+def routes_test(
+    file: FILE = ROUTING,
+    secrets: Annotated[bool, typer.Option("--secrets", help="Want every secret where the file says it is.")] = False,
+    output: OUTPUT = Format.TABLE,
+) -> None:
     """Read the routing file and run the examples that stand in it; exit code 1 if one is not as it says."""
     from lozenge_deploy.notifier import routing
 
-    code, said = routing("test", file)
+    code, said = routing("test", *(["--secrets"] if secrets else []), file)
     count, failed = said["examples"], said["failed"]
     if output is Format.JSON:
         show([said], output)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,12 @@ def kind(name: str) -> type[Channel]:
 def channel_of() -> WrapValidator:
     """Validates a section of the routing file as the channel that its `type` names."""
 
-    def validate(given: Any, _: ValidatorFunctionWrapHandler) -> Channel:
+    def validate(given: Any, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Channel:
         if isinstance(given, Channel):
             return given
         name = given.get("type") if isinstance(given, dict) else None
         if name not in kinds():
             raise ValueError(f"type is {name!r}, which is none of {', '.join(kinds())}")
-        return kind(name).model_validate(given)
+        return kind(name).model_validate(given, context=info.context)
 
     return WrapValidator(validate)

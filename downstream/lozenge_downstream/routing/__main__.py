@@ -1,6 +1,7 @@
-"""`python -m lozenge_downstream.routing test FILE` and `... show FILE ALERT.json`; see `lozenge routes`.
+"""`python -m lozenge_downstream.routing test [--secrets] FILE` and `... show FILE ALERT.json`; see `lozenge routes`.
 
-Both print JSON. Exit codes: 0 as it should be, 1 an example is not as it says, 2 a file is wrong.
+Both print JSON. Secrets need not be at hand but for `--secrets`, which wants each where the file says that it is.
+Exit codes: 0 as it should be, 1 an example is not as it says, 2 a file is wrong.
 """
 
 import json
@@ -12,10 +13,12 @@ from lozenge.errors import LozengeError, UsageError
 from lozenge_downstream.routing.examples import failures, way
 from lozenge_downstream.routing.file import routing
 
+SECRETS = "--secrets"
 
-def test(file: Path) -> int:
+
+def test(file: Path, *, secrets: bool) -> int:
     """Runs the examples that stand in the file."""
-    read = routing(file)
+    read = routing(file, secrets=secrets)
     failed = [{"example": place, "problem": problem} for place, problem in failures(read)]
     print(json.dumps({"examples": len(read.examples), "failed": failed}))
     return 1 if failed else 0
@@ -23,7 +26,7 @@ def test(file: Path) -> int:
 
 def show(file: Path, alert: Path) -> int:
     """Tells where the alert would go: JSON with its labels, or an alert as `lozenge peek -o json` prints it."""
-    print(json.dumps(way(routing(file), _labels(alert))))
+    print(json.dumps(way(routing(file, secrets=False), _labels(alert))))
     return 0
 
 
@@ -46,9 +49,10 @@ def _labels(file: Path) -> dict[str, str]:
 
 def main() -> int:
     """The exit code."""
-    verb, *files = sys.argv[1:]
+    verb, *rest = sys.argv[1:]
+    files = [Path(text) for text in rest if text != SECRETS]
     try:
-        return test(Path(files[0])) if verb == "test" else show(*map(Path, files))
+        return test(*files, secrets=SECRETS in rest) if verb == "test" else show(*files)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

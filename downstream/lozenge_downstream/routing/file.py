@@ -36,6 +36,7 @@ from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge_downstream.channels import Channel, channel_of
 from lozenge_downstream.routing.matchers import Condition
+from lozenge_downstream.routing.secrets import ELSEWHERE
 from lozenge_downstream.routing.tree import INHERITED, Route
 from lozenge_downstream.routing.windows import Window
 
@@ -81,8 +82,11 @@ class Routing(_Strict):
     examples: tuple[Example, ...] = ()
 
 
-def routing(path: Path | None) -> Routing:
-    """The routing file at `path` (None: an empty one); raises ConfigError with every problem in it."""
+def routing(path: Path | None, *, secrets: bool = True) -> Routing:
+    """The routing file at `path` (None: an empty one); raises ConfigError with every problem in it.
+
+    Without `secrets`, which then may be elsewhere, it is good for looking at and for nothing else.
+    """
     if path is None:
         return Routing()
     doing = f"reading the routing file {path}"
@@ -94,12 +98,13 @@ def routing(path: Path | None) -> Routing:
         raise ConfigError(doing, problems=[str(error)]) from error
     problems = [f"{name}: {instead}" for name, instead in _FORMER.items() if name in raw]
     try:
-        parsed = Routing.model_validate({name: value for name, value in raw.items() if name not in _FORMER})
+        now = {name: value for name, value in raw.items() if name not in _FORMER}
+        parsed = Routing.model_validate(now, context=None if secrets else ELSEWHERE)
     except ValidationError as error:
         problems += _problems(error, raw)
     problems += _cross_references(raw)
     if problems:
-        raise ConfigError(doing, problems=problems, hint="mend these; `lozenge routes test` reads it again")
+        raise ConfigError(doing, problems=problems, hint="mend these; `lozenge routes test --secrets` reads it again")
     return parsed
 
 

@@ -1,4 +1,8 @@
-"""Secrets by reference: named in the routing file, never written there; in no repr, log line, error or page."""
+"""Secrets by reference: named in the routing file, never written there; in no repr, log line, error or page.
+
+Who only looks at a file, such as the checks of the repository that it is kept in, has none of them: with `ELSEWHERE` as
+the context of validation a reference is checked for its form alone.
+"""
 
 import base64
 import binascii
@@ -6,14 +10,15 @@ import os
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo, model_validator
 
 MIN_SECRET_BYTES = 24
 SECRET_PREFIX = "whsec_"
+ELSEWHERE = {"secrets": "elsewhere"}
 
 
 class Secret(BaseModel):
-    """Where a secret is: { env = "NAME" } or { file = "PATH" }. It must be there when the file is read."""
+    """Where a secret is: { env = "NAME" } or { file = "PATH" }. It must be there when the file is read for use."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -21,10 +26,11 @@ class Secret(BaseModel):
     file: Path | None = None
 
     @model_validator(mode="after")
-    def _is_readable(self) -> Self:
+    def _is_readable(self, info: ValidationInfo) -> Self:
         if (self.env is None) == (self.file is None):
             raise ValueError('say either { env = "NAME" } or { file = "PATH" }')
-        self.resolve()
+        if info.context != ELSEWHERE:
+            self.resolve()
         return self
 
     @property
@@ -50,7 +56,9 @@ class Secret(BaseModel):
         return SecretStr(value)
 
 
-def _signs(secret: Secret) -> Secret:
+def _signs(secret: Secret, info: ValidationInfo) -> Secret:
+    if info.context == ELSEWHERE:
+        return secret
     value = secret.resolve().get_secret_value().removeprefix(SECRET_PREFIX)
     try:
         key = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
