@@ -1,6 +1,7 @@
 """The notifier over HTTP: what operators ask and change, and what analysts say. `lozenge why`, `silence` ... use it.
 
     GET    /alerts/ID                the whole way of one alert
+    GET    /cases?match=&limit=      open cases with an alert that matches, newest first; /cases/ID one with its alerts
     GET    /silences                 POST: {matchers, author, reason, seconds}; DELETE /silences/ID ends one
     GET    /channels                 what waits, by channel; POST /channels/NAME/enable
     GET    /noise                    what is parked, by detector; POST /noise/DETECTOR/{release,drop}: {author}
@@ -53,6 +54,13 @@ class _Asked(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class WhichCases(_Asked):
+    """The newest `limit` open cases with an alert that fits all of `match`."""
+
+    match: tuple[Condition, ...] = ()
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 100
+
+
 class NewSilence(_Asked):
     """What to silence."""
 
@@ -100,6 +108,8 @@ class Api:
         """What a server serves."""
         guarded = [
             ("/alerts/{id}", "GET", self._why),
+            ("/cases", "GET", self._cases),
+            ("/cases/{id}", "GET", self._case),
             ("/silences", "GET", self._silences),
             ("/silences", "POST", self._silence),
             ("/silences/{id}", "DELETE", self._end_silence),
@@ -145,6 +155,19 @@ class Api:
         with self._store.reading() as t:
             if (found := t.history.of(id)) is None:
                 raise Refused(404, f"no alert {id} has come", "is its detector's alert topic read? see `lozenge peek`")
+            return found
+
+    def _cases(self, request: Request, _: Any) -> Any:
+        given = request.query_params
+        asked = WhichCases.model_validate({**given, "match": given.getlist("match")})
+        with self._store.reading() as t:
+            return t.overview.open(asked.match, asked.limit)
+
+    def _case(self, request: Request, _: Any) -> Any:
+        id = request.path_params["id"]
+        with self._store.reading() as t:
+            if (found := t.overview.of(id)) is None:
+                raise Refused(404, f"there is no case {id}, or it is forgotten", "`lozenge cases ls` shows open ones")
             return found
 
     def _silences(self, _: Request, __: Any) -> Any:

@@ -36,6 +36,12 @@ def join(case: Case, route: Route, alert: Alert) -> None:
         case.due_at = min(case.due_at, max(case.looked_at + route.group_interval.total_seconds(), alert.received_at))
 
 
+def weigh(case: Case, alert: Alert) -> None:
+    """Takes an alert into the severity and the score of a case."""
+    case.scores[alert.detector] = max(case.scores.get(alert.detector, 0.0), alert.score)
+    case.severity = max(case.severity, alert.severity, key=rank)
+
+
 def over_at(route: Route, alert: Alert) -> float:
     """When an alert counts as over."""
     return alert.received_at + route.resolve_after.total_seconds()
@@ -98,8 +104,7 @@ def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status:
         case.told_at = now
         case.tellings += 1
     for alert in told:
-        case.scores[alert.detector] = max(case.scores.get(alert.detector, 0.0), alert.score)
-        case.severity = max(case.severity, alert.severity, key=rank)
+        weigh(case, alert)
     again, is_over = repeat_at(case, route), now >= case.over_at
     ends_silently = route.alone and again is None and not (route.send_resolved and case.told_at is not None)
     case.closed = not muted and (is_over or ends_silently)

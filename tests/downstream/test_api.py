@@ -11,6 +11,7 @@ from lozenge import topics
 from lozenge.avro import Codec
 from lozenge_downstream.api import Api
 from lozenge_downstream.model import Record
+from lozenge_downstream.routing.matchers import parse
 from lozenge_downstream.serving import Serving
 from lozenge_downstream.store import StoreUnavailable
 from lozenge_downstream.verdicts import Links
@@ -61,7 +62,7 @@ def alert_id(desk: Desk, record: Record) -> str:
     return arrival.alert.id
 
 
-@pytest.mark.parametrize("path", ["/alerts/x", "/silences", "/channels", "/noise"])
+@pytest.mark.parametrize("path", ["/alerts/x", "/cases", "/cases/x", "/silences", "/channels", "/noise"])
 def test_who_has_no_token_learns_nothing(client: Client, path: str) -> None:
     assert client.ask("GET", path, token="a guess") == (
         401,
@@ -125,6 +126,84 @@ def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record:
     (delivery,) = case["notification"]["deliveries"]
     assert (delivery["channel"], delivery["state"], delivery["attempts"]) == ("ops", "due", 0)
     assert client.ask("GET", "/alerts/unknown")[0] == 404
+
+
+def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"group_by": ["entity"], "group_interval": "5m", "resolve_after": "1h"})
+    with desk.store.transaction() as t:
+        holds = t.silences.add([parse("severity = critical")], "ann", "works", desk.now + 600)
+    start = desk.now
+    desk.take(record(0, score=0.5, severity="medium"))
+    desk.take(record(1, detector="card_velocity", score=0.8, severity="critical"))
+    desk.later(300)
+    desk.take(record(2, severity="critical", entity={"type": "card", "id": "card-8"}))
+    new, old = client.ask("GET", "/cases")[1]
+    assert old == {
+        "case_id": old["case_id"],
+        "route": "default",
+        "group": {"entity": "card:card-7"},
+        "severity": "critical",
+        "score": 0.9,
+        "told": 1,
+        "waiting": 1,
+        "opened_at": start,
+        "told_at": start,
+        "muted": [str(holds)],
+        "due_at": start + 600,
+        "over_at": start + 3600,
+        "closed": False,
+    }
+    assert (new["group"], new["told"], new["told_at"], new["muted"]) == (
+        {"entity": "card:card-8"},
+        0,
+        None,
+        [str(holds)],
+    )
+    desk.later(300)
+    desk.later(1)
+    assert [(c["told"], c["waiting"], c["muted"]) for c in client.ask("GET", "/cases")[1]] == [(1, 0, []), (2, 0, [])]
+
+
+def test_cases_are_found_by_their_alerts_and_are_no_more_than_asked_for(
+    client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lozenge_downstream.store.overview.AT_ONCE", 2)
+    desk.routing(route={"group_by": ["entity"], "group_wait": "1m"})
+    for number in range(5):
+        desk.now += 1
+        detector = ("large_amount", "card_velocity")[number % 2]
+        desk.take(record(number, detector=detector, entity={"type": "card", "id": f"card-{number}"}))
+
+    def cards(query: str) -> list[str]:
+        return [case["group"]["entity"] for case in client.ask("GET", f"/cases?{query}")[1]]
+
+    assert cards("limit=3") == ["card:card-4", "card:card-3", "card:card-2"]
+    assert cards("match=detector%3Dlarge_amount") == ["card:card-4", "card:card-2", "card:card-0"]
+    assert cards("match=detector%3Dlarge_amount&match=severity%3Dlow") == []
+    status, answer = client.ask("GET", "/cases?match=severity%3Ddire&limit=0&colour=red")
+    assert status == 422
+    for part in ("match.0: 'severity=dire': 'dire' is none of", "limit: ", "colour: "):
+        assert part in answer["error"]
+    desk.later(61)
+    desk.later(4000)
+    assert cards("") == [], "they are over"
+
+
+def test_a_case_shows_its_alerts_when_it_is_over_too(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"group_by": ["entity"], "group_interval": "5m"})
+    desk.take(record(0))
+    desk.take(record(1))
+    (case,) = client.ask("GET", "/cases")[1]
+    shown = client.ask("GET", f"/cases/{case['case_id']}")[1]
+    told, waits = shown.pop("alerts")
+    assert shown == case
+    assert (told["detector"], told["title"], told["muted"]) == ("large_amount", "Large amount", None)
+    assert (told["notification_id"], waits["notification_id"]) == (desk.told()[0]["notification_id"], None)
+    desk.later(4000)
+    desk.later(8000)
+    shown = client.ask("GET", f"/cases/{case['case_id']}")[1]
+    assert (shown["closed"], shown["due_at"], shown["told"]) == (True, None, 2)
+    assert client.ask("GET", "/cases/unknown")[0] == 404
 
 
 def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, record: MakeRecord) -> None:

@@ -83,6 +83,30 @@ def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:
     assert (again.returncode, "`lozenge silence ls` shows those that do" in again.stderr) == (2, True)
 
 
+def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+    assert "no such case is open" in lozenge("cases", "ls", cwd=tmp_path).stderr
+    desk.routing(route={"group_by": ["entity"]})
+    assert lozenge("silence", "add", "severity=high", "--reason", "works", cwd=tmp_path).returncode == 0
+    desk.take(record(0))
+    run = lozenge("cases", "ls", "detector=large_amount", "severity >= high", "-n", "1", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    head, row = run.stdout.splitlines()
+    assert head.split() == [
+        "case_id", "route", "group", "severity", "score", "told", "waiting", "opened_at", "told_at", "due_at", "muted"
+    ]  # fmt: skip
+    for part in ("default", "entity=card:card-7", "high", "0.9", "2026-03-01 12:00:02", ": works"):
+        assert part in row, part
+    assert "these are the newest 1" in run.stderr
+    (case,) = json.loads(lozenge("cases", "ls", "-o", "json", cwd=tmp_path).stdout)
+    shown = lozenge("cases", "show", case["case_id"], cwd=tmp_path)
+    assert ("Large amount" in shown.stdout, shown.stdout.count(": works")) == (True, 2), shown.stderr
+    (found,) = json.loads(lozenge("cases", "show", case["case_id"], "-o", "json", cwd=tmp_path).stdout)
+    assert [alert["detector"] for alert in found["alerts"]] == ["large_amount"]
+    wrong = lozenge("cases", "ls", "detector", cwd=tmp_path)
+    assert (wrong.returncode, "'detector' is no condition" in wrong.stderr) == (2, True)
+    assert lozenge("cases", "show", "unknown", cwd=tmp_path).returncode == 2
+
+
 def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
     desk.routing(noise={"alerts": 1})
     alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))

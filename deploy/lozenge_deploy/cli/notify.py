@@ -4,6 +4,7 @@ import getpass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -11,6 +12,7 @@ from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, Format, seconds_of, show, tell
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
+cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
 silence = typer.Typer(help="What nobody wants to be told for a while.", no_args_is_help=True)
 channels = typer.Typer(help="The ways out: what waits, and which are off.", no_args_is_help=True)
 noise = typer.Typer(help="What detectors raised beyond what they may.", no_args_is_help=True)
@@ -20,6 +22,20 @@ FILE = Annotated[Path, typer.Option("--file", envvar="LOZENGE_DOWNSTREAM_ROUTING
 ROUTING = Path("routing.toml")
 AUTHOR = Annotated[str | None, typer.Option(help="Who says so; else you.")]
 ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
+CASE_TIMES = ("opened_at", "told_at", "due_at", "over_at")
+CASE_BRIEF = (
+    "case_id",
+    "route",
+    "group",
+    "severity",
+    "score",
+    "told",
+    "waiting",
+    "opened_at",
+    "told_at",
+    "due_at",
+    "muted",
+)
 CHANNEL = Annotated[str, typer.Argument(metavar="CHANNEL", help="Its name in the routing file.")]
 
 
@@ -58,6 +74,43 @@ def routes_show(
 
     _, rows = routing("show", file, alert)
     show(rows, output, brief=("route", "channels", "case", "group_wait", "group_interval"))
+
+
+@cases.command("ls")
+def cases_ls(
+    matchers: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MATCHER]...", help='Such as detector=large_amount, "severity>=high".'),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", min=1, max=10_000, help="How many of the newest.")] = 100,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show the open cases with an alert that matches all MATCHERs: what was told, what waits, and why."""
+    from lozenge_deploy.notifier import ask
+
+    asked = [*(("match", text) for text in matchers or ()), ("limit", str(count))]
+    rows = ask("GET", f"/cases?{urlencode(asked)}")
+    _show(rows, output, "no such case is open", times=CASE_TIMES, brief=CASE_BRIEF)
+    if len(rows) == count:
+        typer.echo(f"these are the newest {count}; there may be more: -n", err=True)
+
+
+@cases.command("show")
+def cases_show(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge cases ls` shows it.")],
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Show one case, and each of its latest 1,000 alerts: which notification told it, or why none did."""
+    from lozenge_deploy.notifier import ask
+
+    found = ask("GET", f"/cases/{id}")
+    if output is Format.JSON:
+        show([found], output)
+        return
+    alerts = found.pop("alerts")
+    _show([found], output, "", times=CASE_TIMES, brief=CASE_BRIEF)
+    typer.echo()
+    _show(alerts, output, "it has no alert", times=("received_at",))
 
 
 @silence.command("add")
@@ -193,8 +246,8 @@ def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
     ]
     rows += [_step(m["at"], "not told", m["reason"], f"route {m['route']}") for m in found["muted"]]
     for case in found["cases"]:
-        group = ", ".join(f"{name}={value}" for name, value in case["group"].items())
-        rows.append(_step(case["opened_at"], "case", f"route {case['route']}, {group}", case["case_id"]))
+        said = f"route {case['route']}, {_pairs(case['group'])}"
+        rows.append(_step(case["opened_at"], "case", said, case["case_id"]))
         if case["waits"]:
             rows.append(_step(case["due_at"], "looked at again", case["waits"], f"route {case['route']}"))
         sent = case["notification"]
@@ -222,16 +275,27 @@ def _unpark(detector: str, what: str, author: str | None, output: Format) -> Non
     tell(f"{told['alerts']} alerts of {detector}: {what}{'d' if what == 'release' else 'ped'}", told, output)
 
 
-def _show(rows: list[dict[str, Any]], output: Format, empty: str, times: tuple[str, ...] = ()) -> None:
+def _show(
+    rows: list[dict[str, Any]],
+    output: Format,
+    empty: str,
+    times: tuple[str, ...] = (),
+    brief: tuple[str, ...] | None = None,
+) -> None:
     if not rows and output is not Format.JSON:
         typer.echo(empty, err=True)
         return
-    show(rows if output is Format.JSON else [_readable(row, times) for row in rows], output)
+    show(rows if output is Format.JSON else [_readable(row, times) for row in rows], output, brief=brief)
 
 
 def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
-    listed = {name: ", ".join(value) for name, value in row.items() if isinstance(value, list)}
-    return row | listed | {name: _time(row[name]) for name in times}
+    listed = {name: ", ".join(value) or "-" for name, value in row.items() if isinstance(value, list)}
+    paired = {name: _pairs(value) for name, value in row.items() if isinstance(value, dict)}
+    return row | listed | paired | {name: _time(row[name]) for name in times}
+
+
+def _pairs(labels: dict[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in labels.items())
 
 
 def _time(at: float | None) -> str:

@@ -35,7 +35,7 @@ class Cases:
     def open(self, keys: Sequence[str]) -> dict[str, Case]:
         """The open cases among `keys`."""
         rows = found(self._connection, sql.select(cases).where(is_open), cases.c.key, keys)
-        return {row.key: _case(row) for row in rows}
+        return {row.key: case_of(row) for row in rows}
 
     def are_due(self) -> bool:
         """Whether any open case is to be looked at."""
@@ -45,7 +45,7 @@ class Cases:
     def due(self, limit: int) -> list[Case]:
         """Up to `limit` open cases that are to be looked at, longest due first."""
         query = sql.select(cases).where(is_open, cases.c.due_at <= self._now).order_by(cases.c.due_at).limit(limit)
-        return [_case(row) for row in self._connection.execute(query)]
+        return [case_of(row) for row in self._connection.execute(query)]
 
     def waiting(self, case_id: str) -> Waiting:
         """What was never told of a case."""
@@ -134,7 +134,8 @@ def _row(case: Case) -> dict[str, Any]:
     }
 
 
-def _case(row: Any) -> Case:
+def case_of(row: Any) -> Case:
+    """The case of a row."""
     same = ("route", "opened_at", "due_at", "over_at", "told_at", "looked_at", "closed", "severity", "tellings")
     fields = {name: getattr(row, name) for name in same}
     return Case(id=row.case_id, group=json.loads(row.group), scores=json.loads(row.scores), **fields)

@@ -10,6 +10,7 @@ from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.history import History
 from lozenge_downstream.store.leases import Leases
 from lozenge_downstream.store.offsets import Outbox, Positions
+from lozenge_downstream.store.overview import Overview
 from lozenge_downstream.store.silences import Silences
 from lozenge_downstream.store.tables import (
     arrivals,
@@ -72,6 +73,11 @@ class Transaction:
     def history(self) -> History:
         """What is known of single alerts."""
         return History(self._connection)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """How cases stand."""
+        return Overview(self._connection)
 
     @cached_property
     def verdicts(self) -> Verdicts:
