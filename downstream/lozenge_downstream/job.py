@@ -19,6 +19,7 @@ from lozenge_downstream.api import Api
 from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.leases import RELAY, Holder, lane
 from lozenge_downstream.model import Outcome, Record
+from lozenge_downstream.muting import rule_of
 from lozenge_downstream.pipeline import Pipeline
 from lozenge_downstream.reader import Reader
 from lozenge_downstream.relay import OUTPUTS, Relay
@@ -57,6 +58,8 @@ class Notifier:
         token = settings.token.get_secret_value() if settings.token else ""
         api = Api(self._store, self._pipeline, self._wake, token, links)
         self._serving = Serving(api.app(), settings.bind)
+        with self._store.transaction(alone=True) as t:
+            self._pipeline.catch_up(t.cases.inhibiting(), t)  # the file may have changed while nobody ran
         self._tell_orphans()
 
     def run(self, stop: threading.Event) -> None:
@@ -90,7 +93,10 @@ class Notifier:
         self._metrics.routing(not self._routing.problem)
         self._renew()
         if self._routing.look():
+            known = {rule_of(rule) for rule in self._pipeline.routing.inhibit}
             self._pipeline.routing = self._routing.now
+            with self._store.transaction(alone=True) as t:
+                self._pipeline.catch_up(known, t)
             self._tell_orphans()
         if time.monotonic() >= self._listen_at and not self._reader.lag():
             self._listen_at = time.monotonic() + LISTEN_SECONDS

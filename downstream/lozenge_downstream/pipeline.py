@@ -11,7 +11,7 @@ A case whose route waits for no company is due when it opens, so that both happe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -21,7 +21,7 @@ from lozenge_downstream.arriving import Arriving, Decoded
 from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status
 from lozenge_downstream.muting import Muting, equal_of, equals_of, inhibits, is_two_sided, rule_of
 from lozenge_downstream.render import Renderer
-from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.routing.file import Inhibition, Routing
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.cases import key_of
@@ -81,6 +81,14 @@ class Pipeline:
         if self.routing.noise.quiet:
             self.take(t.arrivals.raise_own(silences(t.arrivals.habits(HABIT_DAYS), t.now)), t)
 
+    def catch_up(self, known: Collection[str], t: Transaction) -> None:
+        """Lets alerts that came before and still last inhibit by the rules that are not among `known` (`rule_of`)."""
+        rules = [rule for rule in self.routing.inhibit if rule_of(rule) not in known]
+        if not rules:
+            return
+        longest = max(placed.route.resolve_after for placed in self.routing.route.walk())
+        self._note_inhibitors(t.arrivals.since(t.now - longest.total_seconds()), rules, t)
+
     def take(self, alerts: Sequence[Alert], t: Transaction, letters: Sequence[Outgoing] = ()) -> None:
         """Routes and groups accepted alerts; tells what need not wait. `letters` go out beside."""
         groups = self._group(alerts, t)
@@ -95,8 +103,7 @@ class Pipeline:
 
     def _group(self, alerts: Sequence[Alert], t: Transaction) -> list[_Group]:
         routed = [(alert, self.routing.route.taking(alert.labels)) for alert in alerts]
-        for alert, routes in routed:
-            self._note_inhibitor(alert, max(over_at(route, alert) for route in routes), t)
+        self._note_inhibitors(alerts, self.routing.inhibit, t)
         placed = [
             (key_of(route.name, route.group_of(alert.id, alert.labels)), route, alert)
             for alert, routes in routed
@@ -112,11 +119,15 @@ class Pipeline:
             group.joining.append(alert)
         return list(groups.values())
 
-    def _note_inhibitor(self, alert: Alert, until: float, t: Transaction) -> None:
-        for rule in self.routing.inhibit:
-            if inhibits(rule, alert.labels):
-                two_sided = is_two_sided(rule, alert.labels)
-                t.cases.inhibit(rule_of(rule), equal_of(rule, alert.labels), two_sided, until, alert.id)
+    def _note_inhibitors(self, alerts: Iterable[Alert], rules: Sequence[Inhibition], t: Transaction) -> None:
+        lasting: dict[tuple[str, str, bool], tuple[float, str]] = {}
+        for alert in alerts:
+            for rule in rules:
+                if inhibits(rule, alert.labels):
+                    until = max(over_at(route, alert) for route in self.routing.route.taking(alert.labels))
+                    place = rule_of(rule), equal_of(rule, alert.labels), is_two_sided(rule, alert.labels)
+                    lasting[place] = max(lasting.get(place, (until, alert.id)), (until, alert.id))
+        t.cases.inhibit(lasting)
 
     def _tell(self, groups: Sequence[_Group], t: Transaction, letters: Sequence[Outgoing] = ()) -> None:
         due = [group for group in groups if group.case.due_at <= t.now]

@@ -12,6 +12,8 @@ from lozenge.partitions import partition_of
 from lozenge_downstream import telling
 from lozenge_downstream.alarms import Habit, silences
 from lozenge_downstream.model import Record
+from lozenge_downstream.muting import rule_of
+from lozenge_downstream.store import tables
 from lozenge_downstream.store.silences import Silence
 from tests.downstream.conftest import Desk
 
@@ -236,6 +238,41 @@ def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -
     assert [told["severity"] for told in desk.told()] == ["critical", "high", "low"]
     desk.later(3700)
     assert len(desk.told()) == 3, "they were over with the one that inhibited them"
+
+
+def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
+    desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lozenge_downstream.store.arrivals.PAGE", 2)
+    card_8, card_9 = ({"type": "card", "id": name} for name in ("card-8", "card-9"))
+    desk.take(record(0, severity="critical", entity=card_8))
+    desk.later(3000)
+    desk.take(record(1, severity="critical"), record(2, severity="high"), *(record(n) for n in range(3, 7)))
+    desk.routing(noise={"alerts": 1})
+    desk.take(record(7), record(8, severity="critical", entity=card_9))
+    desk.later(1000)
+    desk.routing(inhibit=[INHIBIT])
+    with desk.store.transaction(alone=True) as t:
+        desk.pipeline.catch_up(set(), t)
+    before = len(desk.told())
+    desk.take(*(record(n, severity="low", entity=card) for n, card in ((10, card_8), (11, card_9))))
+    assert len(desk.told()) == before + 2, "one alert that would inhibit is over, and one is parked"
+    desk.take(record(12, severity="low"))
+    assert len(desk.told()) == before + 2
+    desk.later(2601)
+    assert len(desk.told()) == before + 3, "it inhibits as long as it lasts, and no longer"
+
+
+def test_a_rule_that_is_known_is_not_worked_out_again(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(inhibit=[INHIBIT])
+    desk.take(record(0, severity="critical"))
+    with desk.store.transaction(alone=True) as t:
+        assert t.cases.inhibiting() == {rule_of(desk.pipeline.routing.inhibit[0])}
+        t._connection.execute(tables.sources.delete())
+        desk.pipeline.catch_up({rule_of(rule) for rule in desk.pipeline.routing.inhibit}, t)
+        assert t.cases.inhibiting() == set()
+        desk.pipeline.catch_up(set(), t)
+        assert len(t.cases.inhibiting()) == 1
 
 
 def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) -> None:

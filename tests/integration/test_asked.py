@@ -1,13 +1,14 @@
-"""A running notifier that is asked and told things over its API: what people say comes out in Kafka."""
+"""A running notifier that is asked and told things: what people say comes out in Kafka, new rules hold at once."""
 
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx2
 import pytest
 
-from lozenge import topics
+from lozenge import ids, topics
 from lozenge.avro import Codec
 from lozenge_downstream.verdicts import Links
 from tests.deploy.test_cli import lozenge
@@ -25,16 +26,26 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield world
 
 
-@pytest.fixture
-def url(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Where a notifier runs whose API the verbs use."""
+@contextmanager
+def served(world: World) -> Iterator[str]:
+    """The URL of a running notifier's API."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         bind = f"127.0.0.1:{free.getsockname()[1]}"
-    url = f"http://{bind}"
-    monkeypatch.setenv("LOZENGE_NOTIFIER_URL", url)
-    settings = {"BIND": bind, "PUBLIC_URL": url, "LINK_SECRET": LINK_SECRET}
+    settings = {"BIND": bind, "PUBLIC_URL": f"http://{bind}", "LINK_SECRET": LINK_SECRET}
     with world.notifier(**{f"LOZENGE_DOWNSTREAM_{name}": value for name, value in settings.items()}):
-        yield url
+        world.wait_for(lambda: answers(bind), "the API")
+        yield f"http://{bind}"
+
+
+def answers(bind: str) -> bool:
+    try:
+        return bool(get(f"http://{bind}/healthz")["ok"])
+    except httpx2.ConnectError:
+        return False
+
+
+def get(url: str) -> Any:
+    return httpx2.get(url, trust_env=False).json()
 
 
 def feedback(world: World) -> list[dict[str, Any]]:
@@ -43,10 +54,16 @@ def feedback(world: World) -> list[dict[str, Any]]:
     return sorted(found, key=lambda said: said["at"])
 
 
-def test_a_snooze_by_verb_by_http_and_by_link_comes_out_alike(world: World, url: str) -> None:
+def test_a_snooze_by_verb_by_http_and_by_link_comes_out_alike(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.send("one", range(1))
-    world.settle()
     (id,) = world.alert_ids
+    with served(world) as url:
+        monkeypatch.setenv("LOZENGE_NOTIFIER_URL", url)
+        world.settle()
+        _snooze_three_times(world, url, id)
+
+
+def _snooze_three_times(world: World, url: str, id: str) -> None:
     said = {"verdict": "snooze", "author": "ann", "note": "travels"}
     assert httpx2.post(f"{url}/verdicts", json=said | {"alert_id": id}, trust_env=False).is_success
     assert httpx2.post(Links(LINK_SECRET, url).make(id), data=said, trust_env=False).is_success
@@ -58,5 +75,37 @@ def test_a_snooze_by_verb_by_http_and_by_link_comes_out_alike(world: World, url:
     assert week == pytest.approx([7 * 86_400] * 3)
     about = {(f["alert_id"], f["detector"], f["entity"], f["verdict"], f["author"], f["note"]) for f in found}
     assert about == {(id, "one", "card:card-0", "snooze", "ann", "travels")}
-    silences = httpx2.get(f"{url}/silences", trust_env=False).json()
+    silences = get(f"{url}/silences")
     assert [s["ends_at"] for s in silences] == pytest.approx([f["snoozed_until"].timestamp() for f in found])
+
+
+RULE = """
+[[inhibit]]
+source = ["SOURCE"]
+target = ["detector = two"]
+equal = ["entity"]
+"""
+
+
+def inhibited(world: World, url: str, number: int) -> str:
+    """Why an alert of the detector two is not told, about a card of which one told before."""
+    world.send("two", range(number, number + 1))
+    id = ids.alert_id("two", "card", f"card-{number}", str(number))
+    world.wait_for(lambda: "alert" in get(f"{url}/alerts/{id}"), "the alert")
+    return ", ".join(muted["reason"] for muted in get(f"{url}/alerts/{id}")["muted"])
+
+
+def test_a_rule_inhibits_by_alerts_that_came_before_it_was_written(world: World) -> None:
+    file = world.folder / "routing.toml"
+    without = file.read_text()
+    sources = [ids.alert_id("one", "card", f"card-{number}", str(number)) for number in (1, 2)]
+    with served(world) as url:
+        world.send("one", range(1, 3))
+        world.settle()
+        marker = '[channels.marker]\ntype = "kafka"\ntopic = "t"\n'
+        file.write_text(without + RULE.replace("SOURCE", "detector = one") + marker)
+        world.wait_for(lambda: "marker" in {row["channel"] for row in get(f"{url}/channels")}, "the new file")
+        assert inhibited(world, url, 1) == f"inhibited by alert {sources[0]}"
+    file.write_text(without + RULE.replace("SOURCE", "detector =~ one"))
+    with served(world) as url:
+        assert inhibited(world, url, 2) == f"inhibited by alert {sources[1]}"

@@ -1,7 +1,7 @@
 """Every record that was read: what makes repeats collapse, what `why` asks, and where parked alerts wait."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from lozenge_downstream.store.tables import arrivals, counts, is_parked
 
 MINUTE = 60.0
 DAY_MINUTES = 24 * 60
+PAGE = 1_000
 decode_alert = msgspec.json.Decoder(Alert).decode
 
 
@@ -67,6 +68,17 @@ class Arrivals:
             Arrival(Record("", 0, 0, None, None, []), Outcome.ACCEPTED, "raised by the notifier", a) for a in news
         )
         return news
+
+    def since(self, moment: float) -> Iterator[Alert]:
+        """Alerts that were accepted and came after `moment`, the latest first."""
+        query = sql.select(arrivals.c.row, arrivals.c.received_at, arrivals.c.outcome, arrivals.c.body)
+        query = query.order_by(arrivals.c.row.desc()).limit(PAGE)
+        # backwards by row: no index knows when they came, and those that matter are the last few of weeks
+        rows = self._connection.execute(query).all()
+        while rows and rows[0].received_at > moment:
+            accepted = (row for row in rows if row.outcome == Outcome.ACCEPTED.value and row.received_at > moment)
+            yield from (decode_alert(row.body) for row in accepted)
+            rows = self._connection.execute(query.where(arrivals.c.row < rows[-1].row)).all()
 
     def parked(self) -> dict[str, int]:
         """How many alerts of each detector are parked."""

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 from lozenge_downstream.model import Alert, Case
 from lozenge_downstream.store.arrivals import decode_alert
-from lozenge_downstream.store.rows import found, insert, upsert
+from lozenge_downstream.store.rows import found, insert, upsert_greater
 from lozenge_downstream.store.tables import arrivals, cases, is_open, is_waiting, members, mutes, sources
 
 
@@ -99,10 +99,16 @@ class Cases:
             [{"alert_id": a, "route": route, "at": self._now, "reason": r} for a, r in reasons.items()],
         )
 
-    def inhibit(self, rule: str, equal: str, two_sided: bool, until: float, alert_id: str) -> None:
-        """Notes that an alert inhibits others of the same `equal` by `rule` as long as it is not over."""
-        row = {"rule": rule, "equal": equal, "two_sided": two_sided, "until": until, "alert_id": alert_id}
-        upsert(self._connection, sources, row, where=sources.c.until < until)
+    def inhibit(self, lasting: Mapping[tuple[str, str, bool], tuple[float, str]]) -> None:
+        """Notes, by rule, `equal` and whether it matches both its sides, until when which alert inhibits others."""
+        names = ("rule", "equal", "two_sided", "until", "alert_id")
+        rows = [dict(zip(names, (*place, *alert), strict=True)) for place, alert in lasting.items()]
+        upsert_greater(self._connection, sources, rows, sources.c.until)
+
+    def inhibiting(self) -> set[str]:
+        """The rules by which any alert inhibits now."""
+        query = sql.select(sources.c.rule).distinct().where(sources.c.until > self._now)
+        return set(self._connection.execute(query).scalars())
 
     def inhibitors(self, equals: Sequence[str]) -> dict[tuple[str, str, bool], str]:
         """The alerts that inhibit now, by rule, `equal` and whether they match both its sides."""

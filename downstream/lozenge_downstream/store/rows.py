@@ -25,11 +25,26 @@ def upsert(
     where: sql.ColumnElement[bool] | None = None,
 ) -> None:
     """Writes one row; or, to the one that has its key and is as `where` says, makes `changes`: all that is no key."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement: Any = _insert(connection, table).values(row)
     keys = [column.name for column in table.primary_key]
-    statement: Any = dialect.insert(table).values(row)
     changed = changes or {name: value for name, value in row.items() if name not in keys}
     connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed, where=where))
+
+
+def upsert_greater(
+    connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]], by: sql.Column[Any]
+) -> None:
+    """Writes all of `rows`; one whose key is there takes its place if it is greater in the column `by`."""
+    if batch := list(rows):
+        statement = _insert(connection, table)
+        keys = [column.name for column in table.primary_key]
+        changed = {c.name: statement.excluded[c.name] for c in table.c if c.name not in keys}
+        greater = by < statement.excluded[by.name]
+        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed, where=greater), batch)
+
+
+def _insert(connection: sql.Connection, table: sql.Table) -> Any:
+    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
 
 
 def found(
