@@ -25,14 +25,14 @@ from lozenge_downstream.routing.file import Inhibition, Routing
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.cases import key_of
-from lozenge_downstream.telling import Mute, join, look, open_case, over_at, repeat_at
+from lozenge_downstream.telling import MOST, Mute, join, look, open_case, over_at, repeat_at
 
 HABIT_DAYS = 14
 
 
 @dataclass(slots=True)
 class _Group:
-    """A case in work: whether it is new, what joins it now, what waited in it and why, and what a repeat is of."""
+    """A case in work: whether it is new, what joins it now, what waited in it and why, and what a repeat may be of."""
 
     case: Case
     route: Route
@@ -40,7 +40,7 @@ class _Group:
     joining: list[Alert] = field(default_factory=list)
     waiting: list[Alert] = field(default_factory=list)
     were_muted: dict[str, str] = field(default_factory=dict)
-    repeated: Alert | None = None
+    repeatable: list[Alert] = field(default_factory=list)
 
 
 class Pipeline:
@@ -135,9 +135,9 @@ class Pipeline:
             if not group.is_new:
                 group.waiting, group.were_muted = t.cases.waiting(group.case.id)
                 if (again := repeat_at(group.case, group.route)) is not None and again <= t.now:
-                    group.repeated = t.cases.latest(group.case.id)
-        repeated = [group.repeated for group in due if group.repeated]
-        muting = self._muting([*(a for group in due for a in (*group.waiting, *group.joining)), *repeated], t)
+                    told_of = t.cases.told_of(group.case.id, MOST)
+                    group.repeatable = [a for a in told_of if over_at(group.route, a) > t.now]
+        muting = self._muting([a for g in due for a in (*g.waiting, *g.joining, *g.repeatable)], t)
         outgoing = list(letters)
         deliveries: list[tuple[str, Sequence[str]]] = []
         members: list[tuple[str, str, str | None, str | None]] = []
@@ -164,14 +164,16 @@ class Pipeline:
         quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
         waiting = [*group.waiting, *group.joining]
         mute: Mute = lambda alert: muting(alert) or quiet  # noqa: E731
-        repeats = group.repeated is not None and not mute(group.repeated)
+        repeated = next((alert for alert in group.repeatable if not mute(alert)), None)
         status, told, muted = look(
-            group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=repeats
+            group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=repeated is not None
         )
-        return (None if status is None else self._rendered(group, status, told, t)), told, muted
+        return (None if status is None else self._rendered(group, status, told, repeated, t)), told, muted
 
-    def _rendered(self, group: _Group, status: Status, told: Sequence[Alert], t: Transaction) -> Outgoing:
-        latest = told[-1] if told else group.repeated or t.cases.latest(group.case.id)
+    def _rendered(
+        self, group: _Group, status: Status, told: Sequence[Alert], repeated: Alert | None, t: Transaction
+    ) -> Outgoing:
+        latest = told[-1] if told else repeated or t.cases.told_of(group.case.id, 1)[0]
         return self._render(group.case, group.route, status, told, latest, t.outbox.number, t.now)
 
     def _note_waiting(self, group: _Group, told: dict[str, str], muted: dict[str, str], t: Transaction) -> None:

@@ -32,7 +32,7 @@ class Renderer:
     def __call__(
         self, case: Case, route: Route, status: Status, told: Sequence[Alert], latest: Alert, number: Number, now: float
     ) -> Outgoing:
-        """The notification; `latest` is the case's latest alert, which stands for it where nothing new is told."""
+        """The notification; `latest` is an alert that was told and stands for the case where nothing new is."""
         shown = told or [latest]
         key = subject(case, shown)
         partition = partition_of(key.encode(), self._partitions)

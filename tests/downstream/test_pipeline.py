@@ -148,6 +148,26 @@ def test_a_silence_holds_back_the_repeats_of_a_case_and_not_its_end(desk: Desk, 
     assert statuses(desk) == ["opened", "updated", "resolved"]
 
 
+def test_a_case_is_repeated_while_any_alert_of_it_that_was_told_lasts_and_is_not_silenced(
+    desk: Desk, record: MakeRecord
+) -> None:
+    desk.routing(route=BY_CARD | {"repeat_interval": "10m", "send_resolved": True})
+    desk.take(record(0))
+    silence(desk, 'detector = "card_velocity"', seconds=90_000)
+    desk.take(record(1, detector="card_velocity", title="Silenced"))
+    desk.later(600)
+    assert statuses(desk) == ["opened", "updated"], "the silence is not of the alert that was told"
+    desk.later(2000)
+    desk.take(record(2, detector="card_velocity", title="Silenced"))
+    desk.later(1000)
+    for _ in range(4):
+        desk.later(600)
+    assert statuses(desk) == ["opened", "updated", "updated"], "what was told is over, and only silenced alerts last"
+    desk.later(600)
+    assert statuses(desk) == ["opened", "updated", "updated", "resolved"]
+    assert {told["title"] for told in desk.told()} == {"Large amount"}, "nothing is said of silenced alerts"
+
+
 def take_one_and_silence_the_next(desk: Desk, record: MakeRecord) -> None:
     """A case of two alerts: the first is told, the second is not."""
     desk.routing(route=BY_CARD | {"send_resolved": True})

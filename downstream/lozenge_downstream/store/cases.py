@@ -14,7 +14,7 @@ from lozenge_downstream.store.tables import arrivals, cases, is_open, is_waiting
 
 
 class Waiting(NamedTuple):
-    """The alerts of a case that were never told, those of them that a look did not tell, and its latest alert."""
+    """The alerts of a case that were never told, and why a look did not tell those that it did not."""
 
     alerts: list[Alert]
     muted: dict[str, str]
@@ -56,11 +56,12 @@ class Cases:
         found_ = rows.all()
         return Waiting([decode_alert(r.body) for r in found_], {r.alert_id: r.muted for r in found_ if r.muted})
 
-    def latest(self, case_id: str) -> Alert:
-        """The alert of a case that came last."""
+    def told_of(self, case_id: str, limit: int) -> list[Alert]:
+        """The latest alerts of a case that were told, the last first."""
         query = sql.select(arrivals.c.body).join(members, arrivals.c.alert_id == members.c.alert_id)
-        query = query.where(members.c.case_id == case_id, arrivals.c.body.is_not(None))
-        return decode_alert(self._connection.execute(query.order_by(arrivals.c.row.desc()).limit(1)).scalar_one())
+        query = query.where(members.c.case_id == case_id, ~is_waiting, arrivals.c.body.is_not(None))
+        rows = self._connection.execute(query.order_by(arrivals.c.row.desc()).limit(limit))
+        return [decode_alert(body) for body in rows.scalars()]
 
     def create(self, made: Iterable[Case]) -> None:
         """Writes cases that are new."""
