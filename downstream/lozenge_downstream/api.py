@@ -236,7 +236,7 @@ class Api:
         if asked.channel not in self._pipeline.routing.channels:
             known = ", ".join(self._pipeline.routing.channels) or "none"
             raise Refused(404, f"there is no channel {asked.channel}, only {known}")
-        with self._store.transaction() as t:
+        with self._store.transaction(alone=True) as t:  # or what is sent again could be forgotten meanwhile
             count = t.deliveries.again(asked.channel, asked.first, asked.partition, topics.NOTIFICATIONS)
         self._wake()
         return {"channel": asked.channel, "notifications": count}

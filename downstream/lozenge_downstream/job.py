@@ -27,7 +27,7 @@ from lozenge_downstream.reloading import Reloading
 from lozenge_downstream.render import APP
 from lozenge_downstream.serving import Serving
 from lozenge_downstream.settings import Settings
-from lozenge_downstream.store import Store
+from lozenge_downstream.store import Forgetting, Store
 from lozenge_downstream.verdicts import Links
 
 BATCH = 500
@@ -45,6 +45,7 @@ class Notifier:
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
         self._forget_at = self._count_at = 0.0
+        self._forgetting: Forgetting | None = None
         self._listen_at = time.monotonic() + LISTEN_SECONDS  # what came while nobody read is silence until it is read
         self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
@@ -106,9 +107,7 @@ class Notifier:
             self._count_at = time.monotonic() + COUNT_SECONDS
             self._count()
         if time.monotonic() >= self._forget_at:
-            self._forget_at = time.monotonic() + FORGET_SECONDS
-            with self._store.transaction() as t:
-                t.forget(t.now - self._keep_seconds)
+            self._forget()
 
     def _decide(self, records: list[Record]) -> None:
         started = time.monotonic()
@@ -134,6 +133,14 @@ class Notifier:
             return
         with self._store.reading() as t:
             self._metrics.notifications(t.deliveries.orphans([]), t.arrivals.parked(), t.verdicts.precision())
+
+    def _forget(self) -> None:
+        """One step; what is read and what is due comes before the next one."""
+        with self._store.transaction(alone=True) as t:  # else what is brought back meanwhile could lose its half
+            self._forgetting = self._forgetting or Forgetting(t.now - self._keep_seconds)
+            if not t.forget(self._forgetting):
+                self._forgetting = None
+                self._forget_at = time.monotonic() + FORGET_SECONDS
 
     def _renew(self) -> None:
         self._leases.renew([RELAY, *(lane(name) for name in self._routing.now.channels)])

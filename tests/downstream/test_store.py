@@ -4,19 +4,22 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+import sqlalchemy as sql
 from sqlalchemy import Engine, event
 
 from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
-from lozenge_downstream.store import Store, StoreUnavailable, database
+from lozenge_downstream.store import Forgetting, Store, StoreUnavailable, database
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.leases import LEASE_SECONDS
-from lozenge_downstream.store.tables import SENT
+from lozenge_downstream.store.tables import SENT, metadata
 from tests.downstream.conftest import Desk
 from tests.faults.disks import filled, small_disk
 
@@ -126,22 +129,141 @@ def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert "hunter2" not in str(caught.value)
 
 
+def forget(desk: Desk, step: int = 2) -> int:
+    """Forgets what has ended until now; in how many transactions."""
+    forgetting = Forgetting(desk.now, step)
+    for number in count(1):
+        with desk.store.transaction(alone=True) as t:
+            if not t.forget(forgetting):
+                return number
+    raise AssertionError
+
+
+def kept(desk: Desk) -> dict[str, int]:
+    """Of each table the rows."""
+    with desk.store.reading() as t:
+        return {
+            name: t._connection.execute(sql.select(sql.func.count()).select_from(table)).scalar_one()
+            for name, table in metadata.tables.items()
+        }
+
+
+def publish(desk: Desk) -> None:
+    with desk.store.transaction() as t:
+        for row in t.outbox.pending(100):
+            t.outbox.published((row.topic, row.partition), row.seq)
+
+
+def deliver(desk: Desk, first: int) -> list[str]:
+    """Ends the `first` deliveries that are due; which notifications those told."""
+    with desk.store.transaction() as t:
+        due = t.deliveries.due("ops", first)
+        t.deliveries.settle([Attempt(delivery, SENT, desk.now) for delivery in due])
+    return [delivery.notification_id for delivery in due]
+
+
 def test_forgetting_keeps_what_is_on_its_way(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"]})
     ids = [a.alert.id for a in desk.take(record(0), record(1)) if a.alert]
     desk.now += 5000
-    with desk.store.transaction() as t:
-        first, second = t.deliveries.due("ops", 10)
-        for row in t.outbox.pending(10):
-            t.outbox.published((row.topic, row.partition), row.seq)
-        t.deliveries.settle([Attempt(first, SENT, desk.now)])
+    publish(desk)
+    deliver(desk, 1)
     desk.now += 1
-    with desk.store.transaction() as t:
-        t.forget(desk.now)
+    desk.take(record(2))
+    forget(desk)
+    with desk.store.reading() as t:
         assert len(t.arrivals.seen(ids)) == 0
-        assert t.deliveries.due("ops", 10) == [second]
-        assert t.outbox.called(second.notification_id).id == second.notification_id
-        assert t.deliveries.orphans(["chat"]) == {"ops": 1}
+        (due, _) = t.deliveries.due("ops", 10)
+        assert t.outbox.called(due.notification_id).id == due.notification_id
+        assert t.deliveries.orphans(["chat"]) == {"ops": 2}
+        assert [row.seq for row in t.outbox.pending(10)] == [2], "Kafka does not have it yet"
+
+
+def test_a_notification_is_forgotten_with_the_last_of_its_deliveries(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops"]})
+    desk.take(record(0))
+    publish(desk)
+    desk.now += 5000
+    (told,) = deliver(desk, 1)
+    forget(desk)
+    with desk.store.reading() as t:
+        assert t.outbox.called(told).id == told
+        assert len(t.deliveries.of([told])) == 1
+    desk.now += 1
+    forget(desk)
+    assert (kept(desk)["outbox"], kept(desk)["deliveries"]) == (0, 0)
+
+
+def test_forgetting_keeps_open_cases_and_what_makes_repeats_collapse(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"group_by": ["entity"], "resolve_after": "7d"}, noise={"alerts": 3})
+    desk.take(*(record(number) for number in range(4)))
+    desk.later(6 * 86_400)
+    forget(desk)
+    with desk.store.reading() as t:
+        assert t.arrivals.parked() == {"large_amount": 1}
+    assert [a.outcome for a in desk.take(record(0), record(3))] == ["repeated", "repeated"]
+    desk.later(86_400)
+    forget(desk)
+    assert (kept(desk)["cases"], kept(desk)["members"]) == (2, 4), "what ended just now, with the alarm of noise"
+    desk.now += 1
+    forget(desk)
+    assert (kept(desk)["cases"], kept(desk)["members"]) == (0, 0)
+    assert [a.outcome for a in desk.take(record(0), record(3))] == ["accepted", "repeated"], "parked alerts stay"
+
+
+def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"group_by": ["entity"], "resolve_after": "1s", "channels": ["ops"]}, noise={"alerts": 1000})
+    desk.take(*(record(number) for number in range(20)))
+    publish(desk)
+    deliver(desk, 20)
+    desk.later(5)
+    desk.now += 5
+    forgetting, number = Forgetting(desk.now, 3), 20
+    while True:
+        before = kept(desk)
+        with desk.store.transaction(alone=True) as t:
+            more = t.forget(forgetting)
+        assert all(before[name] - rows <= 3 for name, rows in kept(desk).items())
+        if not more:
+            break
+        desk.take(record(number))
+        number += 1
+    publish(desk)
+    assert number > 30
+    with desk.store.reading() as t:
+        assert len(t.deliveries.due("ops", 100)) == kept(desk)["outbox"]
+    assert kept(desk)["arrivals"] == number - 20
+
+
+def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: MakeRecord) -> None:
+    """In a store that an earlier release made, too."""
+    file = tmp_path / "store.db"
+    Store(f"sqlite:///{file}").close()
+    with sqlite3.connect(file) as connection:
+        for name in ("cases_over", "ix_sources_until"):
+            connection.execute(f"DROP INDEX {name}")
+    connection.close()
+    desk = Desk(f"sqlite:///{file}")
+    desk.take(record(0))
+    publish(desk)
+    desk.now += 5
+    statements: list[tuple[str, Any]] = []
+    event.listen(Engine, "before_cursor_execute", note := lambda *called: statements.append(called[2:4]))
+    forget(desk)
+    event.remove(Engine, "before_cursor_execute", note)
+    desk.store.close()
+    with sqlite3.connect(file) as connection:
+        plans = [
+            plan
+            for statement, values in statements
+            if " silences" not in statement and not statement.startswith("BEGIN")
+            for (*_, plan) in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+        ]
+    connection.close()
+    assert {table for table in metadata.tables if any(f"SEARCH {table} " in plan for plan in plans)} >= {
+        "outbox", "deliveries", "cases", "members", "arrivals", "mutes", "sources",
+    }  # fmt: skip
+    assert not [plan for plan in plans if plan.startswith("SCAN")]
 
 
 def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: MakeRecord) -> None:

@@ -112,6 +112,8 @@ cases = Table(
 is_open = cases.c.closed == sql.false()
 _partial("cases_open", cases.c.key, where=is_open, unique=True)
 _partial("cases_due", cases.c.due_at, where=is_open)
+is_closed = cases.c.closed == sql.true()
+_partial("cases_over", cases.c.over_at, where=is_closed)
 
 members = Table(
     "members",
@@ -143,7 +145,7 @@ sources = Table(
     Column("rule", String, primary_key=True),
     Column("equal", String, primary_key=True),
     Column("two_sided", Boolean, primary_key=True),
-    Column("until", Float, nullable=False),
+    Column("until", Float, nullable=False, index=True),
     Column("alert_id", String, nullable=False),
 )
 """Alerts that inhibit others: of each rule and each value of its `equal` the one that lasts longest.
