@@ -30,10 +30,13 @@ def open_case(route: Route, alert: Alert) -> Case:
 
 
 def join(case: Case, route: Route, alert: Alert) -> None:
-    """Takes one more alert into a case: it lasts as long as that, and is told no more often than it may."""
+    """Takes one more alert into a case: it lasts as long as that, and is told no more often than it may.
+
+    Its end and its next repeat are no reason any more to look at it before that.
+    """
     case.over_at = max(case.over_at, over_at(route, alert))
-    if case.looked_at is not None:
-        case.due_at = min(case.due_at, max(case.looked_at + route.group_interval.total_seconds(), alert.received_at))
+    if case.looked_at is not None and case.looked_at < case.due_at:  # else the rest of many alerts is to be told
+        case.due_at = max(case.looked_at + route.group_interval.total_seconds(), alert.received_at)
 
 
 def weigh(case: Case, alert: Alert) -> None:
@@ -106,8 +109,8 @@ def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status:
     for alert in told:
         weigh(case, alert)
     again, is_over = repeat_at(case, route), now >= case.over_at
-    ends_silently = route.alone and again is None and not (route.send_resolved and case.told_at is not None)
-    case.closed = not muted and (is_over or ends_silently)
+    to_be_resolved = route.send_resolved and case.told_at is not None and status is not Status.RESOLVED
+    case.closed = not muted and not to_be_resolved and (is_over or (route.alone and again is None))
     looks = [] if muted and is_over else [case.over_at]
     later = now + max(route.group_interval.total_seconds(), LEAST_SECONDS)
     if muted:

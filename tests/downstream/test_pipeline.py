@@ -184,6 +184,28 @@ def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: 
     assert statuses(desk) == ["opened", "resolved"]
 
 
+def test_news_wait_for_their_time_though_without_them_the_case_were_over_before(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"repeat_interval": "58m"})
+    desk.take(record(0))
+    desk.later(3480)
+    desk.now += 20
+    desk.take(record(1))
+    desk.later(100)
+    assert statuses(desk) == ["opened", "updated"], "that was the repeat"
+    desk.later(180)
+    assert statuses(desk) == ["opened", "updated", "updated"]
+
+
+def test_the_end_of_a_case_is_told_though_it_was_over_before_it_could_be_opened(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route=BY_CARD | {"group_wait": "1m", "send_resolved": True})
+    desk.take(record(0))
+    desk.later(3600)
+    assert statuses(desk) == ["opened"], "it lasted for as long as the notifier was away"
+    desk.later(1)
+    assert statuses(desk) == ["opened", "resolved"]
+    assert desk.later(3600) == 0
+
+
 def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk, record: MakeRecord) -> None:
     take_one_and_silence_the_next(desk, record)
     desk.later(3000)
