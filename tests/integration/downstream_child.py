@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Producer
@@ -16,6 +17,8 @@ from lozenge_downstream import relay
 from lozenge_downstream.__main__ import main
 from lozenge_downstream.job import Notifier
 from lozenge_downstream.lane import Lane
+from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.render import Renderer
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.offsets import Outbox, Positions
 
@@ -36,6 +39,26 @@ def after(owner: Any, name: str) -> None:
         die()
 
     setattr(owner, name, wrapped)
+
+
+def telling(what: str, owner: Any, name: str) -> None:
+    """At the end of a method that looks at cases which are due, if it has told one of them like `what`."""
+    render, look = Renderer.__call__, getattr(owner, name)
+    said = set()
+
+    def rendering(self: Any, case: Any, route: Any, status: Any, told: Any, *others: Any) -> Any:
+        said.add(status.value if told or status.value != "updated" else "repeated")
+        return render(self, case, route, status, told, *others)
+
+    def looking(*args: Any) -> Any:
+        said.clear()
+        result = look(*args)
+        if what in said:
+            die()
+        return result
+
+    setattr(Renderer, "__call__", rendering)  # noqa: B010 (mypy lets nobody assign to a method)
+    setattr(owner, name, looking)
 
 
 class DiesBeforeCommit(Producer):
@@ -60,8 +83,15 @@ POINTS: dict[str, Callable[[], None]] = {
     "webhook answered, before it is noted": lambda: before(Lane, "_written"),
     "webhook noted, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
+TELLINGS = ("opened", "updated", "repeated", "resolved")
+LOOKS: dict[str, Callable[[], None]] = {
+    f"{what}, {when} the SQL commit": partial(telling, what, *place)
+    for what in TELLINGS
+    for when, place in {"before": (Pipeline, "look"), "after": (Notifier, "_look")}.items()
+}
+"""Of a case whose alerts wait for company: what a look at it tells when its time has come."""
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        POINTS[sys.argv[1]]()
+        (POINTS | LOOKS)[sys.argv[1]]()
     sys.exit(main())

@@ -1,0 +1,102 @@
+"""Cases whose alerts wait for company, told by a notifier that is killed at what it does when their time has come."""
+
+import runpy
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.downstream.postgres import database, server
+from tests.integration.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+
+pytestmark = pytest.mark.integration
+
+TELLINGS = runpy.run_path(str(CHILD))["TELLINGS"]
+INTERVAL_SECONDS, OVER_SECONDS = 1.5, 4.0
+CARDS = 3
+FAR = 1000 * ALL_CARDS
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("looks")
+    if request.param == "postgresql":
+        with server(folder / "postgres") as running, world_of(folder, database(running, "notifier")) as world:
+            yield _gathering(world)
+    else:
+        with world_of(folder, f"sqlite:///{folder / 'store.db'}") as world:
+            yield _gathering(world)
+
+
+def _gathering(world: World) -> World:
+    routing = world.folder / "routing.toml"
+    times = (
+        'group_by = ["entity"]\ngroup_wait = "1s"\nsend_resolved = true\n'
+        f'group_interval = "{INTERVAL_SECONDS}s"\nrepeat_interval = "{INTERVAL_SECONDS}s"\n'
+        f'resolve_after = "{OVER_SECONDS}s"\n'
+    )
+    routing.write_text(routing.read_text().replace("[route]\n", f"[route]\n{times}"))
+    return world
+
+
+@pytest.mark.parametrize("what", TELLINGS)
+def test_killed_when_it_tells_that_a_case_is(world: World, what: str) -> None:
+    first = 2 * TELLINGS.index(what) * FAR
+    # News come again before they may be told; else a case is told, repeated and over, and opened again.
+    pause = INTERVAL_SECONDS / 4 if what == "updated" else OVER_SECONDS * 1.5
+    for number, when in enumerate(("before", "after")):
+        killed = world.start(f"{what}, {when} the SQL commit", **NAMED)
+        try:
+            _send_until_it_dies(world, killed, first + number * FAR, pause)
+        finally:
+            killed.kill()
+            _, errors = killed.communicate()
+        assert killed.returncode == -signal.SIGKILL, errors
+    with world.notifier():
+        world.wait_for(lambda: _all_is_over(world), "the end of all cases")
+    _check(world)
+
+
+def _send_until_it_dies(world: World, killed: Any, first: int, pause: float) -> None:
+    deadline, send_at = time.monotonic() + DEADLINE_SECONDS, 0.0
+    while killed.poll() is None:
+        assert time.monotonic() < deadline, "waited in vain for its death"
+        if time.monotonic() >= send_at:
+            world.send("one", range(first, first + CARDS))
+            first, send_at = first + ALL_CARDS, time.monotonic() + pause
+        time.sleep(0.05)
+
+
+def _all_is_over(world: World) -> bool:
+    said = world.notifications()
+    told = {alert_id for notification in said for alert_id in notification["alert_ids"]}
+    by_status = Counter(notification["status"] for notification in said)
+    return (
+        told == world.alert_ids
+        and by_status["opened"] == by_status["resolved"]
+        and world.receiver.count()["distinct"] >= len(said)
+    )
+
+
+def _check(world: World) -> None:
+    said = world.notifications()
+    cases = defaultdict(list)
+    for notification in said:
+        cases[notification["case_id"]].append(notification)
+    for tellings in cases.values():
+        opened, *between, resolved = (notification["status"] for notification in tellings)
+        assert (opened, set(between) - {"updated"}, resolved) == ("opened", set(), "resolved")
+        for one, next_ in pairwise(tellings[:-1]):  # what is told twice is told too early
+            assert next_["created_at"] - one["created_at"] >= timedelta(seconds=INTERVAL_SECONDS)
+    told = Counter(alert_id for notification in said for alert_id in notification["alert_ids"])
+    assert told == Counter(world.alert_ids)
+    ids = Counter(notification["notification_id"] for notification in said)
+    heard = {message["data"]["notification_id"] for message in world.receiver.latest}
+    assert ids == Counter(heard)
+    count = world.receiver.count()
+    assert (count["distinct"], count["invalid"]) == (len(ids), 0)
