@@ -6,6 +6,7 @@ dead letter; each with a reason.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from lozenge_downstream.model import Alert, Arrival, Number, Outcome, Outgoing, 
 from lozenge_downstream.render import APP
 
 DEAD_LETTERS = topics.dead_letters(APP)
+CUT_BYTES = 64 * 1024
+"""Of its record that a letter keeps which Kafka finds too large, and of its key and headers a 16th each."""
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
 FIRST = "first alert with this id"
@@ -163,3 +166,10 @@ def dead_letter(record: Record, stage: str, error: Exception, number: Number, no
         record.value,
         explained,
     )
+
+
+def cut(letter: Outgoing) -> Outgoing:
+    """The beginning of a letter that is too large, which says so; under the number that it had."""
+    key, value, some = letter.key or b"", letter.value or b"", CUT_BYTES // 16
+    explained = headers.cut(letter.headers, len(value), some)
+    return replace(letter, key=key[:some], value=value[:CUT_BYTES], headers=explained)

@@ -8,16 +8,17 @@ lease publishes; the transactional id keeps out one that has lost it and does no
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from lozenge import topics
+from lozenge import headers, topics
 from lozenge.errors import Fatal
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.metrics import Metrics
-from lozenge_downstream.arriving import DEAD_LETTERS
+from lozenge_downstream.arriving import DEAD_LETTERS, cut
+from lozenge_downstream.model import Outgoing
 from lozenge_downstream.store import Store
 
 SEQ = "lozenge-seq"
@@ -40,6 +41,7 @@ class Relay:
     def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, may: Callable[[], bool]) -> None:
         self._kafka, self._store, self._metrics, self._may = kafka, store, metrics, may
         self._fresh = threading.Event()
+        self._singly = 0
         self._partitions = {t.name: t.partitions for t in topics.platform_topics()}
 
     def wake(self) -> None:
@@ -69,6 +71,7 @@ class Relay:
                 transactional_id="downstream-relay",
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
+                message_max_bytes=topics.LETTER_BYTES,
                 compression_type="gzip",  # the one that every client reads without a further library
             )
         )
@@ -100,15 +103,20 @@ class Relay:
         """Publishes what waits; whether there was anything."""
         self._fresh.clear()
         with self._store.reading() as t:
-            rows = t.outbox.pending(BATCH)
+            rows = t.outbox.pending(1 if self._singly else BATCH)
         if not rows:
             self._fresh.wait(LOOK_SECONDS)
             return False
-        producer.begin_transaction()
-        for row in rows:
-            headers: list[tuple[str, str | bytes | None]] = [*row.headers, (SEQ, str(row.seq).encode())]
-            producer.produce(row.topic, row.value, row.key, row.partition, headers=headers)
-        producer.commit_transaction()
+        self._singly = max(0, self._singly - 1)
+        try:
+            _transact(producer, rows)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                raise
+            producer.abort_transaction(BROKER_SECONDS)
+            if not self._made_smaller(rows):
+                raise
+            return True
         with self._store.transaction() as t:
             for place, seq in {(row.topic, row.partition): row.seq for row in rows}.items():
                 t.outbox.published(place, seq)
@@ -117,6 +125,29 @@ class Relay:
         for seconds in latencies:
             self._metrics.latency(seconds)
         return True
+
+    def _made_smaller(self, rows: Sequence[Outgoing]) -> bool:
+        """Cuts what Kafka finds too large, once that is known; False for what must not be cut, or is cut already."""
+        if len(rows) > 1:  # batches may be refused where no record is too large: try each by itself
+            self._singly = len(rows)
+            return True
+        (row,) = rows
+        if row.topic != DEAD_LETTERS or headers.CUT in dict(row.headers):
+            return False
+        with self._store.transaction() as t:
+            t.outbox.replace(cut(row))
+        self._singly += 1
+        self._metrics.dead_letter_cut()
+        logger().error("dead letter too large for Kafka, cut", topic=row.topic, partition=row.partition, seq=row.seq)
+        return True
+
+
+def _transact(producer: Producer, rows: Iterable[Outgoing]) -> None:
+    producer.begin_transaction()
+    for row in rows:
+        numbered: list[tuple[str, str | bytes | None]] = [*row.headers, (SEQ, str(row.seq).encode())]
+        producer.produce(row.topic, row.value, row.key, row.partition, headers=numbered)
+    producer.commit_transaction()
 
 
 def seq_of(message: Message) -> int:

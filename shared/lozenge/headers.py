@@ -17,6 +17,8 @@ ATTEMPT = "attempt"
 PLACE = "place"
 """Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
 FIRST_FAILED_AT = "first-failed-at"
+CUT = "lozenge-cut"
+"""Of a dead letter that Kafka found too large: how many bytes its value had, of which only the first are left."""
 ERROR_PREFIX = "__connect.errors."
 
 Headers = list[tuple[str, bytes]]
@@ -42,6 +44,10 @@ def cloud_event(*, id: str, source: str, type: str, subject: str, time: datetime
     if traceparent:
         headers.append((TRACEPARENT, traceparent.encode()))
     return headers
+
+
+_WHAT = ("topic", "partition", "offset", "connector.name", "stage", "exception.class.name", "exception.message")
+_OWN = {FIRST_FAILED_AT, ATTEMPT, PLACE, TRACEPARENT, *(ERROR_PREFIX + what for what in _WHAT)}
 
 
 def dead_letter(
@@ -76,6 +82,12 @@ def dead_letter(
     present = {name for name, _ in kept}
     kept += [(name, text.encode()) for name, text in added.items() if name not in present]
     return [*kept, (ATTEMPT, str(max(attempts, default=0) + 1).encode())]
+
+
+def cut(letter: Iterable[tuple[str, bytes | None]], size: int, most: int) -> list[tuple[str, bytes | None]]:
+    """What tells the reason and the way of a dead letter, `most` bytes of each, and that its value had `size` bytes."""
+    kept = {name: value and value[:most] for name, value in letter if name in _OWN}
+    return [*kept.items(), (CUT, str(size).encode())]
 
 
 def for_another_try(letter: Iterable[tuple[str, bytes | None]]) -> list[tuple[str, bytes | None]]:

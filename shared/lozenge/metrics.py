@@ -40,6 +40,9 @@ class Metrics:
         )
         self._emitted = Counter("lozenge_emitted", "Output records committed", registry=self.registry)
         self._dead = Counter("lozenge_dead_letters", "Dead letters committed", ["stage"], registry=self.registry)
+        self._cut = Counter(
+            "lozenge_dead_letters_cut", "Dead letters too large for Kafka, whose end is lost", registry=self.registry
+        )
         self._batches = Histogram(
             "lozenge_batch_seconds", "Batch duration", buckets=LATENCY_BUCKETS, registry=self.registry
         )
@@ -91,6 +94,10 @@ class Metrics:
     def dead_letters(self, count: int, stage: str) -> None:
         """Counts dead letters of one of `STAGES`."""
         self._dead.labels(stage).inc(count)
+
+    def dead_letter_cut(self) -> None:
+        """Counts a dead letter that Kafka does not take whole."""
+        self._cut.inc()
 
     def batch(self, seconds: float) -> None:
         """Records one batch's duration."""

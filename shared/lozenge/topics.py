@@ -29,6 +29,8 @@ RAW_PARTITIONS = EVENT_PARTITIONS = _partitions()
 """Of the raw topics; of events, and of all that is keyed as they are. Every process of a platform is told the same."""
 LOG_PARTITIONS = 4
 CANDIDATE_BYTES = 8 * 1024 * 1024
+LETTER_BYTES = 2 * 1024 * 1024
+"""A dead letter is its record with headers: larger than the largest that the topic took from which it comes."""
 
 STAGES = ("upstream", "downstream")
 """The apps that are part of the platform, and no detectors."""
@@ -63,6 +65,7 @@ _PASSING: Mapping[str, str] = {
     "max.message.bytes": str(CANDIDATE_BYTES),
 }
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
+_LETTERS: Mapping[str, str] = {"max.message.bytes": str(LETTER_BYTES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +135,8 @@ def platform_topics(rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         *(Topic(events_by(key), EVENT_PARTITIONS, _KEPT_7_DAYS) for key in rekeyed),
         Topic(NOTIFICATIONS, EVENT_PARTITIONS, _KEPT_30_DAYS),
         Topic(FEEDBACK, EVENT_PARTITIONS, _KEPT),
-        Topic(dead_letters("upstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
-        Topic(dead_letters("downstream"), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(dead_letters("upstream"), EVENT_PARTITIONS, {**_KEPT_30_DAYS, **_LETTERS}),
+        Topic(dead_letters("downstream"), EVENT_PARTITIONS, {**_KEPT_30_DAYS, **_LETTERS}),
         *control_topics(),
         Topic(METRICS, 1, _REWRITTEN),
         Topic(LOGS, LOG_PARTITIONS, _LOGS),
@@ -155,7 +158,7 @@ def detector_topics(detector: str) -> list[Topic]:
     """The topics that belong to one detector: alerts, dead letters, state, candidates and coverage."""
     return [
         Topic(alerts(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
-        Topic(dead_letters(detector), EVENT_PARTITIONS, _KEPT_30_DAYS),
+        Topic(dead_letters(detector), EVENT_PARTITIONS, {**_KEPT_30_DAYS, **_LETTERS}),
         Topic(state(detector), EVENT_PARTITIONS, _REWRITTEN),
         Topic(candidates(detector), 1, _PASSING),
         Topic(coverage(detector), 1, _KEPT),
@@ -177,7 +180,7 @@ def shadow_topics(detector: str, release: str) -> list[Topic]:
     name = shadow_name(detector, release)
     return [
         Topic(shadow_alerts(detector, release), EVENT_PARTITIONS, _KEPT_7_DAYS),
-        Topic(dead_letters(name), EVENT_PARTITIONS, _KEPT_7_DAYS),
+        Topic(dead_letters(name), EVENT_PARTITIONS, {**_KEPT_7_DAYS, **_LETTERS}),
         Topic(state(name), EVENT_PARTITIONS, _REWRITTEN),
         Topic(candidates(name), 1, _PASSING),
     ]

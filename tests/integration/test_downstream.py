@@ -14,19 +14,22 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+from lozenge_downstream.arriving import CUT_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EXAMPLE, JAVA_EXAMPLE = EXAMPLES / "consume_notifications.py", EXAMPLES / "ConsumeNotifications.java"
+LARGEST = 1_048_588 - 61 - 50
+"""Of the value of a record that a topic takes by default, in a batch of its own, with its key and one header."""
 POINTS = list(runpy.run_path(str(CHILD))["POINTS"])
 
 
@@ -56,6 +59,46 @@ def test_alerts_of_all_detectors_come_out_once(world: World) -> None:
     headers = dict(letter.headers)
     assert (letter.key, letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
     assert headers["__connect.errors.topic"] == topics.alerts("two").encode()
+
+
+def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_whole(world: World) -> None:
+    value = os.urandom(LARGEST)
+    world.send_poison("two", value)
+    with world.notifier():
+        world.settle()
+    assert value in {letter.value for letter in world.read(topics.dead_letters("downstream"))}
+
+
+def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
+    """As in a topic that an earlier release has made, or somebody has changed."""
+    limit(world, 200_000)
+    values = [os.urandom(10), os.urandom(900_000), os.urandom(150_000), os.urandom(150_000), os.urandom(20)]
+    try:
+        for value in values:
+            world.send_poison("two", value)
+        world.send("two", range(500, 510))
+        with world.notifier():
+            world.settle()
+    finally:
+        limit(world, topics.LETTER_BYTES)
+    letters = [r for r in world.read(topics.dead_letters("downstream")) if r.key == b"poison"]
+    numbers = [int(dict(letter.headers)["lozenge-seq"]) for letter in letters]
+    assert numbers == list(range(len(numbers)))
+    small, large, *others = letters[-len(values) :]
+    assert [letter.value for letter in (small, *others)] == [values[0], *values[2:]]
+    headers = dict(large.headers)
+    assert (large.value, headers["lozenge-cut"]) == (values[1][:CUT_BYTES], b"900000")
+    assert headers["__connect.errors.topic"] == topics.alerts("two").encode()
+    assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
+
+
+def limit(world: World, size: int) -> None:
+    """Changes how large a dead letter may be."""
+    entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ResourceType.TOPIC, topics.dead_letters("downstream"), incremental_configs=[entry])
+    admin = AdminClient(world.kafka.client())  # it has to live until the answer is there
+    for future in admin.incremental_alter_configs([topic]).values():
+        future.result()
 
 
 def test_the_group_shows_no_lag(world: World) -> None:

@@ -78,6 +78,12 @@ class Outbox:
         query = sql.select(outbox).where(is_pending).order_by(outbox.c.row).limit(limit)
         return [_outgoing(row) for row in self._connection.execute(query)]
 
+    def replace(self, record: Outgoing) -> None:
+        """Puts `record` in the place of the one with its number, which Kafka does not take as it is."""
+        changed = {"key": record.key, "value": record.value, "headers": pack(record.headers)}
+        mine = (*_at(outbox, (record.topic, record.partition)), outbox.c.seq == record.seq)
+        self._connection.execute(outbox.update().where(*mine).values(changed))
+
     def at(self, place: Place, seq: int) -> Outgoing | None:
         """One record; None if it was never there or is long forgotten."""
         row = self._connection.execute(sql.select(outbox).where(*_at(outbox, place), outbox.c.seq == seq)).one_or_none()

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.job.positions import Group, Stamp
 from lozenge.kafka import KafkaSettings
+from lozenge.topics import LETTER_BYTES
 
 RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
@@ -59,6 +60,7 @@ class TransactionalWriter:
                 transaction_timeout_ms=30_000,
                 linger_ms=5,
                 queue_buffering_max_messages=1_000_000,
+                message_max_bytes=LETTER_BYTES,
             )
         )
 
