@@ -115,6 +115,7 @@ class Lane:
             await writing  # what was sent is noted before this lane ends, or the next one would send it again
             raise
         self._known.difference_update(attempt.delivery.notification_id for attempt in attempts)
+        self.wake()  # what was told after these of their cases may go now
         if self._is_off and not self._ended:  # the store knows that it is off, and says when it no longer is
             while not self._waiting.empty():
                 self._known.discard(self._waiting.get_nowait().notification_id)

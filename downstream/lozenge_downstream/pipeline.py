@@ -140,6 +140,7 @@ class Pipeline:
         muting = self._muting([a for g in due for a in (*g.waiting, *g.joining, *g.repeatable)], t)
         outgoing = list(letters)
         deliveries: list[tuple[str, Sequence[str]]] = []
+        later: list[str] = []
         members: list[tuple[str, str, str | None, str | None]] = []
         for group in groups:
             told: dict[str, str] = {}
@@ -149,6 +150,7 @@ class Pipeline:
                 if sent is not None:
                     outgoing.append(sent)
                     deliveries.append((sent.id, group.route.channels))
+                    later += [sent.id] if group.case.tellings > 1 else []
                     told = {alert.id: sent.id for alert in telling}
             members += [(group.case.id, a.id, told.get(a.id), muted.get(a.id)) for a in group.joining]
             self._note_waiting(group, told, muted, t)
@@ -157,6 +159,7 @@ class Pipeline:
         t.cases.add(members)
         t.outbox.send(outgoing)
         t.deliveries.add(deliveries)
+        t.deliveries.line_up(later)
 
     def _look(
         self, group: _Group, muting: Muting, t: Transaction

@@ -5,11 +5,12 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import msgspec
 import pytest
 
 from lozenge.metrics import Metrics
@@ -337,6 +338,53 @@ def test_both_secrets_sign_while_one_is_being_changed(
         wait_for(lambda: all_sent(store))
         assert [r.count()["distinct"] for r in (old_receiver, new_receiver)] == [3, 3]
         assert [r.count()["invalid"] for r in (old_receiver, new_receiver)] == [0, 0]
+
+
+@pytest.mark.parametrize("gives_up", [False, True])
+def test_messages_of_a_case_arrive_in_the_order_in_which_they_were_told(
+    store: Store, record: MakeRecord, gives_up: bool
+) -> None:
+    """The first is refused until all of another case has arrived, or for good."""
+    tell_of(store, [record(0), record(1), record(2, entity={"type": "card", "id": "card-8"})])
+    mine, other = told(store).values()
+    opened = next(iter(mine))
+    arrived: list[str] = []
+
+    def answer(handler: BaseHTTPRequestHandler, before: int) -> None:
+        id = str(handler.headers["webhook-id"])
+        held = id == opened and (gives_up or not other.keys() <= {*arrived})
+        if not held:
+            arrived.append(id)
+        reply(handler, 500 if held else 204)
+
+    with misbehaving(answer) as (url, _), delivering(store, ops=hook(url, attempts=2 if gives_up else 100)):
+        wait_for(lambda: all_sent(store))
+    assert [mine[id] for id in arrived if id in mine] == ["opened", "updated", "resolved"][gives_up:]
+    assert len(arrived) == len(mine) + len(other) - gives_up
+
+
+def tell_of(store: Store, records: Sequence[Record]) -> None:
+    """Takes in one alert after the other, and tells of their cases until all are over."""
+    cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_after": "1s", "send_resolved": True}
+    pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}))
+    for one in records:
+        with store.transaction(alone=True) as t:
+            pipeline.arrive(pipeline.decode([one]), t)
+
+    def all_over() -> bool:
+        with store.transaction(alone=True) as t:
+            pipeline.look(t, 100)
+        return all(list(case.values())[-1] == "resolved" for case in told(store).values())
+
+    wait_for(all_over)
+
+
+def told(store: Store) -> dict[str, dict[str, str]]:
+    """Of each case in the order of telling: its notifications and what they say."""
+    cases: dict[str, dict[str, str]] = {}
+    for sent in pending(store):
+        cases.setdefault(str(sent.case_id), {})[sent.id] = msgspec.json.decode(sent.body or "")["data"]["status"]
+    return cases
 
 
 def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record: MakeRecord) -> None:

@@ -16,15 +16,15 @@ from lozenge import topics
 from lozenge.avro import Codec
 from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
-from lozenge_downstream.store import Forgetting, Store, StoreUnavailable, database
-from lozenge_downstream.store.deliveries import Attempt
+from lozenge_downstream.store import Forgetting, Store, StoreUnavailable, Transaction, database
+from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.leases import LEASE_SECONDS
-from lozenge_downstream.store.tables import SENT, metadata
+from lozenge_downstream.store.tables import DUE, FAILED, SENT, metadata
 from tests.downstream.conftest import Desk
 from tests.faults.disks import filled, small_disk
 
 MakeRecord = Callable[..., Record]
-VERSION_1 = Path(__file__).with_name("store_version_1.sql")
+VERSION_1, VERSION_2 = (Path(__file__).with_name(f"store_version_{n}.sql") for n in (1, 2))
 PLACE = topics.alerts("large_amount"), 2
 
 
@@ -74,7 +74,7 @@ def test_a_newer_schema_is_refused(url: str, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "store.db") as connection:
         connection.execute("update meta set value = 99 where key = 'schema_version'")
     connection.close()
-    with pytest.raises(Fatal, match="version 99, this release knows 2"):
+    with pytest.raises(Fatal, match="version 99, this release knows 3"):
         Store(url)
 
 
@@ -129,9 +129,9 @@ def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert "hunter2" not in str(caught.value)
 
 
-def forget(desk: Desk, step: int = 2) -> int:
-    """Forgets what has ended until now; in how many transactions."""
-    forgetting = Forgetting(desk.now, step)
+def forget(desk: Desk, step: int = 2, before: float | None = None) -> int:
+    """Forgets what has ended before a moment, else until now; in how many transactions."""
+    forgetting = Forgetting(desk.now if before is None else before, step)
     for number in count(1):
         with desk.store.transaction(alone=True) as t:
             if not t.forget(forgetting):
@@ -286,25 +286,148 @@ def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: Ma
     Store(url).close()
 
 
+def test_a_store_of_version_2_is_taken_over(url: str, tmp_path: Path) -> None:
+    """Its tables as that release made them, with two messages of one case on their way."""
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        connection.executescript(VERSION_2.read_text("utf-8"))
+    connection.close()
+    desk = Desk(url)
+    assert due(desk) == ["n0"]
+    settle(desk, DUE, "HTTP 503")
+    assert [f["error"] for f in failures(desk, "n0")] == ["HTTP 503"]
+    desk.store.close()
+    Store(url).close()
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        indexes = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE tbl_name = 'outbox'")}
+    connection.close()
+    assert "outbox_case" in indexes
+    assert "ix_outbox_case_id" not in indexes
+
+
+def due(desk: Desk, channel: str = "ops") -> list[str]:
+    """The notifications that may go to a channel now."""
+    with desk.store.reading() as t:
+        return [delivery.notification_id for delivery in t.deliveries.due(channel, 100)]
+
+
+def settle(desk: Desk, state: str, error: str | None = None, *, later: float = 0.0, channel: str = "ops") -> str:
+    """Ends an attempt of what has been due longest; its notification."""
+    with desk.store.transaction() as t:
+        delivery: Delivery = t.deliveries.due(channel, 1)[0]
+        t.deliveries.settle([Attempt(delivery, state, desk.now + later, error)])
+        return delivery.notification_id
+
+
+def failures(desk: Desk, notification_id: str) -> list[dict[str, Any]]:
+    """The attempts of a notification that failed."""
+    with desk.store.reading() as t:
+        found: list[dict[str, Any]] = t.history._notification(notification_id)["failures"]
+        return found
+
+
+def told_three_times(desk: Desk, record: MakeRecord) -> list[str]:
+    """The notifications of one case, all due on two channels, in the order in which they were told."""
+    desk.routing(route={"channels": ["ops", "chat"], "group_by": ["entity"], "group_interval": "1s"})
+    for number in range(3):
+        desk.take(record(number))
+        desk.now += 1
+    return [told["notification_id"] for told in desk.told()]
+
+
+@pytest.mark.parametrize("end", [SENT, FAILED])
+def test_of_a_case_a_channel_is_given_the_next_message_once_the_one_before_has_ended(
+    desk: Desk, record: MakeRecord, end: str
+) -> None:
+    first, second, third = told_three_times(desk, record)
+    assert due(desk) == [first]
+    assert settle(desk, DUE, "HTTP 500", later=60) == first
+    assert due(desk) == [], "what follows waits as long as what is tried again"
+    assert due(desk, "chat") == [first], "and so on no other channel"
+    desk.now += 60
+    for one in (first, second, third):
+        assert due(desk) == [one]
+        settle(desk, end, None if end == SENT else "HTTP 400")
+    assert due(desk) == []
+
+
+def test_what_is_told_while_its_case_is_tried_again_is_due_no_sooner(desk: Desk, record: MakeRecord) -> None:
+    """Else a channel whose receiver is away for a day would be looked through in vain at every look."""
+    told_three_times(desk, record)
+    settle(desk, DUE, "HTTP 500", later=600)
+    desk.take(record(3))
+    with desk.store.reading() as t:
+        rows = t.deliveries.of([told["notification_id"] for told in desk.told()])
+    assert {row["due_at"] for row in rows if row["channel"] == "ops"} == {desk.now + 600}
+
+
+def test_messages_of_a_case_are_sent_again_in_the_order_in_which_they_were_told(desk: Desk, record: MakeRecord) -> None:
+    told = told_three_times(desk, record)
+    for _ in told:
+        settle(desk, SENT)
+    with desk.store.transaction() as t:
+        assert t.deliveries.again("ops", 1, None, topics.NOTIFICATIONS) == 2
+    for one in told[1:]:
+        assert due(desk) == [one]
+        settle(desk, SENT)
+    assert due(desk) == []
+
+
+def test_to_find_what_is_due_reads_of_each_case_what_was_told_just_before(tmp_path: Path) -> None:
+    """Else each message of a long case would cost more than the last."""
+    statement = executed(f"sqlite:///{tmp_path / 'store.db'}", lambda t: t.deliveries.due("ops", 5), "SELECT")
+    with sqlite3.connect(tmp_path / "store.db") as connection:
+        plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", [None] * statement.count("?"))]
+    connection.close()
+    assert plan == [
+        "SEARCH deliveries USING INDEX deliveries_due (channel=? AND due_at<?)",
+        "SEARCH outbox USING INDEX ix_outbox_id (id=?)",
+        "CORRELATED SCALAR SUBQUERY 1",
+        "SEARCH before USING INDEX outbox_case (case_id=? AND row<?)",
+        "SEARCH earlier USING INDEX sqlite_autoindex_deliveries_1 (channel=? AND notification_id=?)",
+    ]
+
+
+def test_each_failed_attempt_is_kept_until_it_is_forgotten(desk: Desk, record: MakeRecord) -> None:
+    desk.routing(route={"channels": ["ops"]})
+    desk.take(record(0))
+    for error in ("HTTP 500", "HTTP 503"):
+        settle(desk, DUE, error)
+        desk.now += 1
+    id = settle(desk, SENT)
+    noon = desk.now
+    assert failures(desk, id) == [
+        {"channel": "ops", "at": noon - 2, "error": "HTTP 500"},
+        {"channel": "ops", "at": noon - 1, "error": "HTTP 503"},
+    ]
+    forget(desk, before=noon - 1)
+    assert [f["error"] for f in failures(desk, id)] == ["HTTP 503"]
+
+
 def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path: Path) -> None:
     """Else each notification would cost more than the last. A store that an earlier release made is not spared it."""
     file = tmp_path / "store.db"
     Store(f"sqlite:///{file}").close()
     with sqlite3.connect(file) as connection:
         connection.execute("DROP INDEX outbox_pending_places")
-    store = Store(f"sqlite:///{file}")
-    statements: list[str] = []
-    event.listen(Engine, "before_cursor_execute", note := lambda *called: statements.append(called[2]))
-    with store.transaction() as t:
-        t.outbox.published(PLACE, 0)
-    event.remove(Engine, "before_cursor_execute", note)
-    store.close()
     connection.close()
-    (update,) = (statement for statement in statements if statement.startswith("UPDATE"))
+    update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PLACE, 0), "UPDATE")
     with sqlite3.connect(file) as connection:
         ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PLACE, 0])
     connection.close()
     assert "USING INDEX outbox_pending_places (topic=? AND partition=? AND seq<?)" in plan
+
+
+def executed(url: str, what: Callable[[Transaction], object], verb: str) -> str:
+    """The one statement of a kind that something executes."""
+    store = Store(url)
+    statements: list[str] = []
+    event.listen(Engine, "before_cursor_execute", note := lambda *called: statements.append(called[2]))
+    with store.transaction() as t:
+        what(t)
+    event.remove(Engine, "before_cursor_execute", note)
+    store.close()
+    (found,) = (statement for statement in statements if statement.startswith(verb))
+    return found
 
 
 def _alert_id(record: Record) -> str:

@@ -16,6 +16,8 @@ from lozenge.partitions import partition_of
 from lozenge_downstream.api import Api
 from lozenge_downstream.model import Record
 from lozenge_downstream.serving import Serving
+from lozenge_downstream.store.deliveries import Attempt
+from lozenge_downstream.store.tables import DUE
 from tests.deploy.test_cli import ROOT, lozenge
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.conftest import Broker
@@ -67,21 +69,25 @@ def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> 
     stands = written(kafka, topics.alerts(DETECTOR), value)
     desk.take(Record(*stands, CARD.encode(), value, []))
     assert len(committed(kafka, topics.alerts(DETECTOR))) >= 1
+    with desk.store.transaction() as t:
+        t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
 
     environment = {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
     run = lozenge("why", fields["alert_id"], cwd=ROOT, **environment)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
-    order = ["raw record", "event", "alert", "arrived", "case", "told", "delivery"]
+    order = ["raw record", "event", "alert", "arrived", "case", "told", "attempt failed", "delivery"]
     found = [next((what for what in order if f"  {what}  " in line), None) for line in lines]
     assert [what for what in found if what] == order, run.stdout
     assert f"{raw[0]} {raw[1]}:{raw[2]}" in run.stdout
     assert "300.00 EUR" in run.stdout
     assert "channel ops" in run.stdout
+    assert "HTTP 503  " in run.stdout
 
     (answer,) = json.loads(lozenge("why", fields["alert_id"], "-o", "json", cwd=ROOT, **environment).stdout)
     assert [step["what"] for step in answer["origin"]] == ["raw record", "event", "alert"]
     assert answer["cases"][0]["notification"]["deliveries"][0]["channel"] == "ops"
+    assert answer["cases"][0]["notification"]["failures"][0]["error"] == "HTTP 503"
 
 
 def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:

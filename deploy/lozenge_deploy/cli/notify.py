@@ -219,7 +219,7 @@ def verdict(
 
 
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
-    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each delivery."""
+    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
     from lozenge.kafka import KafkaSettings
     from lozenge_deploy.notifier import ask
     from lozenge_deploy.tracing import origin
@@ -254,6 +254,7 @@ def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
         if sent:
             place = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
             rows.append(_step(sent["created_at"], "told", sent["notification_id"], place))
+            rows += [_step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failures"]]
             rows += [_step(d["due_at"], "delivery", _fared(d), f"channel {d['channel']}") for d in sent["deliveries"]]
     rows += [_step(v["at"], "verdict", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["verdicts"]]
     return rows

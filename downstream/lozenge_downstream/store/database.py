@@ -15,7 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
 from lozenge.errors import ConfigError, Fatal, Retryable
-from lozenge_downstream.store.migrating import from_version_1
+from lozenge_downstream.store.migrating import up_to_date
 from lozenge_downstream.store.tables import SCHEMA_VERSION, meta, metadata
 from lozenge_downstream.store.transaction import Transaction
 
@@ -110,8 +110,8 @@ def _make_tables(connection: sql.Connection, name: str) -> None:
         metadata.create_all(connection)
         connection.execute(meta.insert(), [{"key": "schema_version", "value": SCHEMA_VERSION}])
     version = connection.execute(sql.select(meta.c.value).where(meta.c.key == "schema_version")).scalar_one()
-    if version == 1:
-        from_version_1(connection)
+    if 1 <= version < SCHEMA_VERSION:
+        up_to_date(connection, version)
         connection.execute(meta.update().where(meta.c.key == "schema_version").values(value=SCHEMA_VERSION))
     elif version != SCHEMA_VERSION:
         raise Fatal(

@@ -1,4 +1,8 @@
-"""Notifications on their way to channels, by due time; and channels that were turned off."""
+"""Notifications on their way to channels, by due time; and channels that were turned off.
+
+Of one case a channel is given one message at a time, in the order in which they were told: what is due of a case on
+a channel is always the last that was told of it, so it is enough to look at the message just before.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,8 +11,10 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import bindparam
 
-from lozenge_downstream.store.rows import insert, upsert
-from lozenge_downstream.store.tables import DUE, deliveries, disabled, is_due, outbox
+from lozenge_downstream.store.rows import found, insert, upsert
+from lozenge_downstream.store.tables import DUE, deliveries, disabled, failures, is_due, outbox
+
+_BEFORE, _EARLIER = outbox.alias("before"), deliveries.alias("earlier")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,10 @@ class Attempt:
     disable: bool = False
 
 
+_IN_OUTBOX = outbox.c.id == deliveries.c.notification_id
+_MINE = (deliveries.c.channel == bindparam("c"), deliveries.c.notification_id == bindparam("n"))
+
+
 class Deliveries:
     """The deliveries of one transaction."""
 
@@ -48,18 +58,26 @@ class Deliveries:
         ]
         insert(self._connection, deliveries, rows)
 
+    def line_up(self, notification_ids: Sequence[str]) -> None:
+        """Makes these due no sooner than what was told before them of their cases: nobody looks at them in vain."""
+        before = _of_the_one_before(_EARLIER.c.due_at).label("at")
+        query = sql.select(deliveries.c.channel, deliveries.c.notification_id, before).join(outbox, _IN_OUTBOX)
+        rows = found(self._connection, query, deliveries.c.notification_id, notification_ids)
+        if late := [{"c": r.channel, "n": r.notification_id, "d": r.at} for r in rows if r.at and r.at > self._now]:
+            self._connection.execute(deliveries.update().where(*_MINE).values(due_at=bindparam("d")), late)
+
     def due(self, channel: str, limit: int) -> list[Delivery]:
-        """Up to `limit` deliveries of a channel whose time has come, longest due first."""
+        """Up to `limit` deliveries of a channel whose time has come, longest due first, of each case one."""
         table = deliveries.c
         query = sql.select(
             table.channel, table.notification_id, outbox.c.body, table.attempts, outbox.c.detected_at
-        ).join(outbox, outbox.c.id == table.notification_id)
+        ).join(outbox, _IN_OUTBOX)
         query = query.where(table.channel == channel, is_due, table.due_at <= self._now)
+        query = query.where(_of_the_one_before(_EARLIER.c.state).is_distinct_from(sql.literal_column(f"'{DUE}'")))
         return [Delivery(*row) for row in self._connection.execute(query.order_by(table.due_at).limit(limit))]
 
     def settle(self, attempts: Iterable[Attempt]) -> None:
-        """Writes down how attempts ended."""
-        mine = (deliveries.c.channel == bindparam("c"), deliveries.c.notification_id == bindparam("n"))
+        """Writes down how attempts ended; those that failed keep a row each, and what is behind them waits as long."""
         change: dict[str, Any] = {
             "state": bindparam("s"),
             "attempts": bindparam("a"),
@@ -77,7 +95,15 @@ class Deliveries:
             }
             for a in attempts
         ]
-        self._connection.execute(deliveries.update().where(*mine).values(change), rows)
+        self._connection.execute(deliveries.update().where(*_MINE).values(change), rows)
+        failed = [row for row in rows if row["e"] is not None]
+        insert(
+            self._connection,
+            failures,
+            [{"notification_id": r["n"], "channel": r["c"], "at": self._now, "error": r["e"]} for r in failed],
+        )
+        if again := [row for row in failed if row["s"] == DUE]:
+            self._connection.execute(_put_off(), again)
 
     def again(self, channel: str, first: int, partition: int | None, topic: str) -> int:
         """Makes every notification from `seq` `first` on due on a channel, sent before or not; how many those are."""
@@ -124,3 +150,28 @@ class Deliveries:
         """The channels that are off, and why."""
         rows = self._connection.execute(sql.select(disabled.c.channel, disabled.c.reason))
         return {str(row[0]): str(row[1]) for row in rows}
+
+
+def _of_the_one_before(column: sql.ColumnElement[Any]) -> sql.ScalarSelect[Any]:
+    """A column of `_EARLIER`: what the same channel was told just before a delivery, of the same case."""
+    return (
+        sql.select(column)
+        .join_from(_BEFORE, _EARLIER, _EARLIER.c.notification_id == _BEFORE.c.id)
+        .where(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
+        .where(_EARLIER.c.channel == deliveries.c.channel)
+        .order_by(_BEFORE.c.row.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def _put_off() -> sql.Update:
+    """What was told of the case of `n` after it is due on channel `c` at `d`, and no sooner."""
+    behind = sql.select(outbox.c.id).join(
+        _BEFORE, sql.and_(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
+    )
+    later = (
+        deliveries.c.channel == bindparam("c"),
+        deliveries.c.notification_id.in_(behind.where(_BEFORE.c.id == bindparam("n"))),
+    )
+    return deliveries.update().where(*later, is_due).values(due_at=bindparam("d"))

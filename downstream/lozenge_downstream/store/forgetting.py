@@ -13,6 +13,7 @@ from lozenge_downstream.store.tables import (
     arrivals,
     cases,
     deliveries,
+    failures,
     is_closed,
     is_due,
     members,
@@ -39,7 +40,8 @@ class Forgetting:
         self._rest: list[Callable[[sql.Connection], bool]] = [
             self._silences,
             self._sources,
-            self._mutes,
+            lambda connection: self._told_of(connection, mutes),
+            lambda connection: self._told_of(connection, failures),
             self._arrivals,
             self._cases,
             self._outbox,
@@ -83,12 +85,12 @@ class Forgetting:
             lambda *window: connection.execute(arrivals.delete().where(*window, *ended)),
         )
 
-    def _mutes(self, connection: sql.Connection) -> bool:
+    def _told_of(self, connection: sql.Connection, table: sql.Table) -> bool:
         return self._walk(
             connection,
-            mutes,
-            mutes.c.at,
-            lambda *window: connection.execute(mutes.delete().where(*window, mutes.c.at < self._before)),
+            table,
+            table.c.at,
+            lambda *window: connection.execute(table.delete().where(*window, table.c.at < self._before)),
         )
 
     def _sources(self, connection: sql.Connection) -> bool:

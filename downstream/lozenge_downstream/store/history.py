@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from lozenge_downstream.store.tables import arrivals, cases, deliveries, members, mutes, outbox, verdicts
+from lozenge_downstream.store.tables import arrivals, cases, deliveries, failures, members, mutes, outbox, verdicts
 
 
 class History:
@@ -58,7 +58,13 @@ class History:
         ]
         to = ("channel", "state", "attempts", "due_at", "error")
         query = sql.select(*(deliveries.c[name] for name in to)).where(deliveries.c.notification_id == id)
-        return {"notification_id": id} | sent | {"deliveries": self._rows(query.order_by(deliveries.c.channel))}
+        failed = sql.select(failures.c.channel, failures.c.at, failures.c.error).where(failures.c.notification_id == id)
+        return {
+            "notification_id": id,
+            **sent,
+            "failures": self._rows(failed.order_by(failures.c.row)),
+            "deliveries": self._rows(query.order_by(deliveries.c.channel)),
+        }
 
     def _rows(self, query: sql.Select[Any]) -> list[dict[str, Any]]:
         return [dict(row) for row in self._connection.execute(query).mappings()]

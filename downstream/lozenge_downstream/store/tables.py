@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DUE, SENT, FAILED = "due", "sent", "failed"
 
 # Only a plain INTEGER key counts up by itself in SQLite.
@@ -173,7 +173,7 @@ outbox = Table(
     Column("partition", Integer, nullable=False),
     Column("seq", BigInteger, nullable=False),
     Column("id", String, nullable=False, index=True),
-    Column("case_id", String, index=True),
+    Column("case_id", String),
     Column("key", LargeBinary),
     Column("value", LargeBinary),
     Column("headers", Text, nullable=False),
@@ -185,11 +185,12 @@ outbox = Table(
 )
 """Records on their way to Kafka; `published_at` is null until the relay's transaction is known to hold.
 
-A notification has its case, and `body`: its JSON text for channels.
+A notification has its case, and `body`: its JSON text for channels. Those of a case were told in the order of `row`.
 """
 is_pending = outbox.c.published_at.is_(None)
 _partial("outbox_pending", outbox.c.row, where=is_pending)
 _partial("outbox_pending_places", outbox.c.topic, outbox.c.partition, outbox.c.seq, where=is_pending)
+Index("outbox_case", outbox.c.case_id, outbox.c.row)
 
 deliveries = Table(
     "deliveries",
@@ -206,6 +207,17 @@ is_due = deliveries.c.state == sql.literal_column(f"'{DUE}'")
 """Literal, because SQLite takes a partial index only for a condition that it can read in the statement."""
 _partial("deliveries_due", deliveries.c.channel, deliveries.c.due_at, where=is_due)
 Index("deliveries_notification", deliveries.c.notification_id)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("row", _COUNTED, primary_key=True),
+    Column("notification_id", String, nullable=False, index=True),
+    Column("channel", String, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("error", Text, nullable=False),
+)
+"""Each attempt of a delivery that failed; how the last one ended stands in `deliveries`, too."""
 
 disabled = Table(
     "disabled",
