@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from lozenge import topics
 from lozenge.admin import partitions
 from lozenge.errors import UsageError
-from lozenge.headers import for_another_try
+from lozenge.headers import CUT, for_another_try
 from lozenge.job.resolving import DROPPED, REPLAYED, Choice, Resolution, Resolver
 from lozenge.job.transaction import Record
 from lozenge.kafka import KafkaSettings
@@ -45,12 +45,19 @@ def drop(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterat
 
 
 def refuse_strays(kafka: KafkaSettings, app: str, letters: Sequence[Letter]) -> None:
-    """Raises UsageError if a letter did not come from a topic that `app` reads: headers are anybody's words."""
+    """Raises UsageError if a letter is not whole, or did not come from a topic that `app` reads: headers are anybody's
+    words.
+    """
     doing, show = f"replaying dead letters of {app}", f"`lozenge dlq show {app} PLACE`"
     if undelivered := [letter for letter in letters if letter.stage == "deliver"]:
         raise UsageError(
             f"{doing}: a webhook refused {_named(undelivered)} to the last attempt, and no topic leads to it",
             hint=f"{show} has the notification; hand it over, then `lozenge dlq drop {app} PLACE`",
+        )
+    if parts := [letter for letter in letters if CUT in dict(letter.headers)]:
+        raise UsageError(
+            f"{doing}: {_named(parts)} holds the beginning of a record that was too large for a letter",
+            hint=f"{show} tells where the record lies; mend it there, then `lozenge dlq drop {app} PLACE`",
         )
     there = partitions(kafka)
     if strays := [x for x in letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < there.get(x.topic, 0)]:

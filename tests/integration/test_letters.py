@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert, ids, topics
 from lozenge.avro import Codec
 from lozenge.errors import Fenced, UsageError
-from lozenge.headers import dead_letter
+from lozenge.headers import cut, dead_letter
 from lozenge.job import replay as replaying
 from lozenge.job.orders import Order
 from lozenge.job.replay import Step, replay
@@ -243,6 +243,14 @@ def test_what_cannot_go_back_is_refused_with_the_reason(
     letter = _letter(app, dead(app, topic, "key", stage))
     with pytest.raises(UsageError, match=said):
         refuse_strays(kafka, app, [letter])
+
+
+def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
+    whole = dead("downstream", topics.alerts("x"), "key", "decode")
+    letter = _letter("downstream", whole._replace(headers=cut(whole.headers, 3_000_000, 100)))
+    assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
+    with pytest.raises(UsageError, match="1:0 holds the beginning of a record"):
+        refuse_strays(kafka, "downstream", [letter])
 
 
 def _letter(app: str, record: Record) -> Letter:
