@@ -1,6 +1,6 @@
 """The same 10,000 alerts, silences, inhibitions and windows through a real Alertmanager and through our stages.
 
-`make bench-pytest ARGS="-k alertmanager"`, with Debian's package `prometheus-alertmanager` installed; some seven
+`make bench-pytest ARGS="-k alertmanager"`, with Debian's package `prometheus-alertmanager` installed; seven to nine
 minutes, most of them Alertmanager's own timers. Compared is everything that is told: news, repeats and ends, group by
 group and by time. Prints what is the same, and each class of difference with its count; fails on one of no class.
 """

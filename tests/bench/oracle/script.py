@@ -60,6 +60,7 @@ SILENCES = (
     Silence(("detector = d7",)),
     Silence(("entity = card:13", "severity = medium")),
     Silence(("detector = d5",), ends=59, ends_by_hand=True),
+    Silence(("detector = d0",), starts=29, ends=59),
     Silence(('entity =~ "card:2.*"', "detector != d3"), starts=59, ends=89),
     Silence(("detector = d6",), made=89, starts=89),
     Silence(('detector =~ "d[13]"', 'entity =~ "card:1[0-4].*"'), made=119, starts=119),
