@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import httpcore2
 
+from lozenge_downstream.blocking import Threads
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -39,8 +41,8 @@ def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
 class Guard(httpcore2.AsyncNetworkBackend):
     """Connects to allowed addresses alone; raises httpcore2.ConnectError for any other."""
 
-    def __init__(self, networks: Sequence[Network]) -> None:
-        self._networks = networks
+    def __init__(self, networks: Sequence[Network], threads: Threads) -> None:
+        self._networks, self._threads = networks, threads
         self._inner = httpcore2.AnyIOBackend()
 
     async def connect_tcp(
@@ -81,7 +83,7 @@ class Guard(httpcore2.AsyncNetworkBackend):
     async def _resolve(self, host: str, port: int, timeout: float | None) -> list[Address]:
         try:
             async with asyncio.timeout(timeout):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                found = await self._threads.run(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"resolving {host}") from None
         except (OSError, UnicodeError) as error:

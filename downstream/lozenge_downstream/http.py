@@ -13,6 +13,7 @@ import httpcore2
 import httpx2
 from pydantic import Field, HttpUrl
 
+from lozenge_downstream.blocking import threads
 from lozenge_downstream.channels import Channel, Drop, Result, Retry, Sent
 from lozenge_downstream.guard import Guard
 
@@ -35,11 +36,12 @@ class HttpChannel(Channel, ABC):
     @asynccontextmanager
     async def client(self) -> "AsyncIterator[Client]":
         """A client for its receiver, over kept-alive connections."""
-        client = Client(Guard(self.networks), self.timeout)
-        try:
-            yield client
-        finally:
-            await client.close()
+        with threads(self.concurrency) as lookups:
+            client = Client(Guard(self.networks, lookups), self.timeout)
+            try:
+                yield client
+            finally:
+                await client.close()
 
 
 class Client:

@@ -37,7 +37,7 @@ class Undeliverable(Poison):
 
 
 class Lane:
-    """Sends to one channel while `may`; used in one event loop, but for `store`, which is used in threads."""
+    """Sends to one channel while `may`; used in one event loop, but for `store`, which that loop's threads use."""
 
     def __init__(self, name: str, channel: Channel, store: Store, may: Callable[[], bool], metrics: Metrics) -> None:
         self._name, self._channel, self._store, self._may, self._metrics = name, channel, store, may, metrics

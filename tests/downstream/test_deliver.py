@@ -6,7 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -28,6 +28,7 @@ from tests.downstream.conftest import NOON, SECRET
 
 MakeRecord = Callable[..., Record]
 Answer = Callable[[BaseHTTPRequestHandler, int], None]
+Hanging = Callable[[pytest.MonkeyPatch], AbstractContextManager[dict[str, Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -241,6 +242,70 @@ def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:
             wait_for(lambda: "well" not in waiting(store))
             assert waiting(store) == {"hangs": 100, "closed": 100}
             assert len(seen) <= 16
+        released.set()
+
+
+@contextmanager
+def hanging_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """A name whose lookup hangs, as a webhook's."""
+    released, lookup = threading.Event(), socket.getaddrinfo
+
+    def hang(host: Any, *args: Any, **more: Any) -> Any:
+        if host == "hangs.example":
+            released.wait(60)
+            raise OSError("nobody knows")
+        return lookup(host, *args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    try:
+        yield hook("http://hangs.example/", timeout=60)
+    finally:
+        released.set()
+
+
+@contextmanager
+def hanging_mail_server(_: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """A mail server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as server:
+        addresses = {"from": "lozenge@example.com", "to": ["ops@example.com"]}
+        there = {"host": "127.0.0.1", "port": server.getsockname()[1], "security": "none", **addresses}
+        yield {"type": "email", "concurrency": 16, "timeout": 60, **there}
+
+
+@pytest.mark.parametrize("hanging", [hanging_resolver, hanging_mail_server])
+def test_lookups_and_mail_servers_that_hang_slow_no_other(
+    store: Store, record: MakeRecord, monkeypatch: pytest.MonkeyPatch, hanging: Hanging
+) -> None:
+    """Many more than there are threads for all channels together."""
+    names = [f"hangs-{number}" for number in range(6)]
+    take(store, record, 16, *names, "well")
+    with Receiver(SECRET) as receiver, hanging(monkeypatch) as hangs:
+        channels = dict.fromkeys(names, hangs) | {"well": hook(receiver.url)}
+        with delivering(store, **channels):
+            wait_for(lambda: "well" not in waiting(store))
+            assert waiting(store) == dict.fromkeys(names, 16)
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # which apprise still imports
+def test_a_service_of_apprise_that_hangs_slows_no_other_one(
+    store: Store, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = threading.Event()
+
+    def hang(handler: BaseHTTPRequestHandler, _: int) -> None:
+        released.wait(60)
+
+    take(store, record, 40, "hangs", "well")
+    with (
+        misbehaving(hang) as (dead, _),
+        misbehaving(lambda handler, _: reply(handler, 204)) as (alive, _),
+    ):
+        monkeypatch.setenv("HANGS", dead.replace("http://", "json://") + "?rto=60")
+        monkeypatch.setenv("WELL", alive.replace("http://", "json://"))
+        hangs = {"type": "apprise", "url": {"env": "HANGS"}, "concurrency": 40, "timeout": 60}
+        with delivering(store, hangs=hangs, well={"type": "apprise", "url": {"env": "WELL"}}):
+            wait_for(lambda: "well" not in waiting(store))
+            assert waiting(store) == {"hangs": 40}
         released.set()
 
 

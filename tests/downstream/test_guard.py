@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lozenge_downstream.blocking import threads
 from lozenge_downstream.channels import Message, Result, Retry
 from lozenge_downstream.guard import Guard, is_allowed
 from lozenge_downstream.routing.file import Routing
@@ -88,25 +89,29 @@ def test_a_name_that_resolves_differently_the_second_time_is_asked_once(monkeypa
     answers = iter(["8.8.8.8", "127.0.0.1"])
     connected: list[str] = []
 
-    async def rebinding(self: Any, host: str, port: int, **_: Any) -> list[Any]:
+    def rebinding(host: str, port: int, **_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (next(answers), port))]
 
     async def connect(self: Any, host: str, *_: Any, **__: Any) -> Any:
         connected.append(host)
         raise OSError
 
-    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", rebinding)
+    async def connected_to(host: str) -> None:
+        with threads(1) as own:
+            await Guard((), own).connect_tcp(host, 80)
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebinding)
     monkeypatch.setattr("httpcore2.AnyIOBackend.connect_tcp", connect)
     with pytest.raises(OSError):
-        asyncio.run(Guard(()).connect_tcp("rebinds.example", 80))
+        asyncio.run(connected_to("rebinds.example"))
     assert connected == ["8.8.8.8"], "the connection goes to the address that was judged"
 
 
 def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def mixed(self: Any, host: str, port: int, **_: Any) -> list[Any]:
+    def mixed(host: str, port: int, **_: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in ("8.8.8.8", "10.0.0.1")]
 
-    monkeypatch.setattr(asyncio.base_events.BaseEventLoop, "getaddrinfo", mixed)
+    monkeypatch.setattr(socket, "getaddrinfo", mixed)
     with counting() as (port, reached):
         result = send(f"http://mixed.example:{port}/")
         assert reached == []

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
+from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
 from lozenge_downstream.channels import Message, Result, Retry, Sent
 from lozenge_downstream.routing.secrets import Secret
@@ -25,17 +26,19 @@ class Channel(Base):
         """Nothing is opened before a message comes."""
         import apprise
 
-        services = apprise.Apprise()
+        # in the thread that calls: apprise's own are all its channels' together
+        services = apprise.Apprise(asset=apprise.AppriseAsset(async_mode=False, service_timeout=0))
         if not services.add(self.url.resolve().get_secret_value()):
             raise ValueError("apprise does not know this kind of URL")
-        yield Sender(services, self.timeout)
+        with threads(self.concurrency) as own:
+            yield Sender(services, self.timeout, own)
 
 
 class Sender:
     """Hands messages to apprise."""
 
-    def __init__(self, services: Any, timeout: float) -> None:
-        self._services, self._timeout = services, timeout
+    def __init__(self, services: Any, timeout: float, threads: Threads) -> None:
+        self._services, self._timeout, self._threads = services, timeout, threads
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
@@ -43,7 +46,7 @@ class Sender:
         title = f"[{told['severity']}] {told['title']} ({told['status']})"
         try:
             async with asyncio.timeout(self._timeout):
-                done = await self._services.async_notify(body=told["text"], title=title)
+                done = await self._threads.run(lambda: self._services.notify(body=told["text"], title=title))
         except TimeoutError:
             return Retry(f"no answer within {self._timeout:g} s")
         return Sent() if done else Retry("the service did not take it")

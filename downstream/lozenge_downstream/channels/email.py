@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.routing.secrets import Secret
@@ -36,21 +37,22 @@ class Channel(Base):
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
         """Nothing is opened: mail servers end idle connections."""
-        yield Sender(self)
+        with threads(self.concurrency) as own:
+            yield Sender(self, own)
 
 
 class Sender:
     """One connection for each mail."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, channel: Channel, threads: Threads) -> None:
+        self._channel, self._threads = channel, threads
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
         mail = compose(message, self._channel.sender_address, self._channel.to)
         try:
             async with asyncio.timeout(self._channel.timeout):
-                return await asyncio.to_thread(self._send, mail)
+                return await self._threads.run(lambda: self._send(mail))
         except TimeoutError:
             return Retry(f"no answer within {self._channel.timeout:g} s")
 

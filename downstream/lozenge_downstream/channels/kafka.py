@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, Producer
 from pydantic import Field
 
 from lozenge.kafka import KafkaSettings
+from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
 
@@ -29,12 +30,13 @@ class Channel(Base):
             kafka = kafka.model_copy(update={"bootstrap": self.bootstrap})
         timeout = int(self.timeout * 1000)
         producer = Producer(kafka.client(enable_idempotence=True, linger_ms=5, message_timeout_ms=timeout))
-        polling = asyncio.create_task(_poll(producer))
-        try:
-            yield Sender(producer, self.topic)
-        finally:
-            polling.cancel()
-            await asyncio.to_thread(producer.flush, self.timeout)
+        with threads(1) as own:
+            polling = asyncio.create_task(_poll(producer, own))
+            try:
+                yield Sender(producer, self.topic)
+            finally:
+                polling.cancel()
+                await own.run(lambda: producer.flush(self.timeout))
 
 
 class Sender:
@@ -72,6 +74,6 @@ def _settle(answered: "asyncio.Future[Result]", result: Result) -> None:
         answered.set_result(result)
 
 
-async def _poll(producer: Producer) -> None:
+async def _poll(producer: Producer, threads: Threads) -> None:
     while True:
-        await asyncio.to_thread(producer.poll, 0.1)
+        await threads.run(lambda: producer.poll(0.1))
