@@ -9,6 +9,7 @@ import contextlib
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -41,6 +42,7 @@ class Lane:
 
     def __init__(self, name: str, channel: Channel, store: Store, may: Callable[[], bool], metrics: Metrics) -> None:
         self._name, self._channel, self._store, self._may, self._metrics = name, channel, store, may, metrics
+        metrics.deliveries(name)
         self._known: set[str] = set()
         self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
         self._ended: list[Attempt] = []
@@ -141,6 +143,8 @@ class Lane:
             for attempt in attempts:
                 if attempt.disable:
                     t.deliveries.disable(attempt.delivery.channel, str(attempt.error))
+        states = Counter(attempt.state for attempt in attempts)
+        self._metrics.deliveries(self._name, sent=states[SENT], retried=states[DUE], failed=states[FAILED])
         self._metrics.dead_letters(len(failed), "deliver")
         for attempt in attempts:
             if attempt.disable or attempt.state == FAILED:

@@ -62,6 +62,10 @@ class Metrics:
         self._due = Gauge(
             "lozenge_deliveries_due", "Notifications on their way to a channel", ["channel"], registry=self.registry
         )
+        self._deliveries = Counter(
+            "lozenge_deliveries", "Attempts to deliver, by how they ended: sent, retried (later) or failed (for good)",
+            ["channel", "outcome"], registry=self.registry,
+        )  # fmt: skip
         self._held = Gauge(
             "lozenge_alerts_parked", "Alerts beyond what their detector may raise", ["detector"], registry=self.registry
         )
@@ -136,6 +140,11 @@ class Metrics:
             self._held.labels(detector).set(count)
         for (detector, release), share in precision.items():
             self._precision.labels(detector, release).set(share)
+
+    def deliveries(self, channel: str, *, sent: int = 0, retried: int = 0, failed: int = 0) -> None:
+        """Counts attempts to deliver to a channel of the routing file, by how they ended; its series begin at zero."""
+        for outcome, count in (("sent", sent), ("retried", retried), ("failed", failed)):
+            self._deliveries.labels(channel, outcome).inc(count)
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""

@@ -31,9 +31,12 @@ def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
         metrics.lag(7)
         metrics.latency(0.2)
         metrics.dead_letters(2, "decode")
+        metrics.deliveries("ops", sent=5, retried=1)
     lines = exported(told(gone, ago=ALIVE_SECONDS + 1), told(alive))
     assert 'lozenge_records_total{app="upstream"} 6.0' in lines
     assert 'lozenge_dead_letters_total{app="upstream",stage="decode"} 4.0' in lines
+    assert 'lozenge_deliveries_total{app="upstream",channel="ops",outcome="sent"} 10.0' in lines
+    assert 'lozenge_deliveries_total{app="upstream",channel="ops",outcome="failed"} 0.0' in lines
     assert 'lozenge_latency_seconds_bucket{app="upstream",le="0.25"} 2.0' in lines
     assert 'lozenge_latency_seconds_count{app="upstream"} 2.0' in lines
     assert 'lozenge_lag_offsets{app="upstream"} 7.0' in lines

@@ -102,11 +102,12 @@ def take(store: Store, record: MakeRecord, count: int, *channels: str) -> None:
 
 
 @contextmanager
-def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[None]:
-    """Runs the deliverer beside the test and raises what ended it."""
+def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[Metrics]:
+    """Runs the deliverer beside the test and raises what ended it; what it counts."""
     failures: list[BaseException] = []
     there = Routing.model_validate({"channels": channels}).channels
-    deliverer = Deliverer(store, lambda: there, lambda lease: True, Metrics("test"))
+    metrics = Metrics("test")
+    deliverer = Deliverer(store, lambda: there, lambda lease: True, metrics)
     stop = threading.Event()
 
     def run() -> None:
@@ -118,7 +119,7 @@ def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[None]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        yield
+        yield metrics
     finally:
         stop.set()
         deliverer.wake()
@@ -359,6 +360,26 @@ def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> Non
     assert headers["__connect.errors.stage"] == b"deliver"
     assert headers["__connect.errors.exception.message"] == b"channel ops: HTTP 500 (2 attempts)"
     assert headers["ce_id"] == notification.id.encode()
+
+
+def test_attempts_are_counted_by_channel_and_end(store: Store, record: MakeRecord) -> None:
+    def answer(handler: BaseHTTPRequestHandler, before: int) -> None:
+        reply(handler, 204 if before else 500)
+
+    take(store, record, 3, "ops", "gives-up")
+    with misbehaving(answer) as (url, _), misbehaving(lambda handler, _: reply(handler, 500)) as (dead, _):
+        channels = {"ops": hook(url), "gives-up": hook(dead, attempts=1), "unused": hook(url)}
+        with delivering(store, **channels) as metrics:
+            wait_for(lambda: all_sent(store))
+    samples = metrics.snapshot()["samples"]
+    counted = {n: c for n, c in samples.items() if n.startswith("lozenge_deliveries_total")}
+    ends = ("sent", "retried", "failed")
+    expected = {"ops": (3, 3, 0), "gives-up": (0, 0, 3), "unused": (0, 0, 0)}
+    assert counted == {
+        f"lozenge_deliveries_total{{channel={channel},outcome={end}}}": count
+        for channel, counts in expected.items()
+        for end, count in zip(ends, counts, strict=True)
+    }
 
 
 def test_what_is_due_survives_a_restart(store: Store, record: MakeRecord) -> None:
