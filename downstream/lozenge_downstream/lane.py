@@ -20,6 +20,7 @@ from lozenge.metrics import Metrics
 from lozenge_downstream.arriving import dead_letter
 from lozenge_downstream.channels import Channel, Drop, Message, Result, Retry, Sender, Sent
 from lozenge_downstream.model import Record
+from lozenge_downstream.routing.secrets import SecretUnusable
 from lozenge_downstream.store import Store
 from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.tables import DUE, FAILED, SENT
@@ -177,6 +178,8 @@ async def _sent(sender: Sender, delivery: Delivery) -> Result:
     message = Message(delivery.notification_id, delivery.body, msgspec.json.decode(delivery.body)["data"])
     try:
         return await sender.send(message)
+    except SecretUnusable as fault:
+        return Retry(str(fault))
     except Exception as fault:  # the channel's own; its text may hold a secret
         return Retry(f"the channel failed: {type(fault).__name__}")
 

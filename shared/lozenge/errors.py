@@ -5,6 +5,7 @@
     │   ├── BrokerUnavailable     no Kafka broker answered in time
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
+    │   ├── SecretUnusable        (lozenge_downstream.routing.secrets) a secret is not where the routing file says
     │   ├── NotifierUnavailable   (lozenge_deploy.notifier) no notifier answers where one should
     │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter

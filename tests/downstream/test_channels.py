@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from lozenge_deploy.broker import free_port
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.routing.secrets import SecretUnusable
 from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]
@@ -101,6 +103,35 @@ def test_alertmanager_gets_each_alert_with_its_end(message: Message) -> None:
     assert path == "/api/v2/alerts"
     assert alert["labels"]["alertname"] == "large_amount"
     assert alert["startsAt"] < alert["endsAt"]
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # which apprise still imports
+@pytest.mark.parametrize(("type", "secret"), [("slack", "url"), ("pagerduty", "key"), ("apprise", "url")])
+def test_a_secret_in_a_file_is_read_for_each_message(message: Message, tmp_path: Path, type: str, secret: str) -> None:
+    file = tmp_path / "secret"
+    with receiving() as (url, got):
+        there = url.replace("http://", "json://") if type == "apprise" else url
+        given = {"type": type, secret: {"file": str(file)}}
+        if type != "apprise":
+            given |= LOOPBACK
+        if type == "pagerduty":
+            given |= {"url": f"{url}/v2/enqueue"}
+        file.write_text(f"{there}/first")
+        made = Routing.model_validate({"channels": {"c": given}}).channels["c"]
+
+        async def twice() -> list[Result]:
+            async with made.sender() as sender:
+                first = await sender.send(message)
+                file.write_text(f"{there}/second")
+                second = await sender.send(message)
+                file.unlink()
+                with pytest.raises(SecretUnusable, match=f"file {file}: No such file or directory"):
+                    await sender.send(message)
+                return [first, second]
+
+        assert asyncio.run(twice()) == [Sent(), Sent()]
+    used = [body["routing_key"].removeprefix(url) if type == "pagerduty" else path for path, body in got]
+    assert used == ["/first", "/second"]
 
 
 class Mailbox:

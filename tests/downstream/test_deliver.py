@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -94,11 +95,11 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     assert asyncio.run(run()), "else the lane after it would fetch and send them again"
 
 
-def take(store: Store, record: MakeRecord, count: int, *channels: str) -> None:
-    """Makes `count` alerts due on each of `channels`."""
+def take(store: Store, record: MakeRecord, count: int, *channels: str, first: int = 0) -> None:
+    """Makes `count` alerts, from number `first` on, due on each of `channels`."""
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}))
     with store.transaction(alone=True) as t:
-        pipeline.arrive(pipeline.decode([record(n) for n in range(count)]), t)
+        pipeline.arrive(pipeline.decode([record(n) for n in range(first, first + count)]), t)
 
 
 @contextmanager
@@ -180,6 +181,13 @@ def waiting(store: Store) -> dict[str, int]:
 
 def all_sent(store: Store) -> bool:
     return not waiting(store)
+
+
+def error(store: Store) -> str | None:
+    """What went wrong with the last attempt of the one delivery that waits."""
+    with store.reading() as t:
+        (waits,) = t.deliveries.of([sent.id for sent in t.outbox.pending(10)][-1:])
+        return None if waits["error"] is None else str(waits["error"])
 
 
 def pending(store: Store) -> list[Outgoing]:
@@ -471,6 +479,30 @@ def told(store: Store) -> dict[str, dict[str, str]]:
     for sent in pending(store):
         cases.setdefault(str(sent.case_id), {})[sent.id] = msgspec.json.decode(sent.body or "")["data"]["status"]
     return cases
+
+
+def test_a_secret_that_changes_within_its_file_signs_from_then_on(
+    store: Store, record: MakeRecord, tmp_path: Path
+) -> None:
+    """Without it nothing is sent, and the error says what is missing."""
+    file = tmp_path / "secret"
+    file.write_text(SECRET)
+    with (
+        Receiver(SECRET) as receiver,
+        delivering(store, ops=hook(receiver.url, secret={"file": str(file)}, attempts=100, max_retry=1)),
+    ):
+        take(store, record, 1, "ops")
+        wait_for(lambda: all_sent(store))
+        file.unlink()
+        take(store, record, 1, "ops", first=1)
+        wait_for(lambda: error(store) == f"file {file}: No such file or directory")
+        file.write_text("no base64!")
+        wait_for(lambda: error(store) == f"file {file} does not hold a base64 secret (whsec_...)")
+        file.write_text("whsec_" + "B" * 32)
+        wait_for(lambda: receiver.count()["invalid"] > 0)
+        file.write_text(SECRET)
+        wait_for(lambda: all_sent(store))
+        assert receiver.count()["distinct"] == 2
 
 
 def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record: MakeRecord) -> None:

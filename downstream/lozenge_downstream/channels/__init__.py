@@ -50,7 +50,10 @@ class Message:
 
 
 class Sender(Protocol):
-    """Sends to one receiver; `send` never raises for what the receiver does, and takes no longer than `timeout`."""
+    """Sends to one receiver; `send` never raises for what the receiver does, and takes no longer than `timeout`.
+
+    It reads secrets anew for each attempt; that one cannot be used (SecretUnusable) is left to whoever sends.
+    """
 
     async def send(self, message: Message) -> Result:
         """One attempt."""

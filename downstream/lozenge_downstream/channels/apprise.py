@@ -26,27 +26,35 @@ class Channel(Base):
         """Nothing is opened before a message comes."""
         import apprise
 
-        # in the thread that calls: apprise's own are all its channels' together
-        services = apprise.Apprise(asset=apprise.AppriseAsset(async_mode=False, service_timeout=0))
-        if not services.add(self.url.resolve().get_secret_value()):
-            raise ValueError("apprise does not know this kind of URL")
         with threads(self.concurrency) as own:
-            yield Sender(services, self.timeout, own)
+            yield Sender(self, own, apprise)
 
 
 class Sender:
-    """Hands messages to apprise."""
+    """Hands messages to apprise, which keeps how it stands with a service: it is made anew only for another URL."""
 
-    def __init__(self, services: Any, timeout: float, threads: Threads) -> None:
-        self._services, self._timeout, self._threads = services, timeout, threads
+    def __init__(self, channel: Channel, threads: Threads, apprise: Any) -> None:
+        self._channel, self._threads, self._apprise = channel, threads, apprise
+        self._url, self._services = "", None
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
+        url = self._channel.url.resolve().get_secret_value()
+        if url != self._url:
+            self._url, self._services = url, self._made(url)
+        if (services := self._services) is None:
+            return Retry(f"{self._channel.url.place} holds no URL that apprise knows")
         told = message.fields
         title = f"[{told['severity']}] {told['title']} ({told['status']})"
         try:
-            async with asyncio.timeout(self._timeout):
-                done = await self._threads.run(lambda: self._services.notify(body=told["text"], title=title))
+            async with asyncio.timeout(self._channel.timeout):
+                done = await self._threads.run(lambda: services.notify(body=told["text"], title=title))
         except TimeoutError:
-            return Retry(f"no answer within {self._timeout:g} s")
+            return Retry(f"no answer within {self._channel.timeout:g} s")
         return Sent() if done else Retry("the service did not take it")
+
+    def _made(self, url: str) -> Any:
+        """What sends to `url`; None if there is no such URL."""
+        # in the thread that calls: apprise's own threads are all its channels' together
+        services = self._apprise.Apprise(asset=self._apprise.AppriseAsset(async_mode=False, service_timeout=0))
+        return services if services.add(url) else None

@@ -50,13 +50,14 @@ class Sender:
     async def send(self, message: Message) -> Result:
         """One attempt."""
         mail = compose(message, self._channel.sender_address, self._channel.to)
+        password = self._channel.password.resolve().get_secret_value() if self._channel.password else ""
         try:
             async with asyncio.timeout(self._channel.timeout):
-                return await self._threads.run(lambda: self._send(mail))
+                return await self._threads.run(lambda: self._send(mail, password))
         except TimeoutError:
             return Retry(f"no answer within {self._channel.timeout:g} s")
 
-    def _send(self, mail: EmailMessage) -> Result:
+    def _send(self, mail: EmailMessage, password: str) -> Result:
         told, secure = self._channel, ssl.create_default_context()
         try:
             with (
@@ -67,7 +68,7 @@ class Sender:
                 if told.security == "starttls":
                     server.starttls(context=secure)
                 if told.user is not None:
-                    server.login(told.user, told.password.resolve().get_secret_value() if told.password else "")
+                    server.login(told.user, password)
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException as error:
             said = f"SMTP {error.smtp_code}"

@@ -27,18 +27,18 @@ class Channel(HttpChannel):
     async def sender(self) -> "AsyncIterator[Sender]":
         """Opens its connections."""
         async with self.client() as client:
-            yield Sender(client, self.url, self.key.resolve().get_secret_value())
+            yield Sender(client, self.url, self.key)
 
 
 class Sender:
     """Renders and posts."""
 
-    def __init__(self, client: Client, url: HttpUrl, key: str) -> None:
+    def __init__(self, client: Client, url: HttpUrl, key: Secret) -> None:
         self._client, self._url, self._key = client, url, key
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
-        body = event(message.fields, self._key)
+        body = event(message.fields, self._key.resolve().get_secret_value())
         return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
 
 

@@ -26,19 +26,20 @@ class Channel(HttpChannel):
     async def sender(self) -> "AsyncIterator[Sender]":
         """Opens its connections."""
         async with self.client() as client:
-            yield Sender(client, self.url.resolve().get_secret_value(), self.channel)
+            yield Sender(client, self.url, self.channel)
 
 
 class Sender:
     """Renders and posts."""
 
-    def __init__(self, client: Client, url: str, channel: str | None) -> None:
+    def __init__(self, client: Client, url: Secret, channel: str | None) -> None:
         self._client, self._url, self._channel = client, url, channel
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
         body = payload(message.fields) | ({"channel": self._channel} if self._channel else {})
-        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
+        url = self._url.resolve().get_secret_value()
+        return await self._client.post(url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
 
 
 def payload(told: Any) -> dict[str, Any]:

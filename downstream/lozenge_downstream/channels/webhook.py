@@ -5,7 +5,7 @@ least once, because a crash between the receiver's 200 and our note of it sends 
 being changed, `secret` lists the new and the old one, and every request carries both signatures.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Literal
@@ -33,23 +33,24 @@ class Channel(HttpChannel):
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
-        """Opens its connections; signs with the secrets as they are now."""
+        """Opens its connections."""
         async with self.client() as client:
-            yield Sender(client, self.url, [Signer(s.resolve().get_secret_value()) for s in self.secret])
+            yield Sender(client, self.url, self.secret)
 
 
 class Sender:
-    """Signs and posts."""
+    """Signs with the secrets as they are, and posts."""
 
-    def __init__(self, client: Client, url: HttpUrl, signers: list[Signer]) -> None:
-        self._client, self._url, self._signers = client, url, signers
+    def __init__(self, client: Client, url: HttpUrl, secrets: Sequence[SigningSecret]) -> None:
+        self._client, self._url, self._secrets = client, url, secrets
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
         now = datetime.now(UTC)
+        signers = [Signer(secret.resolve().get_secret_value()) for secret in self._secrets]
         headers = {
             "webhook-id": message.id,
             "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": " ".join(s.sign(message.id, now, message.body) for s in self._signers),
+            "webhook-signature": " ".join(s.sign(message.id, now, message.body) for s in signers),
         }
         return await self._client.post(self._url, message.body, headers)

@@ -1,20 +1,27 @@
 """Secrets by reference: named in the routing file, never written there; in no repr, log line, error or page.
 
-Who only looks at a file, such as the checks of the repository that it is kept in, has none of them: with `ELSEWHERE` as
-the context of validation a reference is checked for its form alone.
+They are read whenever they are used, so that one which changes within its file is used from then on. Who only looks at a
+routing file, such as the checks of the repository that it is kept in, has none of them: with `ELSEWHERE` as the context
+of validation a reference is checked for its form alone.
 """
 
 import base64
 import binascii
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationInfo, model_validator
+
+from lozenge.errors import Retryable
 
 MIN_SECRET_BYTES = 24
 SECRET_PREFIX = "whsec_"
 ELSEWHERE = {"secrets": "elsewhere"}
+
+
+class SecretUnusable(Retryable, ValueError):
+    """A secret is not where it should be, or is none of its kind; names the place and never the content."""
 
 
 class Secret(BaseModel):
@@ -39,35 +46,35 @@ class Secret(BaseModel):
         return f"environment variable {self.env}" if self.env is not None else f"file {self.file}"
 
     def resolve(self) -> SecretStr:
-        """The secret itself, as it is now; raises ValueError, which names the place and never the content."""
+        """The secret itself, as it is now; raises SecretUnusable."""
         if self.env is not None:
             value = os.environ.get(self.env)
             if value is None:
-                raise ValueError(f"{self.place} is not set")
+                raise SecretUnusable(f"{self.place} is not set")
         else:
             try:
                 value = Path(self.file or "").read_text("utf-8").strip()
             except OSError as error:
-                raise ValueError(f"{self.place}: {error.strerror}") from None
+                raise SecretUnusable(f"{self.place}: {error.strerror}") from None
             except UnicodeDecodeError:
-                raise ValueError(f"{self.place} holds no text") from None
+                raise SecretUnusable(f"{self.place} holds no text") from None
         if not value:
-            raise ValueError(f"{self.place} is empty")
+            raise SecretUnusable(f"{self.place} is empty")
         return SecretStr(value)
 
 
-def _signs(secret: Secret, info: ValidationInfo) -> Secret:
-    if info.context == ELSEWHERE:
-        return secret
-    value = secret.resolve().get_secret_value().removeprefix(SECRET_PREFIX)
-    try:
-        key = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError(f"{secret.place} does not hold a base64 secret ({SECRET_PREFIX}...)") from None
-    if len(key) < MIN_SECRET_BYTES:
-        raise ValueError(f"{secret.place} holds {len(key)} bytes, a signing secret has at least {MIN_SECRET_BYTES}")
-    return secret
+class SigningSecret(Secret):
+    """A secret that webhooks are signed with: base64 of 24 bytes or more."""
 
-
-SigningSecret = Annotated[Secret, AfterValidator(_signs)]
-"""A secret that webhooks are signed with: base64 of 24 bytes or more."""
+    def resolve(self) -> SecretStr:
+        """As its base does; raises SecretUnusable also for what is no key."""
+        found = super().resolve()
+        value = found.get_secret_value().removeprefix(SECRET_PREFIX)
+        try:
+            key = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            raise SecretUnusable(f"{self.place} does not hold a base64 secret ({SECRET_PREFIX}...)") from None
+        if len(key) < MIN_SECRET_BYTES:
+            least = f"a signing secret has at least {MIN_SECRET_BYTES}"
+            raise SecretUnusable(f"{self.place} holds {len(key)} bytes, {least}")
+        return found
