@@ -1,6 +1,8 @@
 """Each channel against a real receiver of its kind on loopback: what arrives there, and what its answers mean."""
 
 import asyncio
+import email
+import email.policy
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from aiosmtpd.controller import Controller
 
 from lozenge_deploy.broker import free_port
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.email import compose
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.file import Routing
 from lozenge_downstream.routing.secrets import SecretUnusable
@@ -22,6 +25,8 @@ from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]
 LOOPBACK = {"networks": ["127.0.0.0/8"]}
+LINK = "https://lozenge.example.com/verdict/a.b-c?d=1&e=2"
+TITLE = "<b>Large amount & more</b>"
 
 
 @pytest.fixture
@@ -31,6 +36,15 @@ def message(desk: Desk, record: MakeRecord) -> Message:
     desk.take(record(title="<b>Large\namount & more</b>"))
     (told,) = desk.told()
     return Message(told["notification_id"], json.dumps({"data": told}), told)
+
+
+@pytest.fixture
+def judged(message: Message) -> Message:
+    """The same from a notifier with pages on which alerts are judged, and an alert beside it whose link is too long."""
+    (alert,) = message.fields["alerts"]
+    alerts = [alert | {"verdict_url": LINK}, alert | {"verdict_url": LINK + "x" * 1_000}]
+    told = {**message.fields, "alerts": alerts}
+    return Message(message.id, json.dumps({"data": told}), told)
 
 
 def send(message: Message, **channel: Any) -> Result:
@@ -134,6 +148,32 @@ def test_a_secret_in_a_file_is_read_for_each_message(message: Message, tmp_path:
     assert used == ["/first", "/second"]
 
 
+def test_slack_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("SLACK", url)
+        assert send(judged, type="slack", url={"env": "SLACK"}, **LOOPBACK) == Sent()
+    ((_, body),) = got
+    assert [shown["text"] for shown in body["attachments"][1:]] == [
+        "<https://lozenge.example.com/verdict/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "
+        "right or wrong?"
+    ]
+
+
+def test_pagerduty_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PD_KEY", "k" * 32)
+    with receiving(202) as (url, got):
+        assert send(judged, type="pagerduty", key={"env": "PD_KEY"}, url=url, **LOOPBACK) == Sent()
+    ((_, body),) = got
+    assert body["links"] == [{"href": LINK, "text": TITLE}]
+
+
+def test_alertmanager_shows_where_an_alert_is_judged(judged: Message) -> None:
+    with receiving() as (url, got):
+        assert send(judged, type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((_, (alert, _)),) = got
+    assert alert["annotations"]["verdict_url"] == LINK
+
+
 class Mailbox:
     """Keeps what it is sent, or refuses it with `answer`."""
 
@@ -160,15 +200,18 @@ def test_a_mail_is_one_of_its_cases_thread(message: Message, answer: str, result
         assert send(message, type="email", host="127.0.0.1", port=port, security="none", **addresses) == result
     finally:
         controller.stop()
-    import email
-    import email.policy
-
     mail = email.message_from_bytes(mailbox.mails[0], policy=email.policy.default)
     assert isinstance(mail, EmailMessage)
     assert mail["Subject"] == "[high] <b>Large amount & more</b> (opened)"
     assert mail["Message-ID"] == f"<{message.id}@lozenge.invalid>"
     assert str(message.fields["case_id"]) in mail["References"]
     assert "300.00 EUR is above 220.00" in mail.get_content()
+
+
+def test_a_mail_shows_where_each_alert_is_judged(judged: Message) -> None:
+    text = compose(judged, "lozenge@example.com", ("ops@example.com",)).get_content()
+    assert f"{TITLE}, right or wrong?\n{LINK}\n" in text
+    assert text.count(LINK) == 1, "nor is a link shown that is too long to be opened"
 
 
 def test_a_mail_server_that_is_away_is_tried_again(message: Message) -> None:
@@ -184,3 +227,12 @@ def test_apprise_reaches_what_has_no_channel_of_its_own(message: Message, monkey
         assert send(message, type="apprise", url={"env": "APPRISE"}) == Sent()
     ((_, body),) = got
     assert body["title"] == "[high] <b>Large\namount & more</b> (opened)"
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_apprise_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
+        assert send(judged, type="apprise", url={"env": "APPRISE"}) == Sent()
+    ((_, body),) = got
+    assert body["message"].endswith(f"right or wrong?\n{LINK}")

@@ -38,6 +38,9 @@ class Drop:
 
 
 Result = Sent | Retry | Drop
+MAX_LINK_TITLE = 80
+MAX_URL = 1_000
+"""Characters; what is longer no program would open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,20 @@ class Message:
     id: str
     body: str
     fields: Mapping[str, Any]
+
+
+def links(told: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What `fields` say of judging: each alert's title, on one short line, and the page on which it is judged.
+
+    As many as there are alerts in `fields` at most; none if the notifier has no such page.
+    """
+    titled = ((" ".join(alert["title"].split()), alert.get("verdict_url", "")) for alert in told["alerts"])
+    return [(title[:MAX_LINK_TITLE], url) for title, url in titled if 0 < len(url) <= MAX_URL]
+
+
+def with_links(text: str, told: Mapping[str, Any]) -> str:
+    """`text` and the links under it, for what shows plain text."""
+    return "\n\n".join([text, *(f"{title}, right or wrong?\n{url}" for title, url in links(told))])
 
 
 class Sender(Protocol):

@@ -48,7 +48,8 @@ def alerts(told: Any) -> list[dict[str, Any]]:
     return [
         {
             "labels": {"alertname": alert["labels"]["detector"], "alert_id": alert["alert_id"], **alert["labels"]},
-            "annotations": {"summary": alert["title"], "description": alert["reason"]},
+            "annotations": {"summary": alert["title"], "description": alert["reason"]}
+            | {name: alert[name] for name in ("verdict_url",) if name in alert},
             "startsAt": alert["event_time"],
             "endsAt": told["created_at"] if over else alert["resolves_at"],
         }

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
-from lozenge_downstream.channels import Message, Result, Retry, Sent
+from lozenge_downstream.channels import Message, Result, Retry, Sent, with_links
 from lozenge_downstream.routing.secrets import Secret
 
 
@@ -48,7 +48,7 @@ class Sender:
         title = f"[{told['severity']}] {told['title']} ({told['status']})"
         try:
             async with asyncio.timeout(self._channel.timeout):
-                done = await self._threads.run(lambda: services.notify(body=told["text"], title=title))
+                done = await self._threads.run(lambda: services.notify(body=with_links(told["text"], told), title=title))
         except TimeoutError:
             return Retry(f"no answer within {self._channel.timeout:g} s")
         return Sent() if done else Retry("the service did not take it")

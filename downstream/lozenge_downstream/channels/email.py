@@ -14,7 +14,7 @@ from pydantic import Field
 
 from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
-from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent, with_links
 from lozenge_downstream.routing.secrets import Secret
 
 DOMAIN = "lozenge.invalid"
@@ -95,5 +95,6 @@ def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
     mail["Message-ID"] = f"<{message.id}@{DOMAIN}>"
     mail["References"] = f"<{told['case_id']}@{DOMAIN}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content(f"{told['text']}\n\n{told['subject']}\ncase {told['case_id']}\nnotification {message.id}\n")
+    text = with_links(told["text"], told)
+    mail.set_content(f"{text}\n\n{told['subject']}\ncase {told['case_id']}\nnotification {message.id}\n")
     return mail

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import HttpUrl
 
-from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.channels import Message, Result, links
 from lozenge_downstream.http import Client, HttpChannel
 from lozenge_downstream.routing.secrets import Secret
 
@@ -57,4 +57,5 @@ def event(told: Any, key: str) -> dict[str, Any]:
             "timestamp": told["event_time"],
             "custom_details": {name: told[name] for name in shown},
         },
+        "links": [{"href": url, "text": title} for title, url in links(told)],
     }

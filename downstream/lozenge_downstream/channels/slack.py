@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.channels import Message, Result, links
 from lozenge_downstream.http import Client, HttpChannel
 from lozenge_downstream.routing.secrets import Secret
 
@@ -58,7 +58,11 @@ def payload(told: Any) -> dict[str, Any]:
                         ("Case", told["case_id"]),
                     )
                 ],
-            }
+            },
+            *(
+                {"fallback": title, "text": f"<{_escaped(url)}|{_escaped(title)}>, right or wrong?"}
+                for title, url in links(told)
+            ),
         ],
     }
 
