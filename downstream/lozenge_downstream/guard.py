@@ -18,6 +18,24 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REFUSED: tuple[Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "168.63.129.16/32",  # Azure's host, public by its number alone
+            "192.0.0.0/24",  # protocol assignments; a cloud's metadata is at 192.0.0.192
+            "192.88.99.0/24",  # relays of 6to4, given up
+            "64:ff9b:1::/48",  # translation within a network
+            "100:0:0:1::/64",  # dummy prefix
+            "2001::/23",  # protocol assignments
+            "2001:db8::/32",  # documentation
+            "3fff::/20",  # documentation
+            "5f00::/16",  # segment routing
+            "fec0::/10",  # site-local, given up and still routed in places
+        ),
+    )
+)
+"""What `is_global` holds for public, here or in another release of Python. Source: IANA, Special-Purpose Addresses."""
 
 
 def _within(address: Address) -> Address:
@@ -35,7 +53,8 @@ def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
     real = _within(address)
     if any(real in network or address in network for network in networks):
         return True
-    return real.is_global and not (real.is_multicast or real.is_reserved or real.is_unspecified)
+    special = real.is_multicast or real.is_reserved or real.is_unspecified or any(real in net for net in _REFUSED)
+    return real.is_global and not special
 
 
 class Guard(httpcore2.AsyncNetworkBackend):

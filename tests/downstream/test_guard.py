@@ -119,6 +119,24 @@ def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: 
     assert "10.0.0.1, which is no public address" in result.error
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "168.63.129.16", "192.0.0.192", "192.0.0.9", "192.88.99.1", "::ffff:192.0.0.192", "64:ff9b::c000:c0",
+        "2002:a83f:8110::", "64:ff9b:1::1", "100:0:0:1::1", "2001:1::1", "2001:db8::1", "3fff::1", "3fff:fff::1",
+        "5f00::1", "fec0::1", "feff::1",
+    ],
+)  # fmt: skip
+def test_a_special_address_is_refused_whatever_python_holds_it_for(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in (ipaddress.IPv4Address, ipaddress.IPv6Address):
+        monkeypatch.setattr(kind, "is_global", property(lambda _: True))
+        monkeypatch.setattr(kind, "is_reserved", property(lambda _: False))
+    assert not is_allowed(ipaddress.ip_address(address))
+    assert is_allowed(ipaddress.ip_address(address), (ipaddress.ip_network(address),)), "unless it is named"
+
+
 @pytest.mark.parametrize(("address", "allowed"), [("8.8.8.8", True), ("2606:4700::1111", True), ("10.1.2.3", False)])
 def test_public_addresses_are_allowed(address: str, allowed: bool) -> None:
     assert is_allowed(ipaddress.ip_address(address)) is allowed
