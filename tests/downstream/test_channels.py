@@ -148,6 +148,31 @@ def test_a_secret_in_a_file_is_read_for_each_message(message: Message, tmp_path:
     assert used == ["/first", "/second"]
 
 
+def test_alertmanager_gets_labels_under_names_that_it_takes(desk: Desk, record: MakeRecord) -> None:
+    """Else it answers 400 to all of it; and no label of a detector's takes the place of one of the platform's."""
+    named = {"dotted.label": "1", "7up": "2", "": "3", "größe": "4", "as_is": "5"}
+    taken = {"alertname": "mine", "alert_id": "mine", "entity.type": "mine", "as.is": "mine", "detector": "mine"}
+    desk.take(record(labels=named | taken))
+    (told,) = desk.told()
+    with receiving() as (url, got):
+        assert send(Message("1", "", told), type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((_, (alert,)),) = got
+    assert alert["labels"] == {
+        "alertname": "large_amount",
+        "alert_id": told["alert_ids"][0],
+        "detector": "large_amount",
+        "release": "r1",
+        "severity": "high",
+        "entity_type": "card",
+        "entity": "card:card-7",
+        "dotted_label": "1",
+        "_7up": "2",
+        "_": "3",
+        "gr__e": "4",
+        "as_is": "5",
+    }
+
+
 def test_slack_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
     with receiving() as (url, got):
         monkeypatch.setenv("SLACK", url)

@@ -3,7 +3,8 @@
 It forgets alerts that nobody repeats, so each is given an end: the time at which it counts as over.
 """
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
@@ -47,7 +48,7 @@ def alerts(told: Any) -> list[dict[str, Any]]:
     over = told["status"] == "resolved"
     return [
         {
-            "labels": {"alertname": alert["labels"]["detector"], "alert_id": alert["alert_id"], **alert["labels"]},
+            "labels": labels(alert),
             "annotations": {"summary": alert["title"], "description": alert["reason"]}
             | {name: alert[name] for name in ("verdict_url",) if name in alert},
             "startsAt": alert["event_time"],
@@ -55,3 +56,19 @@ def alerts(told: Any) -> list[dict[str, Any]]:
         }
         for alert in told["alerts"]
     ]
+
+
+def labels(alert: Mapping[str, Any]) -> dict[str, str]:
+    """An alert's labels under names that Alertmanager takes; the platform's and those whose names fit anyway win."""
+    given: Mapping[str, str] = alert["labels"]
+    as_given_last = sorted(given, key=lambda name: name == _fitted(name))
+    return {_fitted(name): given[name] for name in as_given_last} | {
+        "alertname": given["detector"],
+        "alert_id": alert["alert_id"],
+    }
+
+
+def _fitted(name: str) -> str:
+    """The nearest to `name` that is [a-zA-Z_][a-zA-Z0-9_]*: Alertmanager loses the whole request for any other."""
+    fitted = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return fitted if fitted and not fitted[0].isdigit() else f"_{fitted}"
