@@ -1,7 +1,8 @@
 """One channel's messages: fetched from the store ahead, sent side by side, their results noted together.
 
 What fails comes back when its time has come, also after a restart: retries are left to the store. A message is known
-here from the moment it is fetched until its result is noted, so that none is fetched twice.
+here from the moment it is fetched until its result is noted, so that none is fetched twice. A receiver that asks for a
+wait gets nothing more until that is over; this is not in the store, so a lane that starts anew asks it once more.
 """
 
 import asyncio
@@ -50,6 +51,7 @@ class Lane:
         self._stir = asyncio.Event()
         self._is_more, self._is_off = True, False
         self._look_at, self._note_at = 0.0, math.inf
+        self._held_until = 0.0
 
     def wake(self) -> None:
         """There is something new in the store."""
@@ -74,10 +76,13 @@ class Lane:
             delivery = await self._waiting.get()
             if self._is_more and self._is_low():
                 self._stir.set()
-            if self._is_off or not self._may():
+            if not self._is_open():
                 self._known.discard(delivery.notification_id)
                 continue
-            attempt = await _attempt(sender, self._channel, delivery)
+            result = await _sent(sender, delivery)
+            if isinstance(result, Retry) and result.after is not None:
+                self._held_until = max(self._held_until, time.monotonic() + result.after)
+            attempt = _attempt(result, self._channel, delivery)
             self._is_off |= attempt.disable
             self._ended.append(attempt)
             if len(self._ended) == 1:
@@ -94,7 +99,7 @@ class Lane:
             self._stir.clear()
             if time.monotonic() >= self._look_at:  # the time of a retry may have come
                 self._is_more, self._look_at = True, time.monotonic() + LOOK_SECONDS
-            if self._is_more and self._is_low() and not self._is_off and self._may():
+            if self._is_more and self._is_low() and self._is_open():
                 await self._fetch()
             if time.monotonic() >= self._note_at:
                 await self._note()
@@ -123,6 +128,9 @@ class Lane:
             while not self._waiting.empty():
                 self._known.discard(self._waiting.get_nowait().notification_id)
             self._is_off = False
+
+    def _is_open(self) -> bool:
+        return not self._is_off and time.monotonic() >= self._held_until and self._may()
 
     def _is_low(self) -> bool:
         return self._waiting.qsize() <= AHEAD * self._channel.concurrency // 2
@@ -157,8 +165,7 @@ class Lane:
                 )
 
 
-async def _attempt(sender: Sender, channel: Channel, delivery: Delivery) -> Attempt:
-    result = await _sent(sender, delivery)
+def _attempt(result: Result, channel: Channel, delivery: Delivery) -> Attempt:
     now = time.time()
     match result:
         case Sent():

@@ -234,6 +234,31 @@ def test_retry_after_is_obeyed(store: Store, record: MakeRecord) -> None:
     assert times[1] - times[0] >= 2
 
 
+def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Store, record: MakeRecord) -> None:
+    """And what waits for another one goes out meanwhile."""
+    asked = threading.Event()
+    times: list[float] = []
+
+    def answer(handler: BaseHTTPRequestHandler, _: int) -> None:
+        times.append(time.monotonic())
+        first = len(times) == 1
+        reply(handler, 429 if first else 204, retry_after="3")
+        asked.set()
+
+    take(store, record, 20, "busy", "well")
+    with (
+        misbehaving(answer) as (url, seen),
+        Receiver(SECRET) as receiver,
+        delivering(store, busy=hook(url, concurrency=1), well=hook(receiver.url)),
+    ):
+        assert asked.wait(30)
+        wait_for(lambda: "well" not in waiting(store))
+        take(store, record, 40, "busy")  # 20 more
+        wait_for(lambda: all_sent(store))
+    assert sorted(seen.values()) == [1] * 39 + [2]
+    assert times[1] - times[0] >= 3
+
+
 def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:
     released = threading.Event()
 

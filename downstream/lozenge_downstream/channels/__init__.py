@@ -23,7 +23,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The receiver does not have it, or it is not known; `after` is the wait in seconds that it asked for, if any."""
+    """The receiver does not have it, or it is not known; `after` is the wait in seconds that it asked for, if any.
+
+    In that time it gets no other message either.
+    """
 
     error: str
     after: float | None = None
