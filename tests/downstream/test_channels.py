@@ -58,8 +58,8 @@ def send(message: Message, **channel: Any) -> Result:
 
 
 @contextmanager
-def receiving(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
-    """A receiver of JSON that answers `status`."""
+def receiving(status: int = 200, location: str | None = None) -> Iterator[tuple[str, list[Any]]]:
+    """A receiver of JSON that answers `status`, and where else to go."""
     got: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,6 +67,8 @@ def receiving(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
             got.append((self.path, json.loads(self.rfile.read(int(self.headers["content-length"])))))
             self.send_response(status)
             self.send_header("content-length", "0")
+            if location:
+                self.send_header("location", location)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -252,6 +254,18 @@ def test_apprise_reaches_what_has_no_channel_of_its_own(message: Message, monkey
         assert send(message, type="apprise", url={"env": "APPRISE"}) == Sent()
     ((_, body),) = got
     assert body["title"] == "[high] <b>Large\namount & more</b> (opened)"
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+@pytest.mark.parametrize(("wanted", "followed"), [("", False), ("?redirect=yes", True)])
+def test_apprise_follows_a_redirect_only_where_its_url_says_so(
+    message: Message, wanted: str, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving() as (elsewhere, got), receiving(307, elsewhere) as (url, _):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://") + wanted)
+        result = send(message, type="apprise", url={"env": "APPRISE"})
+    assert bool(got) is followed
+    assert result == (Sent() if followed else Retry("the service did not take it"))
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")

@@ -15,7 +15,7 @@ from lozenge_downstream.routing.secrets import Secret
 
 
 class Channel(Base):
-    """`url` is apprise's, such as "tgram://TOKEN/CHAT": a secret. Addresses of it are not guarded."""
+    """`url` is apprise's, such as "tgram://TOKEN/CHAT": a secret. Its address is not guarded."""
 
     type: Literal["apprise"]
     url: Secret
@@ -55,6 +55,8 @@ class Sender:
 
     def _made(self, url: str) -> Any:
         """What sends to `url`; None if there is no such URL."""
-        # in the thread that calls: apprise's own threads are all its channels' together
-        services = self._apprise.Apprise(asset=self._apprise.AppriseAsset(async_mode=False, service_timeout=0))
+        # in the thread that calls: apprise's own threads are all its channels' together. And where a redirect leads is
+        # nobody's choice here; a URL that wants them says `?redirect=yes`
+        asset = self._apprise.AppriseAsset(async_mode=False, service_timeout=0, http_redirects=False)
+        services = self._apprise.Apprise(asset=asset)
         return services if services.add(url) else None

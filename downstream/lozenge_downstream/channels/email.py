@@ -22,7 +22,10 @@ PERMANENT = 500
 
 
 class Channel(Base):
-    """`security` is how the connection is encrypted: from its start ("tls"), after it ("starttls") or not at all."""
+    """`security` is how the connection is encrypted: from its start ("tls"), after it ("starttls") or not at all.
+
+    `host` is not guarded: mail servers are mostly on a network of one's own.
+    """
 
     type: Literal["email"]
     host: str
