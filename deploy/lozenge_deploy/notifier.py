@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 from pydantic import SecretStr
@@ -58,6 +59,11 @@ def ask(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return said
     kind = UsageError if answer.status_code in (_NOT_FOUND, _INVALID) else LozengeError
     raise kind(str(said.get("error")), hint=str(said.get("hint") or ""))
+
+
+def in_path(text: str) -> str:
+    """One part of a path, whatever it holds; dots too, which would be taken for the folder above."""
+    return quote(text, safe="").replace(".", "%2E")
 
 
 def routing(*arguments: str | Path) -> tuple[int, Any]:

@@ -19,9 +19,10 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -38,7 +39,19 @@ from lozenge_downstream.store import Store
 
 BATCH = 500
 MAX_BODY = 256 * 1024
-_Text = Annotated[str, Field(min_length=1, max_length=500)]
+MAX_NUMBER, MAX_PARTITION = 2**63 - 1, 2**31 - 1
+"""What the store's columns hold."""
+
+
+def _storable(given: object) -> object:
+    """PostgreSQL keeps no text with a NUL in it."""
+    if isinstance(given, str) and "\0" in given:
+        raise ValueError("a NUL is in it")
+    return given
+
+
+_Id = Annotated[str, BeforeValidator(_storable)]
+_Text = Annotated[_Id, Field(min_length=1, max_length=500)]
 _Seconds = Annotated[float, Field(gt=0, le=366 * 86_400)]
 
 
@@ -64,7 +77,7 @@ class WhichCases(_Asked):
 class NewSilence(_Asked):
     """What to silence."""
 
-    matchers: Annotated[tuple[Condition, ...], Field(min_length=1)]
+    matchers: Annotated[tuple[Annotated[Condition, BeforeValidator(_storable)], ...], Field(min_length=1)]
     author: _Text
     reason: _Text
     seconds: _Seconds
@@ -80,17 +93,17 @@ class Replay(_Asked):
     """Notifications of `partition` (None: all) from number `from` on, once more to `channel`."""
 
     channel: str
-    first: Annotated[int, Field(ge=0, alias="from")]
-    partition: Annotated[int, Field(ge=0)] | None = None
+    first: Annotated[int, Field(ge=0, le=MAX_NUMBER, alias="from")]
+    partition: Annotated[int, Field(ge=0, le=MAX_PARTITION)] | None = None
 
 
 class Said(_Asked):
     """A verdict; `seconds` is how long a snooze lasts."""
 
-    alert_id: str
+    alert_id: _Id
     verdict: Verdict
     author: _Text
-    note: Annotated[str, Field(max_length=2000)] = ""
+    note: Annotated[_Id, Field(max_length=2000)] = ""
     seconds: _Seconds = verdicts.SNOOZE_SECONDS
 
 
@@ -107,16 +120,16 @@ class Api:
     def app(self) -> Starlette:
         """What a server serves."""
         guarded = [
-            ("/alerts/{id}", "GET", self._why),
+            ("/alerts/{id:path}", "GET", self._why),
             ("/cases", "GET", self._cases),
-            ("/cases/{id}", "GET", self._case),
+            ("/cases/{id:path}", "GET", self._case),
             ("/silences", "GET", self._silences),
             ("/silences", "POST", self._silence),
-            ("/silences/{id}", "DELETE", self._end_silence),
+            ("/silences/{id:path}", "DELETE", self._end_silence),
             ("/channels", "GET", self._channels),
-            ("/channels/{name}/enable", "POST", self._enable),
+            ("/channels/{name:path}/enable", "POST", self._enable),
             ("/noise", "GET", self._noise),
-            ("/noise/{detector}/{what}", "POST", self._unpark),
+            ("/noise/{detector:path}/{what}", "POST", self._unpark),
             ("/replay", "POST", self._replay),
             ("/verdicts", "POST", self._say),
         ]
@@ -126,20 +139,20 @@ class Api:
             Route("/verdict/{token}", self._say_by_link, methods=["POST"]),
             Route("/healthz", lambda _: JSONResponse({"ok": True})),
         ]
-        return Starlette(routes=routes)
+        return Starlette(routes=routes, exception_handlers={HTTPException: _no_such_request, Exception: _broken})
 
     def _answer(self, what: Callable[[Request, Any], Any]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
                 self._let_in(request)
+                if "\0" in request.url.path:
+                    raise Refused(422, "a NUL is in the path")
                 body = await _json(request) if request.method == "POST" else None
                 return JSONResponse(await run_in_threadpool(what, request, body))
             except Refused as no:
                 return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
             except ValidationError as error:
                 return JSONResponse({"error": "; ".join(_problems(error)), "hint": ""}, 422)
-            except ValueError:
-                return JSONResponse({"error": "the body is no JSON", "hint": ""}, 400)
             except LozengeError as error:
                 return JSONResponse({"error": error.message, "hint": error.hint}, 503)
 
@@ -154,7 +167,9 @@ class Api:
         id = request.path_params["id"]
         with self._store.reading() as t:
             if (found := t.history.of(id)) is None:
-                raise Refused(404, f"no alert {id} has come", "is its detector's alert topic read? see `lozenge peek`")
+                raise Refused(
+                    404, f"no alert {id!r} has come", "is its detector's alert topic read? see `lozenge peek`"
+                )
             return found
 
     def _cases(self, request: Request, _: Any) -> Any:
@@ -167,7 +182,7 @@ class Api:
         id = request.path_params["id"]
         with self._store.reading() as t:
             if (found := t.overview.of(id)) is None:
-                raise Refused(404, f"there is no case {id}, or it is forgotten", "`lozenge cases ls` shows open ones")
+                raise Refused(404, f"there is no case {id!r}, or it is forgotten", "`lozenge cases ls` shows open ones")
             return found
 
     def _silences(self, _: Request, __: Any) -> Any:
@@ -188,7 +203,7 @@ class Api:
         id = request.path_params["id"]
         with self._store.transaction() as t:
             if not t.silences.expire(id):
-                raise Refused(404, f"no silence {id} holds", "`lozenge silence ls` shows those that do")
+                raise Refused(404, f"no silence {id!r} holds", "`lozenge silence ls` shows those that do")
             return {"id": id}
 
     def _channels(self, _: Request, __: Any) -> Any:
@@ -205,7 +220,7 @@ class Api:
         name = request.path_params["name"]
         with self._store.transaction() as t:
             if not t.deliveries.enable(name):
-                raise Refused(404, f"channel {name} is not off", "`lozenge channels` shows those that are")
+                raise Refused(404, f"channel {name!r} is not off", "`lozenge channels ls` shows those that are")
         self._wake()
         return {"channel": name}
 
@@ -291,7 +306,11 @@ async def _json(request: Request) -> Any:
     """The body; what a page in somebody's browser may send elsewhere without asking is of another type, and refused."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "the body is not said to be JSON", "send it with content-type: application/json")
-    return json.loads(await _body(request))
+    body = await _body(request)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):  # the latter for what is nested too deep
+        raise Refused(400, "the body is no JSON") from None
 
 
 async def _body(request: Request) -> bytes:
@@ -302,6 +321,18 @@ async def _body(request: Request) -> bytes:
         if len(body) > MAX_BODY:
             raise Refused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
     return bytes(body)
+
+
+def _no_such_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    asked = f"{request.method} {request.url.path}"
+    return JSONResponse({"error": f"{asked}: {error.detail}", "hint": ""}, error.status_code, error.headers)
+
+
+def _broken(_: Request, error: Exception) -> Response:
+    """The stack goes to the log."""
+    hint = "its log says more; it is a mistake in the notifier"
+    return JSONResponse({"error": f"the notifier failed at this: {type(error).__name__}", "hint": hint}, 500)
 
 
 def _problems(error: ValidationError) -> list[str]:

@@ -3,10 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.environment import THIS_START, FromEnvironment
+
+
+def _address(bind: str) -> str:
+    if bind and int(bind.rpartition(":")[2]) > 65_535:
+        raise ValueError("a port is at most 65535")
+    return bind
 
 
 class Settings(FromEnvironment):
@@ -26,7 +32,7 @@ class Settings(FromEnvironment):
     routing: Path | None = None
     instance: str = THIS_START
     keep_days: Annotated[int, Field(ge=1)] = 35
-    bind: Annotated[str, Field(pattern=r"^$|^\[?[^\s/]+\]?:\d+$")] = ""
+    bind: Annotated[str, Field(pattern=r"^$|^\[?[^\s/]+\]?:\d+$"), AfterValidator(_address)] = ""
     token: SecretStr | None = None
     public_url: str = ""
     link_secret: Annotated[SecretStr, Field(min_length=16)] | None = None

@@ -92,6 +92,8 @@ def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: M
         ({"matchers": ["x"], "author": "a", "reason": "r", "seconds": 1}, "'x' is no condition"),
         ({"matchers": ["a = b"], "author": "a", "reason": "", "seconds": -1}, "reason: "),
         ([], "Input should be"),
+        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r\0", "seconds": 1}, "reason: a NUL is in it"),
+        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r", "seconds": 1}, "matchers.0: a NUL is in it"),
     ],
 )
 def test_a_wrong_request_gets_every_problem(client: Client, body: Any, says: str) -> None:
@@ -112,6 +114,41 @@ def test_a_body_without_end_is_not_read_to_it(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     assert client.send("/verdicts", b" " * 1_000_000, headers) == 413
     assert client.send(f"/verdict/{LINKS.make('any').rpartition('/')[2]}", b"a" * 1_000_000, {}) == 413
+
+
+def test_no_body_and_no_number_is_beyond_it(client: Client) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    assert client.send("/verdicts", b"[" * 200_000, headers) == 400
+    assert client.send("/verdicts", b"\xff", headers) == 400
+    for much in ({"from": 10**23}, {"from": 0, "partition": 2**31}):
+        status, answer = client.ask("POST", "/replay", {"channel": "ops"} | much)
+        assert (status, "less than or equal to" in answer["error"]) == (422, True), answer
+
+
+def test_an_id_is_taken_whatever_it_holds(client: Client) -> None:
+    for id in ("a%20b%2F%C3%BC", "%2E%2E%2Fhealthz", ""):
+        for what, hint in (("alerts", "has come"), ("cases", "there is no case")):
+            status, answer = client.ask("GET", f"/{what}/{id}")
+            assert (status, hint in answer["error"]) == (404, True), answer
+    for method, path in (("GET", "/alerts/%00"), ("POST", "/noise/%00/drop"), ("POST", "/channels/%00/enable")):
+        assert client.ask(method, path, {"author": "ann"} if method == "POST" else None) == (
+            422,
+            {"error": "a NUL is in the path", "hint": ""},
+        )
+
+
+def test_what_it_does_not_know_or_fails_at_is_answered_as_everything_else_is(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert client.ask("GET", "/elsewhere") == (404, {"error": "GET /elsewhere: Not Found", "hint": ""})
+    assert client.ask("POST", "/cases", {})[0] == 405
+
+    def broken(*_: object) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr("lozenge_downstream.store.silences.Silences.all", broken)
+    status, answer = client.ask("GET", "/silences")
+    assert (status, answer["error"]) == (500, "the notifier failed at this: KeyError")
 
 
 def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:

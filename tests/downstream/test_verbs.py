@@ -121,6 +121,17 @@ def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, t
         assert t.verdicts.precision() == {("large_amount", "r1"): 0.0}
 
 
+@pytest.mark.parametrize("id", ["../healthz", "..", "", "a b/ü"])
+def test_an_id_that_cannot_be_one_gets_a_sentence(desk: Desk, tmp_path: Path, id: str) -> None:
+    run = lozenge("why", id, cwd=tmp_path)
+    assert (run.returncode, f"no alert {id!r} has come" in run.stderr, "Traceback" in run.stderr) == (2, True, False)
+
+
+def test_a_number_that_no_notification_has_gets_a_sentence(desk: Desk, tmp_path: Path) -> None:
+    run = lozenge("notifications", "replay", "--to", "ops", "--from", "9" * 23, cwd=tmp_path)
+    assert (run.returncode, "from: " in run.stderr, "no notifier" in run.stderr) == (2, True, False), run.stderr
+
+
 def test_without_a_notifier_a_verb_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_NOTIFIER_URL", "http://127.0.0.1:1")
     run = lozenge("silence", "ls", cwd=tmp_path)

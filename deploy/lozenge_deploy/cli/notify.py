@@ -101,9 +101,9 @@ def cases_show(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show one case, and each of its latest 1,000 alerts: which notification told it, or why none did."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.notifier import ask, in_path
 
-    found = ask("GET", f"/cases/{id}")
+    found = ask("GET", f"/cases/{in_path(id)}")
     if output is Format.JSON:
         show([found], output)
         return
@@ -144,9 +144,9 @@ def silence_end(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """End a silence now."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.notifier import ask, in_path
 
-    tell(f"silence {id} is over", ask("DELETE", f"/silences/{id}"), output)
+    tell(f"silence {id} is over", ask("DELETE", f"/silences/{in_path(id)}"), output)
 
 
 @channels.command("ls")
@@ -160,9 +160,9 @@ def channels_ls(output: OUTPUT = Format.TABLE) -> None:
 @channels.command("enable")
 def channels_enable(channel: CHANNEL, output: OUTPUT = Format.TABLE) -> None:
     """Turn a channel on again whose receiver wanted nothing more; what waits for it is sent."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.notifier import ask, in_path
 
-    tell(f"{channel} is on", ask("POST", f"/channels/{channel}/enable", {}), output)
+    tell(f"{channel} is on", ask("POST", f"/channels/{in_path(channel)}/enable", {}), output)
 
 
 @noise.command("ls")
@@ -221,10 +221,10 @@ def verdict(
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
     """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
     from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.notifier import ask, in_path
     from lozenge_deploy.tracing import origin
 
-    found = ask("GET", f"/alerts/{alert_id}")
+    found = ask("GET", f"/alerts/{in_path(alert_id)}")
     first = found["arrivals"][0]
     # the notifier's own alarms come from no topic
     way = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
@@ -270,9 +270,9 @@ def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
 
 
 def _unpark(detector: str, what: str, author: str | None, output: Format) -> None:
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.notifier import ask, in_path
 
-    told = ask("POST", f"/noise/{detector}/{what}", {"author": _author(author)})
+    told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)})
     tell(f"{told['alerts']} alerts of {detector}: {what}{'d' if what == 'release' else 'ped'}", told, output)
 
 
