@@ -29,7 +29,7 @@ from lozenge_deploy.table import App
 LOOPBACK = "127.0.0.1"
 PORT = 9464
 _POLL_SECONDS = 1.0
-_REGISTERED = list(Metrics("").registry.collect())
+_REGISTERED = Metrics.families()
 _FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTERED for sample in f.samples}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import Metric
 
 from lozenge import topics
 from lozenge.cost import Cost, Meter
@@ -56,9 +57,9 @@ class Metrics:
             "1 if it is parked: its code raises on too much of its input",
             registry=self.registry,
         )
-        self._routing = Gauge(
-            "lozenge_routing_valid", "1 if the routing file is as it should be", registry=self.registry
-        )
+        # told by who has such a file alone: an alarm on 0 would go off for everybody else
+        self._routing = Gauge("lozenge_routing_valid", "1 if the routing file is as it should be", registry=None)
+        self._has_routing = False
         self._due = Gauge(
             "lozenge_deliveries_due", "Notifications on their way to a channel", ["channel"], registry=self.registry
         )
@@ -78,6 +79,13 @@ class Metrics:
         self._cost = Cost(0.0, 0)
         for stage in STAGES:
             self._dead.labels(stage)
+
+    @classmethod
+    def families(cls) -> list[Metric]:
+        """Every family that an app may tell."""
+        metrics = cls("")
+        metrics.routing(True)
+        return list(metrics.registry.collect())
 
     def records(self, count: int) -> None:
         """Counts input records whose effect was committed."""
@@ -123,6 +131,9 @@ class Metrics:
     def routing(self, valid: bool) -> None:
         """Sets whether the notifier's routing file can be used as it is now."""
         self._routing.set(valid)
+        if not self._has_routing:
+            self.registry.register(self._routing)
+            self._has_routing = True
 
     def notifications(
         self,

@@ -43,6 +43,16 @@ def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
     assert 'lozenge_instances{app="upstream",release="1.1.0"} 1.0' in lines
 
 
+def test_only_who_has_a_routing_file_tells_whether_it_is_valid() -> None:
+    notifier = Metrics("downstream")
+    notifier.routing(False)
+    lines = exported(told(Metrics("upstream")), told(Metrics("large_amount")), told(notifier))
+    assert [line for line in lines if line.startswith("lozenge_routing_valid")] == [
+        'lozenge_routing_valid{app="downstream"} 0.0'
+    ]
+    assert "# TYPE lozenge_routing_valid gauge" in lines
+
+
 def test_every_family_has_its_type_and_its_meaning() -> None:
     lines = exported(told(Metrics("upstream")))
     assert {
