@@ -12,8 +12,9 @@ from lozenge.avro import MAGIC, Codec
 from lozenge.errors import DecodeError, UsageError
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import bounds, read
+from lozenge.schemas import packaged
 
-_CONTRACTS = ("event", "alert", "notification")
+_CONTRACTS = sorted({schema.name for schema in packaged()})
 
 
 def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
