@@ -190,6 +190,9 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
             key = {}
             [windows.w]
             weekdays = ["mon-someday"]
+            times = ["8-18", "08:00-18:00", "25:00-26:00"]
+            days = [32, 1]
+            months = ["jan-smarch"]
             zone = "Mars"
             [route]
             channels = ["a", "nobody"]
@@ -225,6 +228,11 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
         "no-such-file: No such file",
         "type is 'pigeon', which is none of alertmanager, apprise, email",
         "channels.e.key: say either",
+        "windows.w.weekdays.0: 'mon-someday' is none of mon, tue",
+        "windows.w.times.0: '8-18' is no time of day",
+        "windows.w.times.2: '25:00-26:00' is no time of day",
+        "windows.w.days.0: 32 is in no month",
+        "windows.w.months.0: 'jan-smarch' is none of jan, feb",
         "windows.w.zone: 'Mars' is no time zone",
         "route.channels: there is no [channels.nobody]",
         "route.group_wait: 'soon' is not a duration",

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from datetime import datetime, time
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -28,6 +28,27 @@ def _zone(name: str) -> str:
     return name
 
 
+def _weekday(text: str) -> str:
+    _places([text], WEEKDAYS)
+    return text
+
+
+def _month(text: str) -> str:
+    _places([text], MONTHS)
+    return text
+
+
+def _span(text: str) -> str:
+    _minutes(text)
+    return text
+
+
+def _day(day: int) -> int:
+    if not 1 <= abs(day) <= 31:
+        raise ValueError(f"{day} is in no month")
+    return day
+
+
 class Window(BaseModel):
     """A moment lies in it if it fits every list that is not empty. Ranges may wrap: "22:00-06:00", "sat-mon".
 
@@ -36,18 +57,11 @@ class Window(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    weekdays: tuple[str, ...] = ()
-    times: tuple[str, ...] = ()
-    days: tuple[int, ...] = ()
-    months: tuple[str, ...] = ()
+    weekdays: tuple[Annotated[str, AfterValidator(_weekday)], ...] = ()
+    times: tuple[Annotated[str, AfterValidator(_span)], ...] = ()
+    days: tuple[Annotated[int, AfterValidator(_day)], ...] = ()
+    months: tuple[Annotated[str, AfterValidator(_month)], ...] = ()
     zone: Annotated[str, AfterValidator(_zone)] = "UTC"
-
-    @model_validator(mode="after")
-    def _can_be_read(self) -> Self:
-        _ = self._weekdays, self._months, self._times
-        if wrong := [day for day in self.days if not 1 <= abs(day) <= 31]:
-            raise ValueError(f"days {wrong} are in no month")
-        return self
 
     def __contains__(self, moment: datetime) -> bool:
         here = moment.astimezone(ZoneInfo(self.zone))
