@@ -97,13 +97,18 @@ class Replay(_Asked):
     partition: Annotated[int, Field(ge=0, le=MAX_PARTITION)] | None = None
 
 
-class Said(_Asked):
-    """A verdict; `seconds` is how long a snooze lasts."""
+class OnThePage(_Asked):
+    """What the form of a page says."""
 
-    alert_id: _Id
     verdict: Verdict
     author: _Text
     note: Annotated[_Id, Field(max_length=2000)] = ""
+
+
+class Said(OnThePage):
+    """A verdict; `seconds` is how long a snooze lasts."""
+
+    alert_id: _Id
     seconds: _Seconds = verdicts.SNOOZE_SECONDS
 
 
@@ -285,8 +290,8 @@ class Api:
         try:
             alert_id = self._alert_of(request)
             form = parse_qs((await _body(request)).decode("utf-8", "replace"))
-            said = Said.model_validate({name: values[0] for name, values in form.items()} | {"alert_id": alert_id})
-            answer = await run_in_threadpool(self._heard, said)
+            said = OnThePage.model_validate({name: values[0] for name, values in form.items()})
+            answer = await run_in_threadpool(self._heard, Said(alert_id=alert_id, **said.model_dump()))
         except Refused as no:
             return HTMLResponse(said_page(no.error), no.status)
         except ValidationError as error:

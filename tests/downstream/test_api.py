@@ -333,4 +333,6 @@ def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: De
     assert "noted: snooze" in client.open("POST", path, {"verdict": "snooze", "author": "bob"})[1]
     assert feedback(desk)[-1]["snoozed_until"].timestamp() == desk.now + 7 * 86_400
     assert client.open("POST", path, {"verdict": "maybe", "author": "bob"})[0] == 422
+    longer = {"verdict": "snooze", "author": "bob", "seconds": "31622400"}
+    assert client.open("POST", path, longer)[0] == 422, "the page says for how long"
     assert client.open("GET", path[:-2])[0] == 403
