@@ -5,13 +5,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Literal
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import Field
 
 from lozenge.kafka import KafkaSettings
 from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+
+_NO_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Channel(Base):
@@ -29,7 +31,15 @@ class Channel(Base):
         if self.bootstrap is not None:
             kafka = kafka.model_copy(update={"bootstrap": self.bootstrap})
         timeout = int(self.timeout * 1000)
-        producer = Producer(kafka.client(enable_idempotence=True, linger_ms=5, message_timeout_ms=timeout))
+        producer = Producer(
+            kafka.client(
+                enable_idempotence=True,
+                linger_ms=5,
+                message_timeout_ms=timeout,
+                # else "timed out" is all that is said of a missing topic
+                topic_metadata_propagation_max_ms=timeout // 2,
+            )
+        )
         with threads(1) as own:
             polling = asyncio.create_task(_poll(producer, own))
             try:
@@ -50,8 +60,8 @@ class Sender:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Result] = loop.create_future()
 
-        def told(error: object, _: object) -> None:
-            result = Sent() if error is None else Retry(f"the broker did not take it: {error}")
+        def told(error: KafkaError | None, _: object) -> None:
+            result = Sent() if error is None else self._failed(error)
             loop.call_soon_threadsafe(_settle, answered, result)
 
         try:
@@ -65,8 +75,14 @@ class Sender:
         except BufferError:
             return Retry("too much waits for the broker", after=1.0)
         except KafkaException as error:
-            return Drop(error.args[0].str())
+            known = error.args[0]
+            return self._failed(known) if known.code() in _NO_TOPIC else Drop(known.str())
         return await answered
+
+    def _failed(self, error: KafkaError) -> Retry:
+        if error.code() in _NO_TOPIC:
+            return Retry(f"there is no topic {self._topic}: {error.str()}")
+        return Retry(f"the broker did not take it: {error}")
 
 
 def _settle(answered: "asyncio.Future[Result]", result: Result) -> None:
