@@ -34,15 +34,18 @@ class NotifierSettings(FromEnvironment):
     token: SecretStr | None = None
 
 
-def ask(method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """What the notifier answers; raises UsageError or LozengeError with what it says, or NotifierUnavailable."""
+def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Any:
+    """What the notifier answers; in a dry run it changes nothing.
+
+    Raises UsageError or LozengeError with what it says, or NotifierUnavailable.
+    """
     settings = NotifierSettings.load()
     doing = f"asking the notifier at {settings.url}"
     headers = {"authorization": f"Bearer {settings.token.get_secret_value()}"} if settings.token else {}
     try:
         answer = httpx2.request(
             method,
-            settings.url.rstrip("/") + path,
+            settings.url.rstrip("/") + path + ("?dry_run" if dry_run else ""),
             json=body,
             headers=headers,
             timeout=TIMEOUT_SECONDS,

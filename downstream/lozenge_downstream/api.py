@@ -5,17 +5,19 @@
     GET    /silences                 POST: {matchers, author, reason, seconds}; DELETE /silences/ID ends one
     GET    /channels                 what waits, by channel; POST /channels/NAME/enable
     GET    /noise                    what is parked, by detector; POST /noise/DETECTOR/{release,drop}: {author}
-    POST   /replay                   {channel, from, partition}: notifications once more
+    POST   /replay                   {channel, from, partition, all}: notifications once more
     POST   /verdicts                 {alert_id, verdict, author, note, seconds}
     GET    /verdict/TOKEN            a page for who has no login; POST there says it
     GET    /healthz
 
-All but the last two want the token, if there is one. Errors are {"error", "hint"}.
+All but the last two want the token, if there is one. Errors are {"error", "hint"}. With `?dry_run` a change is
+answered and not made.
 """
 
 import hmac
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any
 from urllib.parse import parse_qs
 
@@ -35,7 +37,7 @@ from lozenge_downstream.model import Outcome, Verdict
 from lozenge_downstream.page import alert_page, said_page
 from lozenge_downstream.pipeline import Pipeline
 from lozenge_downstream.routing.matchers import Condition
-from lozenge_downstream.store import Store
+from lozenge_downstream.store import Store, Transaction
 
 BATCH = 500
 MAX_BODY = 256 * 1024
@@ -61,6 +63,10 @@ class Refused(Exception):
     def __init__(self, status: int, error: str, hint: str = "") -> None:
         super().__init__(error)
         self.status, self.error, self.hint = status, error, hint
+
+
+class _TakenBack(Exception):
+    """Ends a transaction of which nothing is to stay."""
 
 
 class _Asked(BaseModel):
@@ -90,11 +96,15 @@ class By(_Asked):
 
 
 class Replay(_Asked):
-    """Notifications of `partition` (None: all) from number `from` on, once more to `channel`."""
+    """Notifications of `partition` (None: all) from number `from` on, once more to `channel`.
+
+    They are those that were meant for it; with `all` the others too, as who is new wants them.
+    """
 
     channel: str
     first: Annotated[int, Field(ge=0, le=MAX_NUMBER, alias="from")]
     partition: Annotated[int, Field(ge=0, le=MAX_PARTITION)] | None = None
+    rest: Annotated[bool, Field(alias="all")] = False
 
 
 class OnThePage(_Asked):
@@ -168,6 +178,14 @@ class Api:
         if self._token and not hmac.compare_digest(given.encode(), self._token.encode()):
             raise Refused(401, "the token does not fit", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
 
+    @contextmanager
+    def _changing(self, request: Request, *, alone: bool = False) -> Iterator[Transaction]:
+        """A transaction, of which nothing stays in a dry run."""
+        with suppress(_TakenBack), self._store.transaction(alone=alone) as t:
+            yield t
+            if _dry(request):
+                raise _TakenBack
+
     def _why(self, request: Request, _: Any) -> Any:
         id = request.path_params["id"]
         with self._store.reading() as t:
@@ -198,18 +216,20 @@ class Api:
                 for s in t.silences.all()
             ]  # fmt: skip
 
-    def _silence(self, _: Request, body: Any) -> Any:
+    def _silence(self, request: Request, body: Any) -> Any:
         asked = NewSilence.model_validate(body)
-        with self._store.transaction() as t:
+        names = [m.value for m in asked.matchers if (m.label, m.operator) == ("detector", "=")]
+        with self._changing(request) as t:
+            unknown = [name for name, alerts in t.arrivals.raised(names, t.now).items() if not alerts]
             made = t.silences.add(asked.matchers, asked.author, asked.reason, t.now + asked.seconds)
-            return {"id": made.id, "ends_at": made.ends_at}
+        return {"id": made.id, "ends_at": made.ends_at, "unknown_detectors": unknown}
 
     def _end_silence(self, request: Request, _: Any) -> Any:
         id = request.path_params["id"]
-        with self._store.transaction() as t:
+        with self._changing(request) as t:
             if not t.silences.expire(id):
                 raise Refused(404, f"no silence {id!r} holds", "`lozenge silence ls` shows those that do")
-            return {"id": id}
+        return {"id": id}
 
     def _channels(self, _: Request, __: Any) -> Any:
         with self._store.reading() as t:
@@ -223,7 +243,7 @@ class Api:
 
     def _enable(self, request: Request, _: Any) -> Any:
         name = request.path_params["name"]
-        with self._store.transaction() as t:
+        with self._changing(request) as t:
             if not t.deliveries.enable(name):
                 raise Refused(404, f"channel {name!r} is not off", "`lozenge channels ls` shows those that are")
         self._wake()
@@ -238,10 +258,12 @@ class Api:
         if what not in ("release", "drop"):
             raise Refused(404, f"{what} is neither release nor drop")
         outcome = Outcome.ACCEPTED if what == "release" else Outcome.DROPPED
-        total = 0
+        detector, total = request.path_params["detector"], 0
+        if _dry(request):
+            with self._store.reading() as t:
+                return {"detector": detector, "alerts": t.arrivals.parked().get(detector, 0)}
         while True:
             with self._store.transaction(alone=True) as t:
-                detector = request.path_params["detector"]
                 reason = f"parked, and {what}{'d' if what == 'release' else 'ped'} by {by.author}"
                 alerts = t.arrivals.take_parked(detector, outcome, reason, BATCH)
                 if outcome is Outcome.ACCEPTED:
@@ -251,21 +273,22 @@ class Api:
                 self._wake()
                 return {"detector": detector, "alerts": total}
 
-    def _replay(self, _: Request, body: Any) -> Any:
+    def _replay(self, request: Request, body: Any) -> Any:
         asked = Replay.model_validate(body)
         if asked.channel not in self._pipeline.routing.channels:
             known = ", ".join(self._pipeline.routing.channels) or "none"
             raise Refused(404, f"there is no channel {asked.channel}, only {known}")
-        with self._store.transaction(alone=True) as t:  # or what is sent again could be forgotten meanwhile
-            count = t.deliveries.again(asked.channel, asked.first, asked.partition, topics.NOTIFICATIONS)
+        with self._changing(request, alone=True) as t:  # or what is sent again could be forgotten meanwhile
+            place = (asked.first, asked.partition, topics.NOTIFICATIONS)
+            count = t.deliveries.again(asked.channel, *place, rest=asked.rest)
         self._wake()
         return {"channel": asked.channel, "notifications": count}
 
-    def _say(self, _: Request, body: Any) -> Any:
-        return self._heard(Said.model_validate(body))
+    def _say(self, request: Request, body: Any) -> Any:
+        return self._heard(request, Said.model_validate(body))
 
-    def _heard(self, said: Said) -> Any:
-        with self._store.transaction(alone=True) as t:
+    def _heard(self, request: Request, said: Said) -> Any:
+        with self._changing(request, alone=True) as t:
             if (alert := t.verdicts.alert(said.alert_id)) is None:
                 raise Refused(404, f"no alert {said.alert_id} has come, or it is forgotten")
             answer = {"alert_id": alert.id, "verdict": said.verdict.value}
@@ -291,7 +314,7 @@ class Api:
             alert_id = self._alert_of(request)
             form = parse_qs((await _body(request)).decode("utf-8", "replace"))
             said = OnThePage.model_validate({name: values[0] for name, values in form.items()})
-            answer = await run_in_threadpool(self._heard, Said(alert_id=alert_id, **said.model_dump()))
+            answer = await run_in_threadpool(self._heard, request, Said(alert_id=alert_id, **said.model_dump()))
         except Refused as no:
             return HTMLResponse(said_page(no.error), no.status)
         except ValidationError as error:
@@ -305,6 +328,10 @@ class Api:
             return self._links.alert_of(request.path_params["token"])
         except ValueError as error:
             raise Refused(403, str(error)) from None
+
+
+def _dry(request: Request) -> bool:
+    return "dry_run" in request.query_params
 
 
 async def _json(request: Request) -> Any:

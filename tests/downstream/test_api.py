@@ -14,6 +14,7 @@ from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
 from lozenge_downstream.serving import Serving
 from lozenge_downstream.store import StoreUnavailable
+from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.verdicts import Links
 from tests.downstream.conftest import SECRET, Desk
 
@@ -259,10 +260,63 @@ def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, recor
 
 def test_notifications_are_sent_once_more_under_their_ids(client: Client, desk: Desk, record: MakeRecord) -> None:
     desk.take(*(record(n) for n in range(5)))
-    assert client.ask("POST", "/replay", {"channel": "chat", "from": 2})[1] == {"channel": "chat", "notifications": 3}
+    with desk.store.transaction() as t:
+        t.deliveries.settle([Attempt(delivery, "sent", desk.now) for delivery in t.deliveries.due("ops", 9)])
     assert client.ask("POST", "/replay", {"channel": "ops", "from": 0, "partition": 9})[1]["notifications"] == 0
-    assert sorted(channel for channel, _ in desk.deliveries()) == ["chat"] * 3 + ["ops"] * 5
+    assert client.ask("POST", "/replay", {"channel": "ops", "from": 2})[1] == {"channel": "ops", "notifications": 3}
+    assert sorted(desk.deliveries()) == [("ops", "due")] * 3 + [("ops", "sent")] * 2
     assert client.ask("POST", "/replay", {"channel": "nobody", "from": 2})[0] == 404
+
+
+def test_what_was_never_meant_for_a_channel_goes_there_only_if_all_is_asked_for(
+    client: Client, desk: Desk, record: MakeRecord
+) -> None:
+    desk.take(*(record(n) for n in range(5)))
+    asked = {"channel": "chat", "from": 2}
+    assert client.ask("POST", "/replay", asked)[1]["notifications"] == 0
+    assert client.ask("POST", "/replay", asked | {"all": True})[1] == {"channel": "chat", "notifications": 3}
+    assert sorted(channel for channel, _ in desk.deliveries()) == ["chat"] * 3 + ["ops"] * 5
+
+
+def test_a_dry_run_answers_and_changes_nothing(client: Client, desk: Desk, record: MakeRecord) -> None:
+    noise, hooks = {"alerts": 1, "within": "1m"}, desk.pipeline.routing.channels
+    desk.routing(channels=hooks, noise=noise, route={"channels": ["ops"]})
+    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
+    assert alert is not None
+    with desk.store.transaction() as t:
+        t.deliveries.disable("ops", "HTTP 410")
+        silence = t.silences.add([parse("severity = low")], "ann", "works", desk.now + 600)
+    asked = {"matchers": ["severity = high"], "author": "ann", "reason": "works", "seconds": 600}
+    said = {"alert_id": alert.id, "author": "ann"}
+    changes: list[tuple[str, str, Any, str, Any]] = [
+        ("POST", "/silences", asked, "ends_at", desk.now + 600),
+        ("DELETE", f"/silences/{silence.id}", None, "id", silence.id),
+        ("POST", "/channels/ops/enable", {}, "channel", "ops"),
+        ("POST", "/noise/large_amount/release", {"author": "ann"}, "alerts", 1),
+        ("POST", "/noise/large_amount/drop", {"author": "ann"}, "alerts", 1),
+        ("POST", "/replay", {"channel": "chat", "from": 0, "all": True}, "notifications", len(desk.told())),
+        ("POST", "/verdicts", said | {"verdict": "confirmed"}, "verdict", "confirmed"),
+        ("POST", "/verdicts", said | {"verdict": "snooze"}, "verdict", "snooze"),
+    ]
+    seen = ["/silences", "/channels", "/noise", f"/alerts/{alert.id}"]
+    before, sent = [client.ask("GET", path) for path in seen], feedback(desk)
+    for method, path, body, name, value in changes:
+        status, answer = client.ask(method, f"{path}?dry_run", body)
+        assert (status, answer[name]) == (200, value), path
+    assert ([client.ask("GET", path) for path in seen], feedback(desk)) == (before, sent)
+    assert client.ask("DELETE", "/silences/unknown?dry_run")[0] == 404
+
+
+def test_a_silence_names_a_detector_of_which_no_alert_has_come(client: Client, desk: Desk, record: MakeRecord) -> None:
+    desk.take(record())
+    asked = {"author": "ann", "reason": "works", "seconds": 600}
+    for matchers, unknown in (
+        (["detector = large_amount"], []),
+        (["detector = large_amont", "severity = high"], ["large_amont"]),
+        (['detector =~ "none.*"'], []),
+    ):
+        _, made = client.ask("POST", "/silences", asked | {"matchers": matchers})
+        assert made["unknown_detectors"] == unknown
 
 
 def test_a_channel_that_is_off_is_turned_on(client: Client, desk: Desk) -> None:

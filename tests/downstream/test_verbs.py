@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from lozenge_downstream.api import Api
+from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.model import Record
+from lozenge_downstream.routing.matchers import parse
 from lozenge_downstream.serving import Serving
 from tests.deploy.test_cli import lozenge
 from tests.downstream.conftest import Desk
@@ -119,6 +121,30 @@ def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, t
     assert lozenge("verdict", alert.id, "perhaps", cwd=tmp_path).returncode == 2
     with desk.store.reading() as t:
         assert t.verdicts.precision() == {("large_amount", "r1"): 0.0}
+
+
+def test_a_dry_run_only_tells_what_would_change(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+    channel = Channel(type="kafka", topic="theirs")
+    desk.routing(channels={"ops": channel}, noise={"alerts": 1}, route={"channels": ["ops"]})
+    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
+    assert alert is not None
+    with desk.store.transaction() as t:
+        t.deliveries.disable("ops", "HTTP 410")
+        holds = t.silences.add([parse("severity = low")], "ann", "works", desk.now + 600)
+    for verb, says in (
+        (["silence", "add", "detector=large_amont", "--reason", "works"], "it would hold until "),
+        (["silence", "end", holds.id], f"silence {holds.id} would be over"),
+        (["channels", "enable", "ops"], "ops would be on"),
+        (["noise", "drop", "large_amount"], "1 alerts of large_amount: would be dropped"),
+        (["verdict", alert.id, "snooze"], "would be noted: snooze"),
+        (["notifications", "replay", "--to", "ops", "--from", "0"], "notifications would go to ops once more"),
+    ):
+        run = lozenge(*verb, "--dry-run", cwd=tmp_path)
+        assert (run.returncode, says in run.stdout) == (0, True), (verb, run)
+        assert ("no alert of large_amont has come" in run.stderr) is ("add" in verb)
+    with desk.store.reading() as t:
+        assert ([s.id for s in t.silences.all()], t.arrivals.parked()) == ([holds.id], {"large_amount": 1})
+        assert (t.verdicts.counts(), t.deliveries.disabled()) == ({}, {"ops": "HTTP 410"})
 
 
 @pytest.mark.parametrize("id", ["../healthz", "..", "", "a b/ü"])

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import OUTPUT, Format, seconds_of, show, tell
+from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, seconds_of, show, tell
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
 cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
@@ -119,6 +119,7 @@ def silence_add(
     reason: Annotated[str, typer.Option(help="Why.")],
     for_: Annotated[str, typer.Option("--for", help='How long, such as "2h".')] = "1h",
     author: AUTHOR = None,
+    dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Tell nobody of alerts that match all MATCHERs, for a while; what is not over by then is told then."""
@@ -126,8 +127,11 @@ def silence_add(
 
     seconds = seconds_of(for_, "--for")
     asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
-    made = ask("POST", "/silences", asked)
-    tell(f"silence {made['id']} holds until {_time(made['ends_at'])}", made, output)
+    made = ask("POST", "/silences", asked, dry_run=dry_run)
+    said = "it would hold" if dry_run else f"silence {made['id']} holds"
+    tell(f"{said} until {_time(made['ends_at'])}", made, output)
+    for detector in made["unknown_detectors"]:
+        typer.echo(f"no alert of {detector} has come in a long time: is that its name?", err=True)
 
 
 @silence.command("ls")
@@ -141,12 +145,14 @@ def silence_ls(output: OUTPUT = Format.TABLE) -> None:
 @silence.command("end")
 def silence_end(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge silence ls` shows it.")],
+    dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """End a silence now."""
     from lozenge_deploy.notifier import ask, in_path
 
-    tell(f"silence {id} is over", ask("DELETE", f"/silences/{in_path(id)}"), output)
+    told = ask("DELETE", f"/silences/{in_path(id)}", dry_run=dry_run)
+    tell(f"silence {id} {'would be' if dry_run else 'is'} over", told, output)
 
 
 @channels.command("ls")
@@ -158,11 +164,12 @@ def channels_ls(output: OUTPUT = Format.TABLE) -> None:
 
 
 @channels.command("enable")
-def channels_enable(channel: CHANNEL, output: OUTPUT = Format.TABLE) -> None:
+def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
     """Turn a channel on again whose receiver wanted nothing more; what waits for it is sent."""
     from lozenge_deploy.notifier import ask, in_path
 
-    tell(f"{channel} is on", ask("POST", f"/channels/{in_path(channel)}/enable", {}), output)
+    told = ask("POST", f"/channels/{in_path(channel)}/enable", {}, dry_run=dry_run)
+    tell(f"{channel} {'would be' if dry_run else 'is'} on", told, output)
 
 
 @noise.command("ls")
@@ -174,15 +181,17 @@ def noise_ls(output: OUTPUT = Format.TABLE) -> None:
 
 
 @noise.command("release")
-def noise_release(detector: str, author: AUTHOR = None, output: OUTPUT = Format.TABLE) -> None:
+def noise_release(
+    detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE
+) -> None:
     """Let a detector's parked alerts through."""
-    _unpark(detector, "release", author, output)
+    _unpark(detector, "release", author, dry_run, output)
 
 
 @noise.command("drop")
-def noise_drop(detector: str, author: AUTHOR = None, output: OUTPUT = Format.TABLE) -> None:
+def noise_drop(detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
     """Tell nobody of a detector's parked alerts."""
-    _unpark(detector, "drop", author, output)
+    _unpark(detector, "drop", author, dry_run, output)
 
 
 @notifications.command()
@@ -190,13 +199,16 @@ def replay(
     to: Annotated[str, typer.Option(help="The channel that gets them once more.")],
     from_: Annotated[int, typer.Option("--from", min=0, help="The number (seq) of the first.")],
     partition: Annotated[int | None, typer.Option(min=0, help="One partition of the topic; else all.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Also those that were never meant for that channel.")] = False,
+    dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Send notifications once more, under the ids that they had."""
+    """Send the notifications of a channel once more, under the ids that they had."""
     from lozenge_deploy.notifier import ask
 
-    told = ask("POST", "/replay", {"channel": to, "from": from_, "partition": partition})
-    tell(f"{told['notifications']} notifications go to {to} once more", told, output)
+    asked = {"channel": to, "from": from_, "partition": partition, "all": all_}
+    told = ask("POST", "/replay", asked, dry_run=dry_run)
+    tell(f"{told['notifications']} notifications {'would go' if dry_run else 'go'} to {to} once more", told, output)
 
 
 def verdict(
@@ -205,6 +217,7 @@ def verdict(
     note: Annotated[str, typer.Option(help="In your own words.")] = "",
     for_: Annotated[str, typer.Option("--for", help="How long a snooze lasts.")] = "7d",
     author: AUTHOR = None,
+    dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Say what you make of an alert; `snooze` silences its detector about the same entity for a while."""
@@ -214,8 +227,9 @@ def verdict(
     if said not in ("confirmed", "false_alarm", "snooze"):
         raise UsageError(f"{verdict!r} is no verdict", hint="say confirmed, false-alarm or snooze")
     body = {"alert_id": alert_id, "verdict": said, "author": _author(author), "note": note}
-    told = ask("POST", "/verdicts", body | {"seconds": seconds_of(for_, "--for")})
-    tell(f"noted: {verdict}" + (f", as silence {told['silence']}" if "silence" in told else ""), told, output)
+    told = ask("POST", "/verdicts", body | {"seconds": seconds_of(for_, "--for")}, dry_run=dry_run)
+    silenced = f", as silence {told['silence']}" if "silence" in told and not dry_run else ""
+    tell(f"{'would be noted' if dry_run else 'noted'}: {verdict}{silenced}", told, output)
 
 
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
@@ -269,11 +283,12 @@ def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
     return {"when": _time(at), "what": what, "said": said, "where": where}
 
 
-def _unpark(detector: str, what: str, author: str | None, output: Format) -> None:
+def _unpark(detector: str, what: str, author: str | None, dry_run: bool, output: Format) -> None:
     from lozenge_deploy.notifier import ask, in_path
 
-    told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)})
-    tell(f"{told['alerts']} alerts of {detector}: {what}{'d' if what == 'release' else 'ped'}", told, output)
+    told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)}, dry_run=dry_run)
+    done = f"{'would be ' if dry_run else ''}{what}{'d' if what == 'release' else 'ped'}"
+    tell(f"{told['alerts']} alerts of {detector}: {done}", told, output)
 
 
 def _show(

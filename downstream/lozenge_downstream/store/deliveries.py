@@ -105,21 +105,26 @@ class Deliveries:
         if again := [row for row in failed if row["s"] == DUE]:
             self._connection.execute(_put_off(), again)
 
-    def again(self, channel: str, first: int, partition: int | None, topic: str) -> int:
-        """Makes every notification from `seq` `first` on due on a channel, sent before or not; how many those are."""
+    def again(self, channel: str, first: int, partition: int | None, topic: str, *, rest: bool = False) -> int:
+        """Makes the notifications of a channel from `seq` `first` on due there once more; how many those are.
+
+        With `rest` also those that were never meant for it.
+        """
         where = [outbox.c.topic == topic, outbox.c.seq >= first, outbox.c.body.is_not(None)]
         if partition is not None:
             where.append(outbox.c.partition == partition)
         ids = sql.select(outbox.c.id).where(*where)
         mine = (deliveries.c.channel == channel, deliveries.c.notification_id.in_(ids))
         change = {"state": DUE, "attempts": 0, "due_at": self._now, "error": None}
-        known = sql.select(deliveries.c.notification_id).where(deliveries.c.channel == channel)
         self._connection.execute(deliveries.update().where(*mine).values(change))
-        values = [sql.literal(channel), outbox.c.id, sql.literal(DUE), sql.literal(0), sql.literal(self._now)]
-        missing = sql.select(*values).where(*where, outbox.c.id.not_in(known)).order_by(outbox.c.row)
-        names = ["channel", "notification_id", "state", "attempts", "due_at"]
-        self._connection.execute(deliveries.insert().from_select(names, missing))
-        return int(self._connection.execute(sql.select(sql.func.count()).where(*where)).scalar_one())
+        if rest:
+            known = sql.select(deliveries.c.notification_id).where(deliveries.c.channel == channel)
+            values = [sql.literal(channel), outbox.c.id, sql.literal(DUE), sql.literal(0), sql.literal(self._now)]
+            missing = sql.select(*values).where(*where, outbox.c.id.not_in(known)).order_by(outbox.c.row)
+            names = ["channel", "notification_id", "state", "attempts", "due_at"]
+            self._connection.execute(deliveries.insert().from_select(names, missing))
+        count = sql.select(sql.func.count()).select_from(deliveries).where(*mine)
+        return int(self._connection.execute(count).scalar_one())
 
     def of(self, notification_ids: Sequence[str]) -> list[dict[str, Any]]:
         """How each notification fared on each channel."""
