@@ -294,6 +294,44 @@ def test_broken_toml_names_the_line(tmp_path: Path) -> None:
         routing(tmp_path, "[channels]\na = }\n")
 
 
+WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[route]\nchannels = [["ops"]]\n', "route.channels.0"),
+        ('[route]\nchannels = [{ name = "ops" }]\n', "route.channels.0"),
+        ("[route]\nmute = [[1]]\n", "route.mute.0"),
+        (WEBHOOK + 'networks = [["127.0.0.0/8"]]\n', "channels.a.networks.0"),
+        ("a = " + "[" * 100_000, "it cannot be read"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_whatever_a_file_holds_is_a_problem_that_is_told(tmp_path: Path, text: str, place: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert any(problem.startswith(place) for problem in caught.value.problems), caught.value.problems
+
+
+def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lozenge_downstream.reloading.LOOK_SECONDS", 0.0)
+    routing(tmp_path, "[noise]\nalerts = 5\n")
+    reloading = Reloading(tmp_path / "routing.toml")
+
+    def fail(raw: object) -> None:
+        raise ArithmeticError(SECRET)
+
+    monkeypatch.setattr(routing_file, "_cross_references", fail)
+    (tmp_path / "routing.toml").write_text("[noise]\nalerts = 7\n")
+    assert not reloading.look()
+    assert reloading.now.noise.alerts == 5
+    assert "it cannot be read: ArithmeticError" in reloading.problem
+    assert SECRET not in reloading.problem
+
+
 def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,16 @@ def routing(path: Path | None, *, secrets: bool = True) -> Routing:
         return Routing()
     doing = f"reading the routing file {path}"
     try:
+        return _routing(path, doing, secrets)
+    except ConfigError:
+        raise
+    except Exception as error:  # a file changes beside notifiers that run: nothing that it holds may end them
+        # The type alone, and no cause: other text may quote the file, and so a secret.
+        raise ConfigError(doing, problems=[f"it cannot be read: {type(error).__name__}"]) from None
+
+
+def _routing(path: Path, doing: str, secrets: bool) -> Routing:
+    try:
         raw = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
@@ -129,7 +139,10 @@ def _was_handed_down(place: tuple[Any, ...], raw: Any) -> bool:
     for part in place:
         if isinstance(raw, dict) and part not in raw:
             return part in INHERITED
-        raw = raw[part] if isinstance(raw, dict | list) else None
+        try:
+            raw = raw[part]
+        except (TypeError, LookupError):  # pydantic also names what no file does, such as the kinds of a union
+            return False
     return False
 
 
@@ -145,8 +158,8 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
             ("active", windows, "windows"),
         ):
             given = route.get(field)
-            unknown = [t for t in given if t not in there] if isinstance(given, list) else []
-            found += [f"{place}.{field}: there is no [{kind}.{target}]" for target in unknown]
+            texts = [t for t in given if isinstance(t, str)] if isinstance(given, list) else []
+            found += [f"{place}.{field}: there is no [{kind}.{target}]" for target in texts if target not in there]
         name = route.get("name")
         if place != "route":
             if name is None:
