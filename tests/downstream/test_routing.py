@@ -289,6 +289,14 @@ def test_secrets_that_are_elsewhere_are_checked_for_their_form_along_with_all_el
     assert "PLAIN" not in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# nothing but a remark\n"])
+def test_a_file_in_which_nothing_stands_is_wrong(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert caught.value.problems == ("it is empty",)
+    assert routing(tmp_path, "[route]\n") == routing_file.routing(None)
+
+
 def test_broken_toml_names_the_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="at line 2"):
         routing(tmp_path, "[channels]\na = }\n")
@@ -343,7 +351,7 @@ def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
     file.write_text("[noise]\nalerts = 7\n")
     assert reloading.look()
     assert reloading.now.noise.alerts == 7
-    for wrong in ("[noise]\nalerts = 0\n", "not toml"):
+    for wrong in ("[noise]\nalerts = 0\n", "not toml", "", "# nothing\n"):
         file.write_text(wrong)
         assert not reloading.look()
         assert reloading.now.noise.alerts == 7

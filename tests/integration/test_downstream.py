@@ -129,7 +129,7 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
 
 
 def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
-    (world.folder / "empty.toml").touch()
+    (world.folder / "empty.toml").write_text("[route]\n")
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):
         before = len(world.read(topics.NOTIFICATIONS))
         world.send("one", range(400, 410))

@@ -21,7 +21,7 @@
     alert = { detector = "large_amount", severity = "high" }
     channels = ["ops"]
 
-Without a file everything goes to Kafka alone.
+Without a file everything goes to Kafka alone. A file in which nothing stands is wrong.
 """
 
 import tomllib
@@ -106,6 +106,8 @@ def _routing(path: Path, doing: str, secrets: bool) -> Routing:
         raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(doing, problems=[str(error)]) from error
+    if not raw:  # as an editor or a full disk leaves it for a moment, or for good
+        raise ConfigError(doing, problems=["it is empty"], hint="write [route] if all is to go to Kafka alone")
     problems = [f"{name}: {instead}" for name, instead in _FORMER.items() if name in raw]
     try:
         now = {name: value for name, value in raw.items() if name not in _FORMER}
