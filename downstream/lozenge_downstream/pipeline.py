@@ -11,14 +11,14 @@ A case whose route waits for no company is due when it opens, so that both happe
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lozenge.schemas import Schema
 from lozenge_downstream.alarms import floods, silences
 from lozenge_downstream.arriving import Arriving, Decoded
-from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status
+from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status, Telling
 from lozenge_downstream.muting import Muting, equal_of, equals_of, inhibits, is_two_sided, rule_of
 from lozenge_downstream.render import Renderer
 from lozenge_downstream.routing.file import Inhibition, Routing
@@ -144,16 +144,14 @@ class Pipeline:
         members: list[tuple[str, str, str | None, str | None]] = []
         for group in groups:
             told: dict[str, str] = {}
-            muted: dict[str, str] = {}
-            if group.case.due_at <= t.now:
-                sent, telling, muted = self._look(group, muting, t)
-                if sent is not None:
-                    outgoing.append(sent)
-                    deliveries.append((sent.id, group.route.channels))
-                    later += [sent.id] if group.case.tellings > 1 else []
-                    told = {alert.id: sent.id for alert in telling}
-            members += [(group.case.id, a.id, told.get(a.id), muted.get(a.id)) for a in group.joining]
-            self._note_waiting(group, told, muted, t)
+            telling = self._look(group, muting, t) if group.case.due_at <= t.now else Telling(group.case)
+            if (sent := telling.outgoing) is not None:
+                outgoing.append(sent)
+                deliveries.append((sent.id, telling.channels))
+                later += [sent.id] if group.case.tellings > 1 else []
+                told = {alert.id: sent.id for alert in telling.told}
+            members += [(group.case.id, a.id, told.get(a.id), telling.muted.get(a.id)) for a in group.joining]
+            self._note_waiting(group, told, telling.muted, t)
         t.cases.create(group.case for group in groups if group.is_new)
         t.cases.change(group.case for group in groups if not group.is_new)
         t.cases.add(members)
@@ -161,9 +159,7 @@ class Pipeline:
         t.deliveries.add(deliveries)
         t.deliveries.line_up(later)
 
-    def _look(
-        self, group: _Group, muting: Muting, t: Transaction
-    ) -> tuple[Outgoing | None, list[Alert], dict[str, str]]:
+    def _look(self, group: _Group, muting: Muting, t: Transaction) -> Telling:
         quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
         waiting = [*group.waiting, *group.joining]
         mute: Mute = lambda alert: muting(alert) or quiet  # noqa: E731
@@ -171,7 +167,18 @@ class Pipeline:
         status, told, muted = look(
             group.case, group.route, waiting, set(group.were_muted), mute, t.now, repeats=repeated is not None
         )
-        return (None if status is None else self._rendered(group, status, told, repeated, t)), told, muted
+        if status is None:
+            return Telling(group.case, told, muted)
+        sent = self._rendered(group, status, told, repeated, t)
+        return Telling(group.case, told, muted, sent, self._channels(group, status, t))
+
+    def _channels(self, group: _Group, status: Status, t: Transaction) -> Sequence[str]:
+        """Those of its route; and the end of a case goes to all that were told of it, whatever the file says now."""
+        if status is not Status.RESOLVED:
+            return group.route.channels
+        told = [name for name in t.cases.channels_of(group.case.id) if name in self.routing.channels]
+        of_route = group.route.channels if group.route.name == group.case.route else ()
+        return tuple(dict.fromkeys([*of_route, *told]))
 
     def _rendered(
         self, group: _Group, status: Status, told: Sequence[Alert], repeated: Alert | None, t: Transaction
@@ -179,7 +186,7 @@ class Pipeline:
         latest = told[-1] if told else repeated or t.cases.told_of(group.case.id, 1)[0]
         return self._render(group.case, group.route, status, told, latest, t.outbox.number, t.now)
 
-    def _note_waiting(self, group: _Group, told: dict[str, str], muted: dict[str, str], t: Transaction) -> None:
+    def _note_waiting(self, group: _Group, told: Mapping[str, str], muted: Mapping[str, str], t: Transaction) -> None:
         waited = {alert.id for alert in group.waiting}
         t.cases.told(group.case.id, {a: id for a, id in told.items() if a in waited})
         t.cases.muted(group.case, {a: r for a, r in muted.items() if a in waited}, group.were_muted)
@@ -191,5 +198,10 @@ class Pipeline:
         return Muting(t.silences.active() if alerts else [], rules, inhibitors)
 
     def _route(self, name: str) -> Route:
-        """The route of this name; the root, where a newer routing file has none: better told to it than to nobody."""
-        return next((p.route for p in self.routing.route.walk() if p.route.name == name), self.routing.route)
+        """The route of this name; where a newer routing file has none, the root: better told to it than to nobody.
+
+        Nobody knows any more whether the route that is gone told that a case is over: that is told then.
+        """
+        root = self.routing.route
+        found = next((placed.route for placed in root.walk() if placed.route.name == name), None)
+        return found or root.model_copy(update={"send_resolved": True})

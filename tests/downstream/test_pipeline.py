@@ -1,9 +1,11 @@
 """Alerts gathered into cases, and what is told of them when: all stages over a real store, on the test's clock."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import sqlalchemy as sql
 
 from lozenge import topics
 from lozenge.avro import Codec
@@ -348,6 +350,59 @@ def test_a_case_whose_route_is_gone_is_told_by_the_root(desk: Desk, record: Make
     desk.routing(route={"channels": ["ops"]})
     desk.later(60)
     assert [channel for channel, _ in desk.deliveries()] == ["ops"]
+
+
+CHANNELS = {name: {"type": "kafka", "topic": name} for name in ("ops", "oncall", "chat")}
+
+
+def of_each(desk: Desk, status: str) -> list[str]:
+    """The channels that were told this status."""
+    with desk.store.reading() as t:
+        query = sql.select(tables.deliveries.c.channel, tables.outbox.c.body).join(
+            tables.outbox, tables.outbox.c.id == tables.deliveries.c.notification_id
+        )
+        rows = t._connection.execute(query).all()
+    return sorted(row.channel for row in rows if json.loads(row.body)["data"]["status"] == status)
+
+
+@pytest.mark.parametrize("below", [[], [BY_CARD | {"name": "new", "channels": ["chat"]}]], ids=["removed", "renamed"])
+def test_the_end_of_a_case_whose_route_is_gone_is_told_to_those_who_were_told_of_it(
+    desk: Desk, record: MakeRecord, below: list[Any]
+) -> None:
+    route = BY_CARD | {"name": "cards", "channels": ["oncall", "chat"], "send_resolved": True}
+    desk.routing(channels=CHANNELS, route={"channels": ["ops"], "routes": [route]})
+    desk.take(record())
+    left = {name: channel for name, channel in CHANNELS.items() if name != "chat" or below}
+    desk.routing(channels=left, route={"channels": ["ops"], "routes": below})
+    for _ in range(3):
+        desk.later(3600)
+    assert statuses(desk) == ["opened", "resolved"]
+    assert of_each(desk, "resolved") == (["chat", "oncall"] if below else ["oncall"]), "and to no channel that is gone"
+    assert desk.told()[1]["case_id"] == desk.told()[0]["case_id"]
+
+
+def test_news_of_a_case_whose_route_is_gone_go_to_the_root_and_its_end_to_all(desk: Desk, record: MakeRecord) -> None:
+    route = BY_CARD | {"name": "cards", "channels": ["oncall"], "send_resolved": True}
+    desk.routing(channels=CHANNELS, route={"channels": ["ops"], "routes": [route]})
+    desk.take(record(0))
+    desk.take(record(1))
+    desk.routing(channels=CHANNELS, route={"channels": ["ops"]})
+    desk.later(300)
+    desk.later(3600)
+    assert statuses(desk) == ["opened", "updated", "resolved"]
+    assert of_each(desk, "updated") == ["ops"]
+    assert of_each(desk, "resolved") == ["oncall", "ops"]
+
+
+def test_the_end_of_a_case_goes_to_who_was_told_of_it_though_its_route_has_other_channels_now(
+    desk: Desk, record: MakeRecord
+) -> None:
+    route = BY_CARD | {"send_resolved": True}
+    desk.routing(channels=CHANNELS, route=route | {"channels": ["oncall"]})
+    desk.take(record())
+    desk.routing(channels=CHANNELS, route=route | {"channels": ["ops"]})
+    desk.later(3600)
+    assert of_each(desk, "resolved") == ["oncall", "ops"]
 
 
 def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:

@@ -10,7 +10,17 @@ import sqlalchemy as sql
 from lozenge_downstream.model import Alert, Case
 from lozenge_downstream.store.arrivals import decode_alert
 from lozenge_downstream.store.rows import found, insert, upsert_greater
-from lozenge_downstream.store.tables import arrivals, cases, is_open, is_waiting, members, mutes, sources
+from lozenge_downstream.store.tables import (
+    arrivals,
+    cases,
+    deliveries,
+    is_open,
+    is_waiting,
+    members,
+    mutes,
+    outbox,
+    sources,
+)
 
 
 class Waiting(NamedTuple):
@@ -62,6 +72,12 @@ class Cases:
         query = query.where(members.c.case_id == case_id, ~is_waiting, arrivals.c.body.is_not(None))
         rows = self._connection.execute(query.order_by(arrivals.c.row.desc()).limit(limit))
         return [decode_alert(body) for body in rows.scalars()]
+
+    def channels_of(self, case_id: str) -> list[str]:
+        """The channels that were given anything of a case, by name."""
+        query = sql.select(deliveries.c.channel).join(outbox, outbox.c.id == deliveries.c.notification_id)
+        query = query.where(outbox.c.case_id == case_id).distinct().order_by(deliveries.c.channel)
+        return list(self._connection.execute(query).scalars())
 
     def create(self, made: Iterable[Case]) -> None:
         """Writes cases that are new."""
