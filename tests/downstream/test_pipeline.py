@@ -254,6 +254,14 @@ def test_an_alert_that_is_silenced_until_it_is_over_is_never_told(desk: Desk, re
     assert desk.later(10_000) == 0, "its case is closed"
 
 
+def test_a_silence_that_only_an_older_release_could_read_silences_nothing(desk: Desk, record: MakeRecord) -> None:
+    silence(desk, "detector = large_amount")
+    with desk.store.transaction() as t:
+        t._connection.execute(tables.silences.update().values(matchers='["detector =~ \\"(?!small)large_amount\\""]'))
+    desk.take(record())
+    assert statuses(desk) == ["opened"]
+
+
 def test_a_silence_can_be_ended(desk: Desk, record: MakeRecord) -> None:
     held = silence(desk, "severity >= high")
     desk.take(record(0))

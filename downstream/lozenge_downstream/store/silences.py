@@ -1,7 +1,8 @@
 """Silences: who wants not to be told of what, why, and until when. They know detectors by name, not by release."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -71,8 +72,14 @@ class Silences:
 
     def _found(self, *where: sql.ColumnElement[bool]) -> list[Silence]:
         rows = self._connection.execute(sql.select(silences).where(*where).order_by(silences.c.created_at))
-        return [
-            Silence(r.silence_id, tuple(parse(text) for text in msgspec.json.decode(r.matchers)), r.author, r.reason,
-                    r.starts_at, r.ends_at)
-            for r in rows
-        ]  # fmt: skip
+        return list(_readable(rows))
+
+
+def _readable(rows: Iterable[Any]) -> Iterator[Silence]:
+    """Without those that an older release wrote and this one cannot read: better told than lost."""
+    for r in rows:
+        try:
+            matchers = tuple(parse(text) for text in msgspec.json.decode(r.matchers))
+        except ValueError:
+            continue
+        yield Silence(r.silence_id, matchers, r.author, r.reason, r.starts_at, r.ends_at)
