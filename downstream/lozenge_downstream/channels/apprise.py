@@ -48,7 +48,9 @@ class Sender:
         title = f"[{told['severity']}] {told['title']} ({told['status']})"
         try:
             async with asyncio.timeout(self._channel.timeout):
-                done = await self._threads.run(lambda: services.notify(body=with_links(told["text"], told), title=title))
+                done = await self._threads.run(
+                    lambda: services.notify(body=with_links(told["text"], told), title=title)
+                )
         except TimeoutError:
             return Retry(f"no answer within {self._channel.timeout:g} s")
         return Sent() if done else Retry("the service did not take it")

@@ -1,8 +1,9 @@
 """Secrets by reference: named in the routing file, never written there; in no repr, log line, error or page.
 
-They are read whenever they are used, so that one which changes within its file is used from then on. Who only looks at a
-routing file, such as the checks of the repository that it is kept in, has none of them: with `ELSEWHERE` as the context
-of validation a reference is checked for its form alone.
+They are read whenever they are used, so that one which changes within its file is used from then on.
+
+Who only looks at a file, such as the checks of the repository that it is kept in, has none of them: with `ELSEWHERE` as
+the context of validation a reference is checked for its form alone.
 """
 
 import base64
