@@ -99,13 +99,6 @@ def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
     """The alert with the labels that it is routed by; the detector's own cannot hide the platform's."""
     entity = raw["entity"]
     carried = dict(record.headers).get(headers.TRACEPARENT)
-    labels = raw["labels"] | {
-        "detector": raw["detector"],
-        "release": raw["release"],
-        "severity": raw["severity"],
-        "entity_type": entity["type"],
-        "entity": f"{entity['type']}:{entity['id']}",
-    }
     return Alert(
         id=raw["alert_id"],
         detector=raw["detector"],
@@ -122,8 +115,21 @@ def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
         traceparent=carried.decode("latin-1")
         if carried
         else headers.derived_traceparent(record.topic, record.partition, record.offset),
-        labels=labels,
+        labels=labels_of(raw),
     )
+
+
+def labels_of(raw: Mapping[str, Any]) -> dict[str, str]:
+    """What an alert, as its record has it, is routed by; the detector's own labels cannot hide the platform's."""
+    own: dict[str, str] = raw["labels"]
+    entity = raw["entity"]
+    return own | {
+        "detector": raw["detector"],
+        "release": raw["release"],
+        "severity": raw["severity"],
+        "entity_type": entity["type"],
+        "entity": f"{entity['type']}:{entity['id']}",
+    }
 
 
 def throttle(detector: str, number: int, left: int) -> str:

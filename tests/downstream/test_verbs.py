@@ -3,9 +3,11 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lozenge_deploy.peeking import decoded
 from lozenge_downstream.api import Api
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.model import Record
@@ -72,6 +74,47 @@ def test_where_an_alert_goes_is_shown(tmp_path: Path) -> None:
     (tmp_path / "alert.json").write_text("[]")
     run = lozenge("routes", "show", "alert.json", cwd=tmp_path)
     assert (run.returncode, "it holds no alert" in run.stderr) == (2, True)
+
+
+LABELLED = """
+[route]
+[[route.routes]]
+name = "large"
+match = ["detector = large_amount", "severity >= high", "entity = card:card-7", "team = fraud", "entity_type = card"]
+"""
+WITHOUT_ENTITY = {"alert_id": "a", "detector": "large_amount", "severity": "high", "release": "r1", "labels": {}}
+
+
+@pytest.mark.parametrize("shape", [lambda r: [r], lambda r: r, lambda r: r["value"], lambda r: [r["value"]]])
+def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, record: MakeRecord, shape: Callable[[Any], Any]) -> None:
+    (tmp_path / "routing.toml").write_text(LABELLED)
+    sent = record(labels={"team": "fraud"})
+    peeked = {"partition": 2, "offset": 0, "time": None, "key": "card-7", "value": decoded(sent.value), "headers": {}}
+    (tmp_path / "alert.json").write_text(json.dumps(shape(peeked)))
+    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    assert [row["route"] for row in json.loads(run.stdout)] == ["large"], run.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"detector": 5}, "detector: not text"),
+        ({"entity": {"type": "card"}}, "entity: not text"),
+        ([{"detector": "a"}, {"detector": "b"}], "it holds 2 of them"),
+        ({"offset": 1, "value": {"notification_id": "n", "severity": "high"}}, "the record holds no alert"),
+        ({"offset": 1, "value": None}, "offset, value: not text"),
+        (WITHOUT_ENTITY, "none that is whole"),
+        (WITHOUT_ENTITY | {"entity": {"type": "card", "id": "7"}, "severity": 3}, "none that is whole"),
+        ({"detector": "\ud800"}, "reading the alert alert.json"),
+    ],
+    ids=str,
+)
+def test_what_is_no_alert_goes_nowhere(tmp_path: Path, given: Any, says: str) -> None:
+    (tmp_path / "routing.toml").write_text(LABELLED)
+    (tmp_path / "alert.json").write_text(json.dumps(given))
+    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    assert (run.returncode, run.stdout, says in run.stderr) == (2, "", True), run.stderr
+    assert "Traceback" not in run.stderr
 
 
 def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lozenge.errors import LozengeError, UsageError
+from lozenge_downstream.arriving import labels_of
 from lozenge_downstream.routing.examples import failures, way
 from lozenge_downstream.routing.file import routing
 
@@ -25,26 +28,42 @@ def test(file: Path, *, secrets: bool) -> int:
 
 
 def show(file: Path, alert: Path) -> int:
-    """Tells where the alert would go: JSON with its labels, or an alert as `lozenge peek -o json` prints it."""
+    """Tells where the alert would go: JSON with its labels, or an alert with or without its record around it, as
+    `lozenge peek -n 1 -o json` prints it."""
     print(json.dumps(way(routing(file, secrets=False), _labels(alert))))
     return 0
 
 
 def _labels(file: Path) -> dict[str, str]:
+    doing, hint = f"reading the alert {file}", 'such as {"detector": "large_amount"}'
     try:
-        given: Any = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"reading the alert {file}: {error}", hint='such as {"detector": "large_amount"}') from error
-    if isinstance(given, list) and len(given) == 1:
+        given: Any = msgspec.json.decode(file.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{doing}: {error}", hint=hint) from error
+    if isinstance(given, list) and len(given) > 1:
+        raise UsageError(f"{doing}: it holds {len(given)} of them", hint="`lozenge peek -n 1` prints one")
+    if isinstance(given, list) and given:
         given = given[0]
     if not isinstance(given, dict):
-        raise UsageError(f"reading the alert {file}: it holds no alert", hint='such as {"detector": "large_amount"}')
-    entity, labels = given.get("entity"), given.get("labels")
-    if isinstance(entity, dict):
-        given |= {"entity": f"{entity.get('type')}:{entity.get('id')}", "entity_type": entity.get("type")}
-    if isinstance(labels, dict):
-        given = labels | given
-    return {name: str(value) for name, value in given.items() if isinstance(value, str | int | float)}
+        raise UsageError(f"{doing}: it holds no alert", hint=hint)
+    in_record = isinstance(given.get("value"), dict)
+    alert = given["value"] if in_record else given
+    if in_record or "alert_id" in alert:
+        try:
+            return msgspec.convert(labels_of(alert), dict[str, str])
+        except (KeyError, TypeError, msgspec.ValidationError):
+            raise UsageError(f"{doing}: the record holds no alert, or none that is whole", hint=hint) from None
+    return _written(alert, doing)
+
+
+def _written(labels: dict[str, Any], doing: str) -> dict[str, str]:
+    """Labels as a person writes them; the entity may be in its two parts."""
+    match labels.get("entity"):
+        case {"type": str(type), "id": str(id), **rest} if not rest:
+            labels = labels | {"entity_type": type, "entity": f"{type}:{id}"}
+    if wrong := [name for name, value in labels.items() if not isinstance(value, str)]:
+        raise UsageError(f"{doing}: {', '.join(wrong)}: not text, as labels are", hint='such as {"severity": "high"}')
+    return labels
 
 
 def main() -> int:
