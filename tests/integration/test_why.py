@@ -100,4 +100,4 @@ def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) ->
 
 def test_an_alert_that_never_came_is_not_known(kafka: KafkaSettings, desk: Desk) -> None:
     run = lozenge("why", "unknown", cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
-    assert (run.returncode, "no alert unknown has come" in run.stderr) == (2, True)
+    assert (run.returncode, "no alert 'unknown' has come" in run.stderr) == (2, True)
