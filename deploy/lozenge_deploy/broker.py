@@ -6,6 +6,7 @@ One KRaft node on loopback, without replication: whoever needs Kafka for product
 import contextlib
 import fcntl
 import os
+import random
 import socket
 import subprocess
 import time
@@ -22,6 +23,7 @@ from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 
 LOOPBACK = "127.0.0.1"
+_SERVER_PORTS = range(20_000, 32_768)
 SETTINGS = Path(__file__).with_name("broker.properties")
 _LOGGING = Path(__file__).with_name("broker.log4j2.properties")
 _CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant does for one node
@@ -240,18 +242,26 @@ class EmbeddedBroker:
 
 
 def free_port(wanted: int) -> int:
-    """`wanted` if it can be bound, any free one for 0. Raises UsageError if it is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, wanted))
-        except OSError as error:
-            raise UsageError(
-                f"starting the embedded broker: port {wanted} on {LOOPBACK} is taken ({error.strerror})",
-                hint=f"stop what listens there (`lsof -i :{wanted}` names it) or choose another port; 0 takes any",
-            ) from error
-        port: int = probe.getsockname()[1]
-        return port
+    """`wanted` if it can be bound, any free one for 0. Raises UsageError if it is taken.
+
+    Any is one below those that systems give to outgoing connections: such a connection could take the port
+    before the broker binds it, or while the broker is down.
+    """
+    candidates = [wanted] if wanted else random.SystemRandom().sample(_SERVER_PORTS, 100)
+    while True:
+        port = candidates.pop()
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+                return port
+            except OSError as error:
+                if candidates:
+                    continue
+                raise UsageError(
+                    f"starting the embedded broker: port {port} on {LOOPBACK} is taken ({error.strerror})",
+                    hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
+                ) from error
 
 
 def _listening(port: int) -> bool:

@@ -2,7 +2,6 @@
 topics of its own, or looks only at what it has added to shared ones."""
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.session import MOST_SLOTS, spark_session
-from lozenge_deploy.broker import SETTINGS, EmbeddedBroker
+from lozenge_deploy.broker import SETTINGS, EmbeddedBroker, free_port
 from tests.conftest import container_wanted, docker_answers
 
 
@@ -60,9 +59,7 @@ def _container() -> Iterator[Broker]:
     from testcontainers.core.container import DockerContainer
     from testcontainers.core.wait_strategies import LogMessageWaitStrategy
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port(0)
     settings = dict(line.split("=", 1) for line in SETTINGS.read_text().splitlines() if "=" in line and line[0] != "#")
     settings |= {
         "listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://127.0.0.1:9093",

@@ -147,6 +147,14 @@ def test_port_taken(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port).start()
 
 
+def test_a_chosen_port_is_none_that_an_outgoing_connection_may_take() -> None:
+    ports = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(ports.read_text().split()[0]) if ports.exists() else 49_152  # IANA's, for other systems
+    chosen = {free_port(0) for _ in range(20)}
+    assert len(chosen) > 1
+    assert max(chosen) < first
+
+
 def test_data_folder_in_use(own: EmbeddedBroker) -> None:
     with pytest.raises(UsageError, match="another one runs on"):
         EmbeddedBroker(own.data).start()

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,7 +23,7 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge_deploy.broker import EmbeddedBroker, free_port
 from lozenge_deploy.journal import Journal
 from lozenge_deploy.readings import Reading, Readings
 from lozenge_deploy.shipping import Shipper
@@ -331,9 +330,7 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
     for generation in ("g1", "g2"):
         with Reporter(metrics := Metrics(app, generation, "1.0.0"), kafka):
             metrics.records(30)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port(0)
     command = [sys.executable, "-m", "lozenge_deploy.exporter", str(port)]
     environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
 
