@@ -51,9 +51,9 @@ def _listening(bind: str) -> socket.socket | None:
     host, _, port = bind.rpartition(":")
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=_family(host))
-    except OSError as error:  # notifications are more than the API: they go on
+    except (OSError, UnicodeError) as error:  # notifications are more than the API: they go on
         hint = "set LOZENGE_DOWNSTREAM_BIND to a free address and start again"
-        logger().error(f"the API cannot listen at {bind}: {error.strerror}", hint=hint)
+        logger().error(f"the API cannot listen at {bind}: {getattr(error, 'strerror', None) or error}", hint=hint)
         return None
 
 

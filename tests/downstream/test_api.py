@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from structlog.testing import capture_logs
 
 from lozenge import topics
 from lozenge.avro import Codec
@@ -390,3 +391,11 @@ def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: De
     longer = {"verdict": "snooze", "author": "bob", "seconds": "31622400"}
     assert client.open("POST", path, longer)[0] == 422, "the page says for how long"
     assert client.open("GET", path[:-2])[0] == 403
+
+
+@pytest.mark.parametrize("bind", ["no..name:0", "192.0.2.1:0"])
+def test_an_address_at_which_nobody_can_listen_gets_a_sentence(desk: Desk, bind: str) -> None:
+    app = Api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS).app()
+    with capture_logs() as said, Serving(app, bind) as serving:
+        assert serving.port == 0
+    assert [line["event"].startswith(f"the API cannot listen at {bind}: ") for line in said] == [True]

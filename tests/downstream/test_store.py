@@ -335,6 +335,19 @@ def told_three_times(desk: Desk, record: MakeRecord) -> list[str]:
 
 
 @pytest.mark.parametrize("end", [SENT, FAILED])
+def test_what_another_notifier_has_ended_meanwhile_is_not_due_again(desk: Desk, record: MakeRecord, end: str) -> None:
+    told_three_times(desk, record)
+    with desk.store.transaction() as t:
+        [late] = t.deliveries.due("ops", 1)
+    settle(desk, end, None if end == SENT else "HTTP 400")
+    following = due(desk)
+    with desk.store.transaction() as t:
+        t.deliveries.settle([Attempt(late, DUE, desk.now, "HTTP 503")])
+    assert due(desk) == following
+    assert late.notification_id not in following
+
+
+@pytest.mark.parametrize("end", [SENT, FAILED])
 def test_of_a_case_a_channel_is_given_the_next_message_once_the_one_before_has_ended(
     desk: Desk, record: MakeRecord, end: str
 ) -> None:

@@ -77,7 +77,10 @@ class Deliveries:
         return [Delivery(*row) for row in self._connection.execute(query.order_by(table.due_at).limit(limit))]
 
     def settle(self, attempts: Iterable[Attempt]) -> None:
-        """Writes down how attempts ended; those that failed keep a row each, and what is behind them waits as long."""
+        """Writes down how attempts ended; those that failed keep a row each, and what is behind them waits as long.
+
+        Nothing that has ended is due again: another notifier may have sent it since.
+        """
         change: dict[str, Any] = {
             "state": bindparam("s"),
             "attempts": bindparam("a"),
@@ -95,7 +98,7 @@ class Deliveries:
             }
             for a in attempts
         ]
-        self._connection.execute(deliveries.update().where(*_MINE).values(change), rows)
+        self._connection.execute(deliveries.update().where(*_MINE, is_due).values(change), rows)
         failed = [row for row in rows if row["e"] is not None]
         insert(
             self._connection,
