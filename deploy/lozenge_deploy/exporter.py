@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -72,9 +73,9 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
 
 
 def parse(sample: str) -> tuple[str, dict[str, str]]:
-    """The name and labels in a snapshot's `name{label=value,...}`."""
+    """The name and labels in a snapshot's `name{label=value,...}`, whose values are percent-encoded."""
     name, _, rest = sample.partition("{")
-    return name, dict(re.findall(r"([a-z_]+)=([^,}]*)", rest))
+    return name, {label: unquote(value) for label, value in re.findall(r"([a-z_]+)=([^,}]*)", rest)}
 
 
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:

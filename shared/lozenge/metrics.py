@@ -23,6 +23,7 @@ from lozenge.cost import Cost, Meter
 from lozenge.environment import THIS_START
 from lozenge.kafka import KafkaSettings
 
+_ENCODED = {ord(character): f"%{ord(character):02X}" for character in "%,}"}
 STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
 """Seconds; fine where a detector lives, coarse where it catches up."""
@@ -166,6 +167,7 @@ class Metrics:
     def snapshot(self, *, ended: bool = False) -> dict[str, Any]:
         """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds).
 
+        In a label's value `,`, `}` and `%` are percent-encoded.
         `ended` says that it is the last one of this instance.
         """
         samples = {
@@ -225,4 +227,5 @@ class Reporter:
 
 
 def _labels(labels: dict[str, str]) -> str:
-    return "{" + ",".join(f"{name}={value}" for name, value in sorted(labels.items())) + "}" if labels else ""
+    told = (f"{name}={value.translate(_ENCODED)}" for name, value in sorted(labels.items()))
+    return "{" + ",".join(told) + "}" if labels else ""

@@ -86,6 +86,15 @@ def test_reads_the_labels_of_a_sample() -> None:
     assert parse("a_bucket{le=+Inf,stage=detect}") == ("a_bucket", {"le": "+Inf", "stage": "detect"})
 
 
+def test_a_label_may_hold_anything() -> None:
+    channel = 'the "night", {ops} & 100 % é'
+    metrics = Metrics("downstream")
+    metrics.deliveries(channel, sent=1)
+    quoted = channel.replace('"', '\\"')
+    line = f'lozenge_deliveries_total{{app="downstream",channel="{quoted}",outcome="sent"}} 1.0'
+    assert line in exported(told(metrics))
+
+
 @pytest.mark.parametrize("port", ["http", "70000"])
 def test_a_port_that_is_none_gets_a_sentence(port: str) -> None:
     command = [sys.executable, "-m", "lozenge_deploy.exporter", port]
