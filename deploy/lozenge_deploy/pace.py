@@ -46,8 +46,8 @@ def rows(present: Desired | None, left: Mapping[str, None], then: Release) -> Ro
 def repeats(release: Release, desired: Desired | None) -> str | None:
     """The most that may be told again after a crash; None where nothing can be."""
     declared = release.declaration
-    if declared.guarantee != "at-least-once":
-        return None
+    if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind == "aggregate"):
+        return None  # such an aggregate leaves out what it finds told, whatever it declares
     if declared.realtime:
         trigger = (desired and desired.trigger) or declared.trigger
         return f"a crash may repeat the alerts of the last {text_of(trigger)}"

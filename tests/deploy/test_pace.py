@@ -64,3 +64,11 @@ def test_what_was_set_holds_while_the_mode_does() -> None:
 def test_what_a_crash_may_repeat_is_told(mode: str, guarantee: str, set_: dict[str, Any], told: str | None) -> None:
     declared = of_mode(mode).declaration.model_copy(update={"guarantee": guarantee})
     assert repeats(release(declaration=declared), present(**set_)) == told
+
+
+@pytest.mark.parametrize(("kind", "repeating"), [("rule", True), ("aggregate", False)])
+def test_an_aggregate_in_real_time_mode_repeats_nothing(kind: str, repeating: bool) -> None:
+    spans = {"lateness": timedelta(minutes=10), "window": timedelta(hours=1)} if kind == "aggregate" else {}
+    update = {"guarantee": "at-least-once", "kind": kind, **spans}
+    declared = of_mode("realtime").declaration.model_copy(update=update)
+    assert (repeats(release(declaration=declared), None) is not None) == repeating
