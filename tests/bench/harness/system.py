@@ -19,6 +19,8 @@ from lozenge_upstream.settings import DEMO_TOKEN_KEY
 from tests.bench.harness.workload import LIMIT, Kind, Task
 
 FOLDER = Path(__file__).parents[1] / "systems"
+BACKLOG_LINGER_MS = 5
+"""What is written over a backlog may wait so long for company, as our own writers let it; else nothing waits."""
 WEBHOOK_SECRET = "whsec_" + b64encode(b"of the benchmark, for all of it").decode()
 Role = Literal["ours", "peer", "limit"]
 Shape = Literal["hop", "backlog", "life", "diamond"]
@@ -52,7 +54,7 @@ class Guarantees:
     processing: Literal["exactly once", "at least once", "none"]
     commit: str
     reads: Literal["read committed", "read uncommitted"] = "read committed"
-    writes: str = "acks=all, linger 0"
+    writes: str = "acks=all, linger 0; over a backlog 5 ms"
     state: str = ""
 
 
@@ -94,6 +96,7 @@ class Start:
             "folder": str(self.folder),
             "kind": self.task.kind,
             "every": self.task.every,
+            "linger_ms": BACKLOG_LINGER_MS if self.backlog else 0,
             "limit": str(LIMIT),
             "event_schema": newest("event").definition,
             "event_schema_id": newest("event").id,

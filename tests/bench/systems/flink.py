@@ -28,7 +28,9 @@ SYSTEMS = (
     System(
         "PyFlink",
         "peer",
-        Guarantees("at least once", "every 10 s, with a checkpoint", state="RocksDB and checkpoints"),
+        Guarantees(
+            "at least once", "every 10 s, with a checkpoint", "read uncommitted", state="RocksDB and checkpoints"
+        ),
         command,
     ),
 )

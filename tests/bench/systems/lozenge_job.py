@@ -40,9 +40,14 @@ owner = "bench"
 title = "Benchmark"
 """
 STATE = "Spark's RocksDB, or Python; checkpoint, state topic"
-EXACTLY_ONCE = Guarantees("exactly once", "every batch", state=STATE)
-AT_LEAST_ONCE = Guarantees("at least once", "every batch", state=STATE)
-REALTIME = Guarantees("exactly once", "as named; what came since is judged anew, told once", state=STATE)
+EXACTLY_ONCE = Guarantees("exactly once", "every batch", writes="acks=all, linger 5 ms, in transactions", state=STATE)
+AT_LEAST_ONCE = Guarantees("at least once", "every batch", writes="acks=all, linger 5 ms", state=STATE)
+REALTIME = Guarantees(
+    "exactly once",
+    "as named; what came since is judged anew, told once",
+    writes="acks=all, linger 0",
+    state=STATE,
+)
 REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
 WINDOWS = {"lateness": "10m", "window": "10m"}
 

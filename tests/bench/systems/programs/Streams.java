@@ -214,7 +214,7 @@ public class Streams {
     set.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, given[1]);
     set.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
     set.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
-    set.put(StreamsConfig.producerPrefix("linger.ms"), 0);
+    set.put(StreamsConfig.producerPrefix("linger.ms"), order.get("linger_ms").asInt());
     set.put(StreamsConfig.producerPrefix("acks"), "all");
     set.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
     // the least that a broker takes: until then nobody, not even its own next start, gets a dead one's partitions

@@ -1,7 +1,7 @@
 """`flink.py START.json CONNECTOR_JAR`: a PyFlink application in a cluster of its own process; its state is RocksDB.
 
-At least once: a checkpoint every ten seconds, and what it writes goes out at once. Python runs in the JVM's own process
-("thread" mode), and without waiting for a bundle of records to fill up, which takes up to a second by default.
+At least once: a checkpoint every ten seconds. Python runs in the JVM's own process ("thread" mode). Unless there is a
+backlog nothing waits for a bundle of records to fill up, which takes up to a second by default.
 """
 
 import sys
@@ -24,8 +24,6 @@ from records import KIND, ORDER, counted, decoded, encoded, moved, rule
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 SETTINGS = {
     "python.execution-mode": "thread",
-    "python.fn-execution.bundle.size": "1",
-    "execution.buffer-timeout.interval": "0 ms",
     "execution.checkpointing.interval": "10 s",
     "execution.checkpointing.mode": "AT_LEAST_ONCE",
     "execution.checkpointing.dir": f"file://{ORDER['folder']}/checkpoints",
@@ -33,6 +31,7 @@ SETTINGS = {
     "parallelism.default": "1",
     "python.executable": sys.executable,
 }
+AT_ONCE = {"python.fn-execution.bundle.size": "1", "execution.buffer-timeout.interval": "0 ms"}
 
 
 class Count(KeyedProcessFunction):  # type: ignore[misc]
@@ -74,7 +73,7 @@ def judged(events: DataStream) -> DataStream:
 
 def main() -> None:
     settings = Configuration()
-    for name, value in SETTINGS.items():
+    for name, value in (SETTINGS if ORDER["linger_ms"] else SETTINGS | AT_ONCE).items():
         settings.set_string(name, value)
     env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.add_jars(f"file://{sys.argv[2]}")
@@ -93,7 +92,7 @@ def main() -> None:
         .set_bootstrap_servers(ORDER["bootstrap"])
         .set_record_serializer(values.set_value_serialization_schema(ByteArraySchema()).build())
         .set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE)
-        .set_property("linger.ms", "0")
+        .set_property("linger.ms", str(ORDER["linger_ms"]))
         .set_property("acks", "all")
         .build()
     )

@@ -43,4 +43,4 @@ def alert(message: Message) -> Record | None:
     return None if told is None else (encoded(told), message.key())
 
 
-loop(ORDER["input"], ORDER["output"], alert, linger_ms=0)
+loop(ORDER["input"], ORDER["output"], alert)

@@ -13,4 +13,4 @@ def event(message: Message) -> Record:
     return encoded_event(made), made["card_id"].encode()
 
 
-loop(ORDER["raw"], ORDER["input"], event, linger_ms=5)
+loop(ORDER["raw"], ORDER["input"], event)

@@ -21,16 +21,14 @@ def stop(*_: object) -> None:
     running = False
 
 
-def loop(source: str, sink: str, made: Callable[[Message], Record | None], linger_ms: int) -> None:
-    """Writes to the topic `sink` what is `made` of each record of the topic `source`, until SIGTERM comes.
-
-    What it writes may wait `linger_ms` for company.
-    """
+def loop(source: str, sink: str, made: Callable[[Message], Record | None]) -> None:
+    """Writes to the topic `sink` what is `made` of each record of the topic `source`, until SIGTERM comes."""
     signal.signal(signal.SIGTERM, stop)
     common = {"bootstrap.servers": ORDER["bootstrap"]}
     group = {"group.id": ORDER["name"], "auto.offset.reset": "earliest", "enable.auto.commit": False}
     consumer = Consumer(common | group)
-    producer = Producer(common | {"linger.ms": linger_ms, "acks": "all", "queue.buffering.max.messages": 1_000_000})
+    writing = {"linger.ms": ORDER["linger_ms"], "acks": "all", "queue.buffering.max.messages": 1_000_000}
+    producer = Producer(common | writing)
     consumer.subscribe([source])
     committed = time.monotonic()
     while running:

@@ -5,12 +5,12 @@ from records import ORDER
 
 
 def application(group: str) -> Application:
-    """With state of its own; what it writes goes out at once."""
+    """With state of its own."""
     return Application(
         broker_address=ORDER["bootstrap"],
         consumer_group=group,
         auto_offset_reset="earliest",
         state_dir=f"{ORDER['folder']}/state-{group}",
-        producer_extra_config={"linger.ms": 0, "acks": "all"},
+        producer_extra_config={"linger.ms": ORDER["linger_ms"], "acks": "all"},
         loglevel="WARNING",
     )
