@@ -85,7 +85,7 @@ bench: .venv/.ready ## ours beside peers and limits; ARGS="rule-hop" names rows,
 	@$(PYTHON) -m tests.bench $(ARGS)
 
 .PHONY: bench-quick
-bench-quick: .venv/.ready ## seven rows once each, roughly, in about ten minutes: none of drain, growth
+bench-quick: .venv/.ready ## seven rows once each, roughly, in about ten minutes: none of normalise, drain, growth
 	@$(PYTHON) -m tests.bench --quick $(ARGS)
 
 .PHONY: bench-pytest
