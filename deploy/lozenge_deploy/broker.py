@@ -247,21 +247,19 @@ def free_port(wanted: int) -> int:
     Any is one below those that systems give to outgoing connections: such a connection could take the port
     before the broker binds it, or while the broker is down.
     """
-    candidates = [wanted] if wanted else random.SystemRandom().sample(_SERVER_PORTS, 100)
-    while True:
-        port = candidates.pop()
+    ports = [wanted] if wanted else random.SystemRandom().sample(_SERVER_PORTS, 100)
+    for port in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((LOOPBACK, port))
                 return port
             except OSError as error:
-                if candidates:
-                    continue
-                raise UsageError(
-                    f"starting the embedded broker: port {port} on {LOOPBACK} is taken ({error.strerror})",
-                    hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
-                ) from error
+                refusal = error
+    raise UsageError(
+        f"starting the embedded broker: port {port} on {LOOPBACK} is taken ({refusal.strerror})",
+        hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
+    ) from refusal
 
 
 def _listening(port: int) -> bool:

@@ -21,6 +21,8 @@ from tests.bench.harness.workload import LIMIT, Kind, Task
 FOLDER = Path(__file__).parents[1] / "systems"
 BACKLOG_LINGER_MS = 5
 """What is written over a backlog may wait so long for company, as our own writers let it; else nothing waits."""
+IN_TRANSACTIONS = "acks=all, linger 5 ms, in transactions"
+"""How ours writes batch by batch, whatever waits."""
 WEBHOOK_SECRET = "whsec_" + b64encode(b"of the benchmark, for all of it").decode()
 Role = Literal["ours", "peer", "limit"]
 Shape = Literal["hop", "backlog", "life", "diamond"]
@@ -54,7 +56,7 @@ class Guarantees:
     processing: Literal["exactly once", "at least once", "none"]
     commit: str
     reads: Literal["read committed", "read uncommitted"] = "read committed"
-    writes: str = "acks=all, linger 0; over a backlog 5 ms"
+    writes: str = f"acks=all, linger 0; over a backlog {BACKLOG_LINGER_MS} ms"
     state: str = ""
 
 

@@ -17,6 +17,7 @@ from tests.bench.harness.system import (
     ALL_KINDS,
     BACKLOG,
     HOP,
+    IN_TRANSACTIONS,
     LIFE,
     OF_A_JOB,
     Guarantees,
@@ -40,7 +41,7 @@ owner = "bench"
 title = "Benchmark"
 """
 STATE = "Spark's RocksDB, or Python; checkpoint, state topic"
-EXACTLY_ONCE = Guarantees("exactly once", "every batch", writes="acks=all, linger 5 ms, in transactions", state=STATE)
+EXACTLY_ONCE = Guarantees("exactly once", "every batch", writes=IN_TRANSACTIONS, state=STATE)
 AT_LEAST_ONCE = Guarantees("at least once", "every batch", writes="acks=all, linger 5 ms", state=STATE)
 REALTIME = Guarantees(
     "exactly once",

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.bench.harness.system import BACKLOG, NORMALISE, Guarantees, Role, Start, System
+from tests.bench.harness.system import BACKLOG, IN_TRANSACTIONS, NORMALISE, Guarantees, Role, Start, System
 from tests.bench.systems.environments import python
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -43,7 +43,7 @@ SYSTEMS = (
     _system(
         "Lozenge, upstream",
         "ours",
-        Guarantees("exactly once", "every batch", writes="acks=all, linger 5 ms, in transactions", state="none"),
+        Guarantees("exactly once", "every batch", writes=IN_TRANSACTIONS, state="none"),
         upstream,
     ),
     _system(
