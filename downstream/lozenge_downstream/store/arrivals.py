@@ -9,13 +9,20 @@ import sqlalchemy as sql
 
 from lozenge_downstream.alarms import Habit
 from lozenge_downstream.model import Alert, Arrival, Outcome, Record
-from lozenge_downstream.store.rows import found, insert, upsert
+from lozenge_downstream.store.rows import among, found, insert, upsert
 from lozenge_downstream.store.tables import arrivals, counts, is_parked
 
 MINUTE = 60.0
 DAY_MINUTES = 24 * 60
 PAGE = 1_000
 decode_alert = msgspec.json.Decoder(Alert).decode
+_SEEN = among(sql.select(arrivals.c.alert_id), arrivals.c.alert_id)
+_RAISED = among(
+    sql.select(counts.c.detector, sql.func.sum(counts.c.alerts))
+    .where(counts.c.minute >= sql.bindparam("since"))
+    .group_by(counts.c.detector),
+    counts.c.detector,
+)
 
 
 class Arrivals:
@@ -27,8 +34,7 @@ class Arrivals:
 
     def seen(self, alert_ids: Sequence[str]) -> set[str]:
         """Those of `alert_ids` that came before."""
-        rows = found(self._connection, sql.select(arrivals.c.alert_id), arrivals.c.alert_id, alert_ids)
-        return {row[0] for row in rows}
+        return {row[0] for row in found(self._connection, _SEEN, alert_ids)}
 
     def record(self, judged: Iterable[Arrival]) -> None:
         """Writes down what became of each record, and counts what was accepted."""
@@ -40,8 +46,7 @@ class Arrivals:
     def raised(self, detectors: Sequence[str], within: float) -> dict[str, int]:
         """How many alerts of each detector were accepted in the last `within` seconds, to the minute."""
         since = int((self._now - within) // MINUTE) + 1
-        query = sql.select(counts.c.detector, sql.func.sum(counts.c.alerts)).where(counts.c.minute >= since)
-        rows = found(self._connection, query.group_by(counts.c.detector), counts.c.detector, detectors)
+        rows = found(self._connection, _RAISED, detectors, since=since)
         return dict.fromkeys(detectors, 0) | {str(detector): int(number) for detector, number in rows}
 
     def habits(self, days: int) -> dict[str, Habit]:
@@ -98,7 +103,7 @@ class Arrivals:
     def _count(self, accepted: Counter[str]) -> None:
         for detector, number in accepted.items():
             row = {"detector": detector, "minute": int(self._now // MINUTE), "alerts": number}
-            upsert(self._connection, counts, row, changes={"alerts": counts.c.alerts + number})
+            upsert(self._connection, counts, row, adding="alerts")
 
 
 def _row(arrival: Arrival) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sqlalchemy as sql
 
 from lozenge_downstream.model import Alert, Case
 from lozenge_downstream.store.arrivals import decode_alert
-from lozenge_downstream.store.rows import found, insert, upsert_greater
+from lozenge_downstream.store.rows import among, found, insert, upsert_greater
 from lozenge_downstream.store.tables import (
     arrivals,
     cases,
@@ -21,6 +21,32 @@ from lozenge_downstream.store.tables import (
     outbox,
     sources,
 )
+
+_OPEN = among(sql.select(cases).where(is_open), cases.c.key)
+_IS_DUE = (is_open, cases.c.due_at <= sql.bindparam("now"))
+_ARE_DUE = sql.select(sql.exists().where(*_IS_DUE))
+_DUE = sql.select(cases).where(*_IS_DUE).order_by(cases.c.due_at).limit(sql.bindparam("most"))
+_IN_CASE = members.c.case_id == sql.bindparam("case")
+_WAITING = (
+    sql.select(members.c.alert_id, members.c.muted, arrivals.c.body)
+    .join(arrivals, sql.and_(arrivals.c.alert_id == members.c.alert_id, arrivals.c.body.is_not(None)))
+    .where(_IN_CASE, is_waiting)
+    .order_by(arrivals.c.row)
+)
+_TOLD_OF = (
+    sql.select(arrivals.c.body)
+    .join(members, arrivals.c.alert_id == members.c.alert_id)
+    .where(_IN_CASE, ~is_waiting, arrivals.c.body.is_not(None))
+    .order_by(arrivals.c.row.desc())
+    .limit(sql.bindparam("most"))
+)
+_NEVER_CHANGED = ("case_id", "route", "key", "group", "opened_at")
+_CHANGE = (
+    cases.update()
+    .where(cases.c.case_id == sql.bindparam("new_case_id"))
+    .values({c.name: sql.bindparam(f"new_{c.name}") for c in cases.c if c.name not in _NEVER_CHANGED})
+)
+_INHIBITORS = among(sql.select(sources).where(sources.c.until > sql.bindparam("now")), sources.c.equal)
 
 
 class Waiting(NamedTuple):
@@ -44,33 +70,24 @@ class Cases:
 
     def open(self, keys: Sequence[str]) -> dict[str, Case]:
         """The open cases among `keys`."""
-        rows = found(self._connection, sql.select(cases).where(is_open), cases.c.key, keys)
-        return {row.key: case_of(row) for row in rows}
+        return {row.key: case_of(row) for row in found(self._connection, _OPEN, keys)}
 
     def are_due(self) -> bool:
         """Whether any open case is to be looked at."""
-        query = sql.select(sql.exists().where(is_open, cases.c.due_at <= self._now))
-        return bool(self._connection.execute(query).scalar())
+        return bool(self._connection.execute(_ARE_DUE, {"now": self._now}).scalar())
 
     def due(self, limit: int) -> list[Case]:
         """Up to `limit` open cases that are to be looked at, longest due first."""
-        query = sql.select(cases).where(is_open, cases.c.due_at <= self._now).order_by(cases.c.due_at).limit(limit)
-        return [case_of(row) for row in self._connection.execute(query)]
+        return [case_of(row) for row in self._connection.execute(_DUE, {"now": self._now, "most": limit})]
 
     def waiting(self, case_id: str) -> Waiting:
         """What was never told of a case."""
-        query = sql.select(members.c.alert_id, members.c.muted, arrivals.c.body).join(
-            arrivals, sql.and_(arrivals.c.alert_id == members.c.alert_id, arrivals.c.body.is_not(None))
-        )
-        rows = self._connection.execute(query.where(members.c.case_id == case_id, is_waiting).order_by(arrivals.c.row))
-        found_ = rows.all()
+        found_ = self._connection.execute(_WAITING, {"case": case_id}).all()
         return Waiting([decode_alert(r.body) for r in found_], {r.alert_id: r.muted for r in found_ if r.muted})
 
     def told_of(self, case_id: str, limit: int) -> list[Alert]:
         """The latest alerts of a case that were told, the last first."""
-        query = sql.select(arrivals.c.body).join(members, arrivals.c.alert_id == members.c.alert_id)
-        query = query.where(members.c.case_id == case_id, ~is_waiting, arrivals.c.body.is_not(None))
-        rows = self._connection.execute(query.order_by(arrivals.c.row.desc()).limit(limit))
+        rows = self._connection.execute(_TOLD_OF, {"case": case_id, "most": limit})
         return [decode_alert(body) for body in rows.scalars()]
 
     def channels_of(self, case_id: str) -> list[str]:
@@ -87,9 +104,7 @@ class Cases:
         """Writes how cases stand now."""
         rows = [{f"new_{name}": value for name, value in _row(case).items()} for case in changed]
         if rows:
-            names = [c.name for c in cases.c if c.name not in ("case_id", "route", "key", "group", "opened_at")]
-            change = cases.update().where(cases.c.case_id == sql.bindparam("new_case_id"))
-            self._connection.execute(change.values({n: sql.bindparam(f"new_{n}") for n in names}), rows)
+            self._connection.execute(_CHANGE, rows)
 
     def add(self, joined: Iterable[tuple[str, str, str | None, str | None]]) -> None:
         """Writes members: case, alert, the notification that told it if it was told, else why not if that is known."""
@@ -129,8 +144,7 @@ class Cases:
 
     def inhibitors(self, equals: Sequence[str]) -> dict[tuple[str, str, bool], str]:
         """The alerts that inhibit now, by rule, `equal` and whether they match both its sides."""
-        query = sql.select(sources).where(sources.c.until > self._now)
-        rows = found(self._connection, query, sources.c.equal, equals)
+        rows = found(self._connection, _INHIBITORS, equals, now=self._now)
         return {(row.rule, row.equal, row.two_sided): row.alert_id for row in rows}
 
     def _settle(self, rows: list[dict[str, Any]], values: dict[str, Any]) -> None:

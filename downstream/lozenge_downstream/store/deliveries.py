@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import bindparam
 
-from lozenge_downstream.store.rows import found, insert, upsert
+from lozenge_downstream.store.rows import among, found, insert, upsert
 from lozenge_downstream.store.tables import DUE, deliveries, disabled, failures, is_due, outbox
 
 _BEFORE, _EARLIER = outbox.alias("before"), deliveries.alias("earlier")
@@ -39,8 +39,57 @@ class Attempt:
     disable: bool = False
 
 
+def _of_the_one_before(column: sql.ColumnElement[Any]) -> sql.ScalarSelect[Any]:
+    """A column of `_EARLIER`: what the same channel was told just before a delivery, of the same case."""
+    return (
+        sql.select(column)
+        .join_from(_BEFORE, _EARLIER, _EARLIER.c.notification_id == _BEFORE.c.id)
+        .where(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
+        .where(_EARLIER.c.channel == deliveries.c.channel)
+        .order_by(_BEFORE.c.row.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
 _IN_OUTBOX = outbox.c.id == deliveries.c.notification_id
 _MINE = (deliveries.c.channel == bindparam("c"), deliveries.c.notification_id == bindparam("n"))
+_LATER = among(
+    sql.select(
+        deliveries.c.channel, deliveries.c.notification_id, _of_the_one_before(_EARLIER.c.due_at).label("at")
+    ).join(outbox, _IN_OUTBOX),
+    deliveries.c.notification_id,
+)
+_DUE = (
+    sql.select(
+        deliveries.c.channel,
+        deliveries.c.notification_id,
+        outbox.c.body,
+        deliveries.c.attempts,
+        outbox.c.detected_at,
+    )
+    .join(outbox, _IN_OUTBOX)
+    .where(deliveries.c.channel == bindparam("c"), is_due, deliveries.c.due_at <= bindparam("now"))
+    .where(_of_the_one_before(_EARLIER.c.state).is_distinct_from(sql.literal_column(f"'{DUE}'")))
+    .order_by(deliveries.c.due_at)
+    .limit(bindparam("most"))
+)
+_PUT_OFF = deliveries.update().where(*_MINE).values(due_at=bindparam("d"))
+_SETTLE = (
+    deliveries.update()
+    .where(*_MINE, is_due)
+    .values(state=bindparam("s"), attempts=bindparam("a"), due_at=bindparam("d"), error=bindparam("e"))
+)
+_BEHIND = sql.select(outbox.c.id).join(
+    _BEFORE, sql.and_(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
+)
+_PUT_OFF_ALL_BEHIND = (
+    deliveries.update()
+    .where(deliveries.c.channel == bindparam("c"), is_due)
+    .where(deliveries.c.notification_id.in_(_BEHIND.where(_BEFORE.c.id == bindparam("n"))))
+    .values(due_at=bindparam("d"))
+)
+_DISABLED = sql.select(disabled.c.channel, disabled.c.reason)
 
 
 class Deliveries:
@@ -60,33 +109,20 @@ class Deliveries:
 
     def line_up(self, notification_ids: Sequence[str]) -> None:
         """Makes these due no sooner than what was told before them of their cases: nobody looks at them in vain."""
-        before = _of_the_one_before(_EARLIER.c.due_at).label("at")
-        query = sql.select(deliveries.c.channel, deliveries.c.notification_id, before).join(outbox, _IN_OUTBOX)
-        rows = found(self._connection, query, deliveries.c.notification_id, notification_ids)
+        rows = found(self._connection, _LATER, notification_ids)
         if late := [{"c": r.channel, "n": r.notification_id, "d": r.at} for r in rows if r.at and r.at > self._now]:
-            self._connection.execute(deliveries.update().where(*_MINE).values(due_at=bindparam("d")), late)
+            self._connection.execute(_PUT_OFF, late)
 
     def due(self, channel: str, limit: int) -> list[Delivery]:
         """Up to `limit` deliveries of a channel whose time has come, longest due first, of each case one."""
-        table = deliveries.c
-        query = sql.select(
-            table.channel, table.notification_id, outbox.c.body, table.attempts, outbox.c.detected_at
-        ).join(outbox, _IN_OUTBOX)
-        query = query.where(table.channel == channel, is_due, table.due_at <= self._now)
-        query = query.where(_of_the_one_before(_EARLIER.c.state).is_distinct_from(sql.literal_column(f"'{DUE}'")))
-        return [Delivery(*row) for row in self._connection.execute(query.order_by(table.due_at).limit(limit))]
+        rows = self._connection.execute(_DUE, {"c": channel, "now": self._now, "most": limit})
+        return [Delivery(*row) for row in rows]
 
     def settle(self, attempts: Iterable[Attempt]) -> None:
         """Writes down how attempts ended; those that failed keep a row each, and what is behind them waits as long.
 
         Nothing that has ended is due again: another notifier may have sent it since.
         """
-        change: dict[str, Any] = {
-            "state": bindparam("s"),
-            "attempts": bindparam("a"),
-            "due_at": bindparam("d"),
-            "error": bindparam("e"),
-        }
         rows = [
             {
                 "c": a.delivery.channel,
@@ -98,7 +134,7 @@ class Deliveries:
             }
             for a in attempts
         ]
-        self._connection.execute(deliveries.update().where(*_MINE, is_due).values(change), rows)
+        self._connection.execute(_SETTLE, rows)
         failed = [row for row in rows if row["e"] is not None]
         insert(
             self._connection,
@@ -106,7 +142,7 @@ class Deliveries:
             [{"notification_id": r["n"], "channel": r["c"], "at": self._now, "error": r["e"]} for r in failed],
         )
         if again := [row for row in failed if row["s"] == DUE]:
-            self._connection.execute(_put_off(), again)
+            self._connection.execute(_PUT_OFF_ALL_BEHIND, again)
 
     def again(self, channel: str, first: int, partition: int | None, topic: str, *, rest: bool = False) -> int:
         """Makes the notifications of a channel from `seq` `first` on due there once more; how many those are.
@@ -156,30 +192,4 @@ class Deliveries:
 
     def disabled(self) -> dict[str, str]:
         """The channels that are off, and why."""
-        rows = self._connection.execute(sql.select(disabled.c.channel, disabled.c.reason))
-        return {str(row[0]): str(row[1]) for row in rows}
-
-
-def _of_the_one_before(column: sql.ColumnElement[Any]) -> sql.ScalarSelect[Any]:
-    """A column of `_EARLIER`: what the same channel was told just before a delivery, of the same case."""
-    return (
-        sql.select(column)
-        .join_from(_BEFORE, _EARLIER, _EARLIER.c.notification_id == _BEFORE.c.id)
-        .where(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
-        .where(_EARLIER.c.channel == deliveries.c.channel)
-        .order_by(_BEFORE.c.row.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-
-
-def _put_off() -> sql.Update:
-    """What was told of the case of `n` after it is due on channel `c` at `d`, and no sooner."""
-    behind = sql.select(outbox.c.id).join(
-        _BEFORE, sql.and_(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
-    )
-    later = (
-        deliveries.c.channel == bindparam("c"),
-        deliveries.c.notification_id.in_(behind.where(_BEFORE.c.id == bindparam("n"))),
-    )
-    return deliveries.update().where(*later, is_due).values(due_at=bindparam("d"))
+        return {str(row[0]): str(row[1]) for row in self._connection.execute(_DISABLED)}

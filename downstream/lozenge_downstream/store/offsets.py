@@ -15,6 +15,31 @@ Place = tuple[str, int]
 """A topic and a partition."""
 
 
+def _at(table: sql.Table) -> tuple[sql.ColumnElement[bool], ...]:
+    """One place; for the parameters of `_of`."""
+    return table.c.topic == sql.bindparam("t"), table.c.partition == sql.bindparam("p")
+
+
+def _of(place: Place, **more: Any) -> dict[str, Any]:
+    return {"t": place[0], "p": place[1], **more}
+
+
+_POSITION = sql.select(positions.c.next).where(*_at(positions))
+_MOVE = (
+    positions.update()
+    .where(*_at(positions), positions.c.next == sql.bindparam("expected"))
+    .values(next=sql.bindparam("to"))
+)
+_NUMBER = sql.select(sequences.c.next).where(*_at(sequences))
+_PENDING = sql.select(outbox).where(is_pending).order_by(outbox.c.row).limit(sql.bindparam("most"))
+_PUBLISHED = (
+    outbox.update()
+    .where(*_at(outbox), outbox.c.seq <= sql.bindparam("upto"), is_pending)
+    .values(published_at=sql.bindparam("now"))
+)
+_RECORD = (*_at(outbox), outbox.c.seq == sql.bindparam("number"))
+
+
 class Positions:
     """Per alert partition the next offset to read. Moving one proves that nobody else has."""
 
@@ -23,21 +48,18 @@ class Positions:
 
     def of(self, place: Place) -> int | None:
         """The next offset to read; None for a partition never read."""
-        return self._connection.execute(sql.select(positions.c.next).where(*_at(positions, place))).scalar()
+        return self._connection.execute(_POSITION, _of(place)).scalar()
 
     def move(self, place: Place, expected: int | None, offset: int) -> None:
         """Sets the next offset to read, which was `expected`; raises Fenced if another notifier has moved it."""
         if expected is None:
             # a row that somebody else has just made is left to stand, and is not ours
             fresh = {"topic": place[0], "partition": place[1], "next": offset}
-            taken = self._connection.execute(sql.select(positions.c.next).where(*_at(positions, place))).scalar()
-            if taken is None:
+            if self.of(place) is None:
                 insert(self._connection, positions, [fresh])
                 return
-        else:
-            mine = (*_at(positions, place), positions.c.next == expected)
-            if self._connection.execute(positions.update().where(*mine).values(next=offset)).rowcount:
-                return
+        elif self._connection.execute(_MOVE, _of(place, expected=expected, to=offset)).rowcount:
+            return
         raise Fenced(
             f"recording {place[0]}[{place[1]}]: another notifier has read on from there",
             hint="this one stops; the group has given its partitions to the other",
@@ -56,8 +78,7 @@ class Outbox:
         """Takes the next sequence number of an output partition; the first is 0. For a transaction that is alone."""
         place = topic, partition
         if place not in self._numbers:
-            query = sql.select(sequences.c.next).where(*_at(sequences, place))
-            self._numbers[place] = self._connection.execute(query).scalar() or 0
+            self._numbers[place] = self.next_seq(place)
         self._numbers[place] += 1
         return self._numbers[place] - 1
 
@@ -70,23 +91,21 @@ class Outbox:
 
     def published(self, place: Place, seq: int) -> int:
         """Notes that an output partition stands in Kafka up to `seq`; returns how many rows that was news for."""
-        pending = (*_at(outbox, place), outbox.c.seq <= seq, is_pending)
-        return self._connection.execute(outbox.update().where(*pending).values(published_at=self._now)).rowcount
+        return self._connection.execute(_PUBLISHED, _of(place, upto=seq, now=self._now)).rowcount
 
     def pending(self, limit: int) -> list[Outgoing]:
         """The oldest `limit` records to publish; within a partition that is the order of `seq`."""
-        query = sql.select(outbox).where(is_pending).order_by(outbox.c.row).limit(limit)
-        return [_outgoing(row) for row in self._connection.execute(query)]
+        return [_outgoing(row) for row in self._connection.execute(_PENDING, {"most": limit})]
 
     def replace(self, record: Outgoing) -> None:
         """Puts `record` in the place of the one with its number, which Kafka does not take as it is."""
         changed = {"key": record.key, "value": record.value, "headers": pack(record.headers)}
-        mine = (*_at(outbox, (record.topic, record.partition)), outbox.c.seq == record.seq)
-        self._connection.execute(outbox.update().where(*mine).values(changed))
+        place = _of((record.topic, record.partition), number=record.seq)
+        self._connection.execute(outbox.update().where(*_RECORD).values(changed), place)
 
     def at(self, place: Place, seq: int) -> Outgoing | None:
         """One record; None if it was never there or is long forgotten."""
-        row = self._connection.execute(sql.select(outbox).where(*_at(outbox, place), outbox.c.seq == seq)).one_or_none()
+        row = self._connection.execute(sql.select(outbox).where(*_RECORD), _of(place, number=seq)).one_or_none()
         return _outgoing(row) if row else None
 
     def called(self, id: str) -> Outgoing:
@@ -95,8 +114,7 @@ class Outbox:
 
     def next_seq(self, place: Place) -> int:
         """The sequence number that the next record of an output partition will get."""
-        query = sql.select(sequences.c.next).where(*_at(sequences, place))
-        return self._connection.execute(query).scalar() or 0
+        return self._connection.execute(_NUMBER, _of(place)).scalar() or 0
 
 
 def pack(headers: RawHeaders) -> str:
@@ -118,7 +136,3 @@ def _fields(record: Outgoing) -> dict[str, Any]:
 def _outgoing(row: Any) -> Outgoing:
     fields = {name: getattr(row, name) for name in Outgoing.__slots__}
     return Outgoing(**fields | {"headers": unpack(row.headers)})
-
-
-def _at(table: sql.Table, place: Place) -> tuple[sql.ColumnElement[bool], ...]:
-    return table.c.topic == place[0], table.c.partition == place[1]

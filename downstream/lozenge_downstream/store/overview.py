@@ -10,7 +10,7 @@ from lozenge_downstream.model import Alert
 from lozenge_downstream.routing.matchers import Matcher, all_match
 from lozenge_downstream.store.arrivals import decode_alert
 from lozenge_downstream.store.cases import case_of
-from lozenge_downstream.store.rows import found
+from lozenge_downstream.store.rows import among, found
 from lozenge_downstream.store.tables import arrivals, cases, is_open, members
 from lozenge_downstream.telling import weigh
 
@@ -73,7 +73,7 @@ class Overview:
         has_body = sql.and_(arrivals.c.alert_id == members.c.alert_id, arrivals.c.body.is_not(None))
         query = sql.select(*columns).join(arrivals, has_body).order_by(arrivals.c.row)
         of: dict[str, list[_Member]] = defaultdict(list)
-        for row in found(self._connection, query, members.c.case_id, case_ids):
+        for row in found(self._connection, among(query, members.c.case_id), case_ids):
             of[row.case_id].append(_Member(decode_alert(row.body), row.notification_id, row.muted))
         return of
 

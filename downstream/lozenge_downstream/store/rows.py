@@ -1,6 +1,10 @@
-"""Small things that all tables share: rows in bulk, values found by many keys, a number that is set or added to."""
+"""Small things that all tables share: rows in bulk, values found by many keys, a number that is set or added to.
+
+What is executed for each alert is made once, at import, with parameters: to make it takes longer than to run it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sql
@@ -13,7 +17,7 @@ CHUNK = 500
 def insert(connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]]) -> None:
     """Writes all of `rows`."""
     if batch := list(rows):
-        connection.execute(table.insert(), batch)
+        connection.execute(_insert(table), batch)
 
 
 def upsert(
@@ -21,14 +25,12 @@ def upsert(
     table: sql.Table,
     row: Mapping[str, Any],
     *,
-    changes: Mapping[str, Any] | None = None,
+    adding: str = "",
     where: sql.ColumnElement[bool] | None = None,
 ) -> None:
-    """Writes one row; or, to the one that has its key and is as `where` says, makes `changes`: all that is no key."""
-    statement: Any = _insert(connection, table).values(row)
-    keys = [column.name for column in table.primary_key]
-    changed = changes or {name: value for name, value in row.items() if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed, where=where))
+    """Writes one row, or what it has to the one with its key that is as `where` says; the column `adding` is added."""
+    made = _upsert if where is None else _upsert.__wrapped__  # an expression with values in it comes once
+    connection.execute(made(connection.dialect.name, table, tuple(row), adding, where), row)
 
 
 def upsert_greater(
@@ -36,20 +38,42 @@ def upsert_greater(
 ) -> None:
     """Writes all of `rows`; one whose key is there takes its place if it is greater in the column `by`."""
     if batch := list(rows):
-        statement = _insert(connection, table)
+        statement = _dialect_insert(connection.dialect.name, table)
         keys = [column.name for column in table.primary_key]
         changed = {c.name: statement.excluded[c.name] for c in table.c if c.name not in keys}
         greater = by < statement.excluded[by.name]
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed, where=greater), batch)
 
 
-def _insert(connection: sql.Connection, table: sql.Table) -> Any:
-    return (postgresql if connection.dialect.name == "postgresql" else sqlite).insert(table)
+@cache
+def _insert(table: sql.Table) -> sql.Insert:
+    return table.insert()
+
+
+@cache
+def _upsert(
+    dialect: str, table: sql.Table, names: Sequence[str], adding: str, where: sql.ColumnElement[bool] | None
+) -> Any:
+    statement = _dialect_insert(dialect, table)
+    keys = [column.name for column in table.primary_key]
+    changed = {name: statement.excluded[name] for name in names if name not in keys}
+    if adding:
+        changed[adding] = table.c[adding] + statement.excluded[adding]
+    return statement.on_conflict_do_update(index_elements=keys, set_=changed, where=where)
+
+
+def _dialect_insert(dialect: str, table: sql.Table) -> Any:
+    return (postgresql if dialect == "postgresql" else sqlite).insert(table)
+
+
+def among(query: sql.Select[Any], column: sql.ColumnElement[Any]) -> sql.Select[Any]:
+    """What `query` finds with `column` among some values; for `found`."""
+    return query.where(column.in_(sql.bindparam("among", expanding=True)))
 
 
 def found(
-    connection: sql.Connection, query: sql.Select[Any], column: sql.ColumnElement[Any], values: Sequence[Any]
+    connection: sql.Connection, query: sql.Select[Any], values: Sequence[Any], **parameters: Any
 ) -> Iterator[Any]:
-    """What `query` finds with `column` among `values`."""
+    """What a `query` that was made by `among` finds for `values`, however many these are."""
     for start in range(0, len(values), CHUNK):
-        yield from connection.execute(query.where(column.in_(values[start : start + CHUNK])))
+        yield from connection.execute(query, {**parameters, "among": values[start : start + CHUNK]})

@@ -32,6 +32,11 @@ class Silence:
         return f"silence {self.id} of {self.author}: {self.reason}"
 
 
+_ALL = sql.select(silences).order_by(silences.c.created_at)
+_NOW = sql.bindparam("now", type_=silences.c.ends_at.type)
+_ACTIVE = _ALL.where(silences.c.starts_at <= _NOW, silences.c.ends_at > _NOW)
+
+
 class Silences:
     """The silences of one transaction."""
 
@@ -41,11 +46,11 @@ class Silences:
 
     def active(self) -> list[Silence]:
         """Those that hold now, oldest first."""
-        return self._found(silences.c.starts_at <= self._now, silences.c.ends_at > self._now)
+        return list(_readable(self._connection.execute(_ACTIVE, {"now": self._now})))
 
     def all(self) -> list[Silence]:
         """Those that hold, will hold, or held and are not forgotten."""
-        return self._found()
+        return list(_readable(self._connection.execute(_ALL)))
 
     def add(
         self, matchers: Sequence[Matcher], author: str, reason: str, ends_at: float, starts_at: float | None = None
@@ -69,10 +74,6 @@ class Silences:
         """Ends one now; whether there was one that had not ended."""
         mine = silences.update().where(silences.c.silence_id == id, silences.c.ends_at > self._now)
         return bool(self._connection.execute(mine.values(ends_at=self._now)).rowcount)
-
-    def _found(self, *where: sql.ColumnElement[bool]) -> list[Silence]:
-        rows = self._connection.execute(sql.select(silences).where(*where).order_by(silences.c.created_at))
-        return list(_readable(rows))
 
 
 def _readable(rows: Iterable[Any]) -> Iterator[Silence]:
