@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,10 +11,11 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from lozenge import topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
-from lozenge_deploy.table import HISTORY_SECONDS, App, Snapshot
+from lozenge_deploy.table import HISTORY_SECONDS, App, Samples, Snapshot
 
 RATE_SECONDS = 5.0
 RECORDS = "lozenge_records_total"
+BEGUN = "lozenge_offsets_begun_total"
 DEAD = "lozenge_dead_letters_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
@@ -25,6 +26,9 @@ _CALL_SECONDS = 10.0
 class Reading:
     """One app now: totals since it first started, rates over seconds, latencies of the last half minute.
 
+    `rate` is of what it reads, and `dead_share` how many dead letters came of each record whose effect was committed in
+    these seconds: in Real-Time Mode a commit comes after minutes. Where half a minute brought no latency, it is of all
+    since those alive began.
     `cpu_seconds` and `memory_bytes` are its whole process tree's, `cores` how many it keeps busy now.
     `instances` are alive; without any, rates, lag and memory are 0. `at` is when it last reported (Unix seconds).
     `catch_up` is as `catch_up_seconds` says.
@@ -39,7 +43,7 @@ class Reading:
     p50: float | None
     p95: float | None
     dead_letters: int
-    dead_rate: float
+    dead_share: float
     batches: int
     cpu_seconds: float
     cores: float
@@ -53,7 +57,7 @@ def reading_of(app: App, now: float) -> Reading | None:
     if app.newest is None:
         return None
     samples, recent = app.samples(now), list(app.growth(RATE_SECONDS, now))
-    buckets = _new_in_buckets(app, now)
+    buckets = _latencies(app, now)
 
     def per_second(name: str) -> float:
         return sum(grown.get(name, 0.0) / seconds for seconds, grown in recent if seconds > 0)
@@ -61,14 +65,14 @@ def reading_of(app: App, now: float) -> Reading | None:
     return Reading(
         instances=len(app.alive(now)),
         records=int(samples.get(RECORDS, 0.0)),
-        rate=per_second(RECORDS),
+        rate=per_second(_read_by(samples)),
         lag=int(samples.get(LAG, 0.0)),
         catch_up=catch_up_seconds(app, now),
         emitted=int(samples.get("lozenge_emitted_total", 0.0)),
         p50=quantile(buckets, 0.5),
         p95=quantile(buckets, 0.95),
         dead_letters=int(sum(v for n, v in samples.items() if n.startswith(DEAD))),
-        dead_rate=sum(per_second(name) for name in samples if name.startswith(DEAD)),
+        dead_share=_share(sum(per_second(name) for name in samples if name.startswith(DEAD)), per_second(RECORDS)),
         batches=int(samples.get("lozenge_batch_seconds_count", 0.0)),
         cpu_seconds=samples.get(CPU, 0.0),
         cores=per_second(CPU),
@@ -86,12 +90,13 @@ def catch_up_seconds(app: App, now: float) -> float | None:
     """
     lag = nearer = judged = known = 0.0
     for instance in app.alive(now):
-        last, before = instance.last, instance.since(RECORDS)
+        counter = _read_by(instance.last.samples)
+        last, before = instance.last, instance.since(counter)
         lag += last.samples.get(LAG, 0.0)
         if (seconds := last.time - before.time) > 0:
             known += seconds
             nearer += (before.samples.get(LAG, 0.0) - last.samples.get(LAG, 0.0)) / seconds
-            judged += (last.samples.get(RECORDS, 0.0) - before.samples.get(RECORDS, 0.0)) / seconds
+            judged += (last.samples.get(counter, 0.0) - before.samples.get(counter, 0.0)) / seconds
     if lag <= judged * RATE_SECONDS:
         return 0.0
     if known < RATE_SECONDS:
@@ -164,10 +169,24 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
     return None
 
 
-def _new_in_buckets(app: App, now: float) -> list[tuple[float, float]]:
+def _read_by(samples: Samples) -> str:
+    """The counter of what is read: where a commit is minutes away, its effect is counted long after."""
+    return BEGUN if samples.get(BEGUN) else RECORDS
+
+
+def _share(some: float, of: float) -> float:
+    return some / of if of else float("inf") if some else 0.0
+
+
+def _latencies(app: App, now: float) -> list[tuple[float, float]]:
+    recent = _buckets(grown for _, grown in app.growth(HISTORY_SECONDS, now))
+    return recent if recent and recent[-1][1] else _buckets(instance.last.samples for instance in app.alive(now))
+
+
+def _buckets(told: Iterable[Samples]) -> list[tuple[float, float]]:
     found: dict[float, float] = {}
-    for _, grown in app.growth(HISTORY_SECONDS, now):
-        for name, count in grown.items():
+    for samples in told:
+        for name, count in samples.items():
             if bound := re.fullmatch(r"lozenge_latency_seconds_bucket\{le=(.+)\}", name):
                 found[float(bound[1])] = found.get(float(bound[1]), 0.0) + count
     return sorted(found.items())

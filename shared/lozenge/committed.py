@@ -1,7 +1,7 @@
 """What a consumer group has committed, read by one who never joins it and so never makes it rebalance."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -10,7 +10,10 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
 
 T = TypeVar("T")
+Place = tuple[str, int]
+"""A topic and a partition."""
 CALL_SECONDS = 10.0
+GLANCE_SECONDS = 1.0
 DEADLINE_SECONDS, TRIES = 60.0, 3
 """How long, and how often at least, it asks: a process that stood still has waited for nobody."""
 
@@ -18,7 +21,7 @@ DEADLINE_SECONDS, TRIES = 60.0, 3
 class Committed:
     """The offsets of `group` and their metadata. One below 0 was never committed, or has expired.
 
-    Every method raises BrokerUnavailable.
+    Every method but `ends` raises BrokerUnavailable.
     """
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
@@ -59,6 +62,14 @@ class Committed:
             f"looking what {partition.topic} has",
             lambda: self._waiting.get_watermark_offsets(partition, timeout=CALL_SECONDS),
         )
+
+    def ends(self, places: Collection[Place]) -> dict[Place, int] | None:
+        """The end of each of `places`, as it is now; None while the broker does not answer at once."""
+        asked = [(place, TopicPartition(*place)) for place in places]
+        try:
+            return {place: self._waiting.get_watermark_offsets(at, timeout=GLANCE_SECONDS)[1] for place, at in asked}
+        except KafkaException:
+            return None
 
     def close(self) -> None:
         """Gives the connections back."""

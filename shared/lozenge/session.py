@@ -40,6 +40,8 @@ _JVM = (
     # query.stop() in the middle of a batch makes Spark match a long message with a recursive regular
     # expression; on the usual stack of 1 MB that ends in a StackOverflowError of a thousand lines
     "-Xss16m",
+    # how far a query has read while its batch lasts, Kafka's client tells by JMX alone (see `spark_positions`)
+    "--add-exports=java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED",
     "-XX:Tier4InvocationThreshold=200000",
     "-XX:Tier4MinInvocationThreshold=24000",
     "-XX:Tier4CompileThreshold=600000",

@@ -8,7 +8,7 @@ from lozenge_deploy.readings import Reading, quantile
 
 READING = Reading(
     instances=1, records=12345, rate=51.4, lag=7, catch_up=0.0, emitted=3, p50=0.3, p95=2.25, dead_letters=4,
-    dead_rate=0.0, batches=9, at=1.0, release="1", cpu_seconds=1.0, cores=0.1, memory_bytes=1
+    dead_share=0.0, batches=9, at=1.0, release="1", cpu_seconds=1.0, cores=0.1, memory_bytes=1
 )  # fmt: skip
 MESSAGE = {"data": {"severity": "high", "detector": "large_amount", "text": "412.00 EUR is too much\n- amount: 412"}}
 SCENE = Scene(

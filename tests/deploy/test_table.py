@@ -28,7 +28,7 @@ def test_an_app_counts_on_with_a_new_instance() -> None:
     app.take(told(second, 20.0))
     reading = read(app, 20.0)
     assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
-    assert reading.dead_rate == 0.2
+    assert reading.dead_share == 0.02
 
 
 def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
@@ -111,3 +111,22 @@ def test_nobody_knows_how_long_a_job_needs_that_has_just_begun() -> None:
 
 def test_nothing_is_known_before_the_first_snapshot() -> None:
     assert reading_of(App(), 0.0) is None
+
+
+def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> None:
+    app, realtime = App(), Metrics("rule")
+    realtime.begun(1)
+    app.take(told(realtime, 10.0))
+    realtime.begun(500)
+    app.take(told(realtime, 15.0))
+    assert (read(app, 15.0).rate, read(app, 15.0).records) == (100.0, 0)
+
+
+def test_latencies_are_of_all_that_was_told_where_the_last_half_minute_told_none() -> None:
+    app, metrics = App(), Metrics("rule")
+    metrics.latency(0.3)
+    for at in range(0, 120, 5):
+        app.take(told(metrics, float(at)))
+    p95 = read(app, 115.0).p95
+    assert p95 is not None
+    assert 0.25 < p95 < 0.5

@@ -56,6 +56,14 @@ def test_the_group_moves_when_a_batch_ends(bench: Bench, tmp_path: Path) -> None
     assert samples["lozenge_dead_letters_total{stage=decode}"] == 50
 
 
+def test_how_far_it_has_read_is_told_long_before_its_commit(bench: Bench, tmp_path: Path) -> None:
+    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="300") as process:
+        send(bench, 2_000_000)
+        wait(lambda: bench.samples().get("lozenge_offsets_begun_total") == 1_000, "what it has read", process)
+        wait(lambda: bench.samples()["lozenge_lag_offsets"] == 0, "its standing", process)
+        assert bench.samples()["lozenge_offsets_committed_total"] == 0
+
+
 def send(bench: Bench, first: int) -> int:
     """A thousand raw records of fifty cards, each twentieth of them broken and with a lie about where it stands."""
     lie = [(f"{ERROR_PREFIX}offset", b"999999999"), (PLACE, b"AUTH-JSON/0/999999999")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
-from lozenge.committed import Committed
+from lozenge.committed import Committed, Place
 from lozenge.kafka import KafkaSettings
 
 _REALTIME = "realtime/"
@@ -33,7 +33,7 @@ class Position:
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._committed = Committed(kafka, group)
-        self._done: dict[tuple[str, int], int] = {}
+        self._done: dict[Place, int] = {}
         self.written_since: datetime | None = None
 
     def read(self, places: Mapping[str, Iterable[int]]) -> Offsets:
@@ -60,6 +60,15 @@ class Position:
     def reached(self, offsets: Offsets) -> None:
         """Notes that `offsets` are the group's position now."""
         self._done |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
+
+    @property
+    def places(self) -> Mapping[Place, int]:
+        """The group's position, by topic and partition."""
+        return self._done
+
+    def ends(self) -> dict[Place, int] | None:
+        """The ends of its partitions as they are now; None while the broker does not answer at once."""
+        return self._committed.ends(self._done)
 
     def lag(self) -> int:
         """Raw records that were written and not yet committed here; raises BrokerUnavailable."""

@@ -52,6 +52,11 @@ class Progress:
         self._metrics.begun(offsets)
         self._reporter.publish()
 
+    def stands(self, lag: int, read: int) -> None:
+        """Tells, while a batch lasts, how many offsets are left to read, and how many more of it have been read."""
+        self._metrics.lag(lag)
+        self._metrics.begun(read)
+
     def committed(self, batch: int, offsets: int, seconds: float) -> None:
         """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""
         self._metrics.committed(offsets)

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.spark_positions import LivePositions
 from lozenge.spark_progress import NewProgress
 from lozenge.spark_sink import COLUMNS, SinkProducer, in_real_time
 from lozenge_upstream.outputs import APP
@@ -44,6 +45,7 @@ def run(
     Every `commit_seconds` the group moves. Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
+        live = LivePositions(rows.sparkSession, position.places)
         query = (
             in_real_time(
                 counted(rows, one_by_one=True).select(*COLUMNS),
@@ -54,10 +56,11 @@ def run(
             .option("checkpointLocation", Path(folder).as_uri())
             .start()
         )
-        batches = Batches(query, sink, position, progress)
+        batches = Batches(query, sink, position, progress, live)
         try:
             while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
                 batches.commit()
+                batches.look()
         except StreamingQueryException as error:
             raise failed(error) from None
         finally:
@@ -68,11 +71,14 @@ def run(
 
 
 class Batches:
-    """Moves the group on behind each batch that has ended."""
+    """Moves the group on behind each batch that has ended, and tells how far the present one has read."""
 
-    def __init__(self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress) -> None:
-        self._query, self._sink, self._position, self._progress = query, sink, position, progress
+    def __init__(
+        self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress, live: LivePositions
+    ) -> None:
+        self._query, self._sink, self._position, self._progress, self._live = query, sink, position, progress, live
         self._new = NewProgress(query)
+        self._seen = 0  # offsets of the present batch of which it was told that they have begun
 
     def commit(self) -> None:
         """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""
@@ -80,13 +86,20 @@ class Batches:
             if batch.observedMetrics:
                 self._commit(batch)
 
+    def look(self) -> None:
+        """Now and then: tells what is left, as the group says it only of the last commit."""
+        if self._live.due and (ends := self._position.ends()) is not None:
+            seen = self._live.look(ends)
+            self._seen += seen.read
+            self._progress.stands(seen.lag, seen.read)
+
     def _commit(self, batch: StreamingQueryProgress) -> None:
         ends = merged(json.loads(source.endOffset) for source in batch.sources)
         offsets = self._position.ahead(ends)
-        self._progress.begins(offsets)
+        self._progress.begins(max(0, offsets - self._seen))
+        self._seen = max(0, self._seen - offsets)  # the next one may be under way
         # records behind these offsets were written after this batch began, if only just
         self._sink.move(ends, mark(datetime.fromisoformat(batch.timestamp)))
         self._position.reached(ends)
         self._progress.committed(batch.batchId, offsets, batch.batchDuration / 1000)
-        # until the next batch has ended, what lies behind the group says nothing of what was written
         self._progress.report(self._query, self._position.lag())

@@ -80,7 +80,7 @@ def _show_one(
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     row = rows[0] | _standing(kafka, name) | _promised(kafka, members.get(name))
-    if row["behind_offsets"] is not None:
+    if row["behind_offsets"] is not None and not _reads_ahead(row):
         row["lag"] = row["behind_offsets"]  # newer than what it last reported
     if output is not Format.JSON:
         typer.echo(_sentence(row))
@@ -112,9 +112,9 @@ def _wanted(member: "Member | None") -> dict[str, Any]:
 
 def _poisoned(app: str, reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
     """What there is to say of an app that is as wanted, but can process little of what it reads now."""
-    if reading is None or (member and member.trouble) or reading.dead_rate <= MANY_DEAD * reading.rate:
+    if reading is None or (member and member.trouble) or reading.dead_share <= MANY_DEAD:
         return {}
-    share = f"{100 * reading.dead_rate / reading.rate:.0f} %" if reading.rate else "all"
+    share = "all" if reading.dead_share >= 1 else f"{100 * reading.dead_share:.0f} %"
     return {"reason": f"{share} of what it reads now becomes dead letters", "next": f"`lozenge dlq ls {app}` tells why"}
 
 
@@ -182,8 +182,12 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["behind_offsets"] is None:
         parts.append("nothing committed yet")
     else:
-        known = ", by its last commit" if row["mode"] == "realtime" else ""  # it has judged more since
-        parts.append(f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind{known}")
+        committed = f"{row['behind_seconds']} s and {row['behind_offsets']} offsets"
+        parts.append(
+            f"{row['lag']} offsets behind; its last commit was {committed} ago"
+            if _reads_ahead(row)
+            else f"{committed} behind"
+        )
     if row["catch_up_seconds"]:
         parts.append(f"{row['catch_up_seconds']} s to catch up at the present speed")
     if row["falls_behind"]:
@@ -195,6 +199,11 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["dead_letters"]:
         parts.append(f"{row['dead_letters']} dead letters so far (`lozenge dlq ls {row['app']}` tells which stand)")
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
+
+
+def _reads_ahead(row: Mapping[str, Any]) -> bool:
+    """Whether it has judged more than it has committed, and tells how far it is itself."""
+    return row["mode"] == "realtime" and bool(row["instances"])
 
 
 def _seconds_left(reading: "Reading | None") -> int | None:

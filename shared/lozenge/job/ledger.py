@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from lozenge.admin import topic_id
+from lozenge.committed import Place
 from lozenge.declaration import Declaration
 from lozenge.job.continuity import decided, refuse_another, resumable, too_far
 from lozenge.job.coverage import SETTINGS, START, Opening, newest, openings
@@ -197,6 +198,10 @@ class Ledger:
         """Those of `records` that a batch up to `ends` is the first to reach."""
         new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
         return [record for record in records if record.offset in new.get(record.partition, ())]
+
+    def ends(self) -> dict[Place, int] | None:
+        """The ends of its partitions as they are now; None while the broker does not answer at once."""
+        return self._group.ends(self.offsets)
 
     def close(self) -> None:
         """Gives the connection back, once all that was told is acknowledged; raises BrokerUnavailable."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
-from lozenge.committed import Committed
+from lozenge.committed import Committed, Place
 from lozenge.errors import StaleGeneration
 from lozenge.kafka import KafkaSettings
 
@@ -64,7 +64,7 @@ class Positions:
 
 
 class Group:
-    """A group's positions on one topic. It never joins the group; every method raises BrokerUnavailable."""
+    """A group's positions on one topic. It never joins the group; every method but `ends` raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
         self._committed = Committed(kafka, group)
@@ -89,6 +89,10 @@ class Group:
     def bounds(self) -> dict[int, tuple[int, int]]:
         """The earliest offset and the end of each partition."""
         return {place.partition: self._committed.bounds(place) for place in self._places()}
+
+    def ends(self, partitions: Collection[int]) -> dict[Place, int] | None:
+        """The ends of some partitions as they are now; None while the broker does not answer at once."""
+        return self._committed.ends([(self.topic, p) for p in partitions])
 
     def close(self) -> None:
         """Gives the connections back."""

@@ -27,7 +27,7 @@ from lozenge.job.turns import Turn
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from lozenge.metrics import Metrics
-from lozenge.spark_sink import AT_ONCE, in_real_time
+from lozenge.spark_sink import AT_ONCE
 
 LOOK_SECONDS = 0.2
 """For so long it only waits for rows, before it looks at orders and at the query."""
@@ -61,7 +61,7 @@ class RealtimeAggregateRunner(RealtimeRunner):
         self._ledger.leave_out_told()
         rows = candidate_rows(host.frame(), self._identity, self._candidates.begin())
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
-        return in_real_time(rows, options, self._interval)
+        return self._in_real_time(rows, options)
 
     def _wait(self, query: StreamingQuery) -> bool:
         """Meanwhile it tells."""

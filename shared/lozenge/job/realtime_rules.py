@@ -20,7 +20,7 @@ from lozenge.job.realtime import RealtimeRunner
 from lozenge.job.turns import Turn
 from lozenge.logs import logger
 from lozenge.spark_clock import COUNT, counted, latencies
-from lozenge.spark_sink import AT_ONCE, COLUMNS, SinkProducer, in_real_time
+from lozenge.spark_sink import AT_ONCE, COLUMNS, SinkProducer
 
 _TOLD = "told"
 
@@ -35,7 +35,7 @@ class RealtimeRuleRunner(RealtimeRunner):
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
         rows = self._without_told(self._plan.written(host.frame()))
         rows = rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
-        return in_real_time(rows, self._producer.options, self._interval)
+        return self._in_real_time(rows, self._producer.options)
 
     def _without_told(self, rows: DataFrame) -> DataFrame:
         told = self._ledger.told()

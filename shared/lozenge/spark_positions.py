@@ -1,0 +1,99 @@
+"""How far a query in Real-Time Mode has read, while its batch lasts: Spark itself tells that minutes later, at its end.
+
+Its tasks read by consumers of Kafka's Java client, which ask the broker for more at least twice a second while a task
+waits for records, and not at all while it hangs. By JMX each tells how often it has asked, and how far from the end of
+a partition it was left. So a position moves where a reader has asked since the last look; else the end moves away.
+
+That is so where tasks run in the driver's JVM, as they always do in this mode: it is refused with a cluster.
+"""
+
+from collections.abc import Iterator, Mapping
+from time import monotonic
+from typing import Any, NamedTuple, cast
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lozenge.committed import Place
+
+LOOK_SECONDS = 2.0
+"""How often to look: each time takes two calls to the JVM for each partition, of half a millisecond."""
+_CLIENT = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id={}"
+
+
+class Seen(NamedTuple):
+    """What a look has shown: offsets still to read, offsets read since the last look, and whether no reader hangs."""
+
+    lag: int
+    read: int
+    moves: bool
+
+
+class _Reader(NamedTuple):
+    """A client that reads a partition: its name, and those under which it tells of itself and of the partition."""
+
+    client: str
+    itself: Any
+    partition: Any
+
+
+class LivePositions:
+    """Where a query stands that begins at `starts`; made before the query is, and used by one thread."""
+
+    def __init__(self, spark: SparkSession, starts: Mapping[Place, int]) -> None:
+        self._positions = dict(starts)
+        self._by_tag = {_tag(place): place for place in starts}
+        jvm = cast(Any, spark._jvm)
+        self._beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+        self._name = jvm.javax.management.ObjectName
+        self._readers: list[tuple[Place, _Reader]] = []
+        self._asked: dict[str, float] = {}  # how often, by client
+        self._earlier = frozenset(reader.client for _, reader in self._found())
+        self._looked_at = monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to look again."""
+        return monotonic() - self._looked_at >= LOOK_SECONDS
+
+    def look(self, ends: Mapping[Place, int]) -> Seen:
+        """How the query stands to the `ends` of its partitions, which were asked for just before."""
+        self._looked_at = monotonic()
+        try:
+            left = self._left()
+        except Py4JError:  # a reader has gone
+            left = {}
+        read = 0
+        for place, lag in left.items():
+            position = max(self._positions[place], ends[place] - lag)
+            read += position - self._positions[place]
+            self._positions[place] = position
+        behind = {place: max(0, ends[place] - position) for place, position in self._positions.items()}
+        moves = all(place in left or not lag for place, lag in behind.items())
+        seen = Seen(sum(behind.values()), read, moves)
+        if not moves or len(self._readers) < len(self._positions):  # others may read now
+            self._readers = [(p, r) for p, r in self._found() if r.client not in self._earlier]
+        return seen
+
+    def _left(self) -> dict[Place, int]:
+        """How far from the end each partition was left whose reader has asked for more since the last look."""
+        left = dict[Place, int]()
+        for place, reader in self._readers:
+            asked = float(self._beans.getAttribute(reader.itself, "fetch-total"))
+            if asked != self._asked.get(reader.client):
+                self._asked[reader.client] = asked
+                left[place] = int(self._beans.getAttribute(reader.partition, "records-lag"))
+        return left
+
+    def _found(self) -> Iterator[tuple[Place, _Reader]]:
+        for name in self._beans.queryNames(self._name(_CLIENT.format("*,topic=*,partition=*")), None):
+            place = self._by_tag.get(_tag((str(name.getKeyProperty("topic")), int(name.getKeyProperty("partition")))))
+            if place is not None:
+                client = str(name.getKeyProperty("client-id"))
+                yield place, _Reader(client, self._name(_CLIENT.format(client)), name)
+
+
+def _tag(place: Place) -> Place:
+    """A place as the client calls it."""
+    topic, partition = place
+    return topic.replace(".", "_"), partition
