@@ -7,8 +7,9 @@ a partition it was left. So a position moves where a reader has asked since the 
 That is so where tasks run in the driver's JVM, as they always do in this mode: it is refused with a cluster.
 """
 
-from collections.abc import Iterator, Mapping
-from time import monotonic
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 from py4j.protocol import Py4JError
@@ -38,7 +39,7 @@ class _Reader(NamedTuple):
 
 
 class LivePositions:
-    """Where a query stands that begins at `starts`; made before the query is, and used by one thread."""
+    """Where a query stands that begins at `starts`; made before the query is. One thread looks."""
 
     def __init__(self, spark: SparkSession, starts: Mapping[Place, int]) -> None:
         self._positions = dict(starts)
@@ -49,40 +50,44 @@ class LivePositions:
         self._readers: list[tuple[Place, _Reader]] = []
         self._asked: dict[str, float] = {}  # how often, by client
         self._earlier = frozenset(reader.client for _, reader in self._found())
-        self._looked_at = monotonic()
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time to look again."""
-        return monotonic() - self._looked_at >= LOOK_SECONDS
+        self._ahead = 0  # offsets that were shown as read, of batches that have not ended
+        self._lock = threading.Lock()
 
     def look(self, ends: Mapping[Place, int]) -> Seen:
         """How the query stands to the `ends` of its partitions, which were asked for just before."""
-        self._looked_at = monotonic()
-        try:
-            left = self._left()
-        except Py4JError:  # a reader has gone
-            left = {}
-        read = 0
+        left, read = self._left(), 0
         for place, lag in left.items():
             position = max(self._positions[place], ends[place] - lag)
             read += position - self._positions[place]
             self._positions[place] = position
         behind = {place: max(0, ends[place] - position) for place, position in self._positions.items()}
         moves = all(place in left or not lag for place, lag in behind.items())
-        seen = Seen(sum(behind.values()), read, moves)
-        if not moves or len(self._readers) < len(self._positions):  # others may read now
-            self._readers = [(p, r) for p, r in self._found() if r.client not in self._earlier]
-        return seen
+        with self._lock:
+            self._ahead += read
+        return Seen(sum(behind.values()), read, moves)
+
+    def unseen(self, offsets: int) -> int:
+        """How many of the `offsets` of a batch that has ended no look has shown as read; from any thread."""
+        with self._lock:
+            seen = min(offsets, self._ahead)
+            self._ahead -= seen  # the next batch may be under way
+            return offsets - seen
 
     def _left(self) -> dict[Place, int]:
         """How far from the end each partition was left whose reader has asked for more since the last look."""
         left = dict[Place, int]()
-        for place, reader in self._readers:
-            asked = float(self._beans.getAttribute(reader.itself, "fetch-total"))
-            if asked != self._asked.get(reader.client):
-                self._asked[reader.client] = asked
-                left[place] = int(self._beans.getAttribute(reader.partition, "records-lag"))
+        try:
+            if len(self._readers) < len(self._positions):
+                self._readers = [(p, r) for p, r in self._found() if r.client not in self._earlier]
+            for place, reader in self._readers:
+                asked = float(self._beans.getAttribute(reader.itself, "fetch-total"))
+                if asked != self._asked.get(reader.client):
+                    self._asked[reader.client] = asked
+                    left[place] = int(self._beans.getAttribute(reader.partition, "records-lag"))
+        except Py4JError:  # a reader has gone, or the JVM with all of them
+            pass
+        if len(left) < len(self._positions):  # others may read now
+            self._readers = []
         return left
 
     def _found(self) -> Iterator[tuple[Place, _Reader]]:
@@ -91,6 +96,30 @@ class LivePositions:
             if place is not None:
                 client = str(name.getKeyProperty("client-id"))
                 yield place, _Reader(client, self._name(_CLIENT.format(client)), name)
+
+
+@contextmanager
+def looking(
+    live: LivePositions, ends: Callable[[], Mapping[Place, int] | None], tell: Callable[[Seen], None]
+) -> Iterator[None]:
+    """Tells every `LOOK_SECONDS` how `live` stands to the `ends`, if these are known, until the block ends.
+
+    In a thread of its own: a look takes some milliseconds, which nobody who tells alerts should wait for.
+    """
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            if (now := ends()) is not None:
+                tell(live.look(now))
+
+    thread = threading.Thread(target=look, name="looking", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _tag(place: Place) -> Place:

@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge import logs, spark_clock, topics
 from lozenge.metrics import Metrics, Reporter
+from lozenge.spark_positions import Seen
 from lozenge_upstream.normalise import DECODE_KINDS
 
 _NAME, _TOOK = "outputs", "took"
@@ -52,10 +53,10 @@ class Progress:
         self._metrics.begun(offsets)
         self._reporter.publish()
 
-    def stands(self, lag: int, read: int) -> None:
-        """Tells, while a batch lasts, how many offsets are left to read, and how many more of it have been read."""
-        self._metrics.lag(lag)
-        self._metrics.begun(read)
+    def stands(self, seen: Seen) -> None:
+        """Tells, from any thread and while a batch lasts, how far it has read."""
+        self._metrics.lag(seen.lag)
+        self._metrics.begun(seen.read)
 
     def committed(self, batch: int, offsets: int, seconds: float) -> None:
         """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.spark_positions import LivePositions
+from lozenge.spark_positions import LivePositions, looking
 from lozenge.spark_progress import NewProgress
 from lozenge.spark_sink import COLUMNS, SinkProducer, in_real_time
 from lozenge_upstream.outputs import APP
@@ -58,9 +58,9 @@ def run(
         )
         batches = Batches(query, sink, position, progress, live)
         try:
-            while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
-                batches.commit()
-                batches.look()
+            with looking(live, position.ends, progress.stands):
+                while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+                    batches.commit()
         except StreamingQueryException as error:
             raise failed(error) from None
         finally:
@@ -71,14 +71,13 @@ def run(
 
 
 class Batches:
-    """Moves the group on behind each batch that has ended, and tells how far the present one has read."""
+    """Moves the group on behind each batch that has ended."""
 
     def __init__(
         self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress, live: LivePositions
     ) -> None:
         self._query, self._sink, self._position, self._progress, self._live = query, sink, position, progress, live
         self._new = NewProgress(query)
-        self._seen = 0  # offsets of the present batch of which it was told that they have begun
 
     def commit(self) -> None:
         """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""
@@ -86,18 +85,10 @@ class Batches:
             if batch.observedMetrics:
                 self._commit(batch)
 
-    def look(self) -> None:
-        """Now and then: tells what is left, as the group says it only of the last commit."""
-        if self._live.due and (ends := self._position.ends()) is not None:
-            seen = self._live.look(ends)
-            self._seen += seen.read
-            self._progress.stands(seen.lag, seen.read)
-
     def _commit(self, batch: StreamingQueryProgress) -> None:
         ends = merged(json.loads(source.endOffset) for source in batch.sources)
         offsets = self._position.ahead(ends)
-        self._progress.begins(max(0, offsets - self._seen))
-        self._seen = max(0, self._seen - offsets)  # the next one may be under way
+        self._progress.begins(self._live.unseen(offsets))
         # records behind these offsets were written after this batch began, if only just
         self._sink.move(ends, mark(datetime.fromisoformat(batch.timestamp)))
         self._position.reached(ends)

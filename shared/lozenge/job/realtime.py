@@ -18,9 +18,9 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from lozenge.job.judgement import Judgement
 from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
-from lozenge.job.turns import Turn, Turns
+from lozenge.job.turns import Turn
 from lozenge.reading import bounds
-from lozenge.spark_positions import LOOK_SECONDS, LivePositions
+from lozenge.spark_positions import LOOK_SECONDS, LivePositions, Seen, looking
 from lozenge.spark_sink import in_real_time
 
 
@@ -31,26 +31,26 @@ class RealtimeRunner(Runner):
     _checkpoint_kind = REALTIME
     _max_batch = None
     _live: LivePositions
-    _seen = 0  # offsets of the present batch of which it was told that they have begun
 
     def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
-        self._live, self._seen = LivePositions(self._spark, starts), 0
+        self._live = LivePositions(self._spark, starts)
         return in_real_time(rows, options, self._interval)
 
-    def _follow(self, turns: Turns) -> None:
-        super()._follow(turns)
-        if self._live.due and (ends := self._ledger.ends()) is not None:
-            seen = self._live.look(ends)
-            self._seen += seen.read
-            self._metrics.begun(seen.read)
-            self._metrics.lag(seen.lag)
-            self._reporting.say(lag=seen.lag, turns_every=LOOK_SECONDS)
-            if seen.moves:
-                self._reporting.turned()
+    def _watch(self, query: StreamingQuery) -> Exception | None:
+        with looking(self._live, self._ledger.ends, self._stands):
+            return super()._watch(query)
+
+    def _stands(self, seen: Seen) -> None:
+        """Its batch lasts for minutes: what Spark tells at its end would be old news."""
+        self._metrics.begun(seen.read)
+        self._metrics.lag(seen.lag)
+        self._reporting.say(lag=seen.lag, turns_every=LOOK_SECONDS)
+        if seen.moves:
+            self._reporting.turned()
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
-        """At once: what it has not committed is judged again, and its batch may last for a minute."""
+        """At once: what it has not committed is judged again, and its batch may last for minutes."""
         query.stop()
 
     def _turned(self, turn: Turn) -> None:
@@ -59,9 +59,7 @@ class RealtimeRunner(Runner):
         assert self._host is not None
         judged = self._put_aside(ends)
         self._batch = turn.progress.batchId
-        offsets = sum(ends[p] - ledger.read[p] for p in ends)
-        self._metrics.begun(max(0, offsets - self._seen))
-        self._seen = max(0, self._seen - offsets)  # the next one may be under way
+        self._metrics.begun(self._live.unseen(sum(ends[p] - ledger.read[p] for p in ends)))
         events = ledger.commit(self._host, judged, self._alerts, ends, self._stamp())
         ledger.read |= ends
         self._metrics.committed(events)
