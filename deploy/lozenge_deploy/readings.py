@@ -16,6 +16,7 @@ from lozenge_deploy.table import HISTORY_SECONDS, App, Samples, Snapshot
 RATE_SECONDS = 5.0
 RECORDS = "lozenge_records_total"
 BEGUN = "lozenge_offsets_begun_total"
+AHEAD = "lozenge_reads_ahead"
 DEAD = "lozenge_dead_letters_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
@@ -72,7 +73,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         p50=quantile(buckets, 0.5),
         p95=quantile(buckets, 0.95),
         dead_letters=int(sum(v for n, v in samples.items() if n.startswith(DEAD))),
-        dead_share=_share(sum(per_second(name) for name in samples if name.startswith(DEAD)), per_second(RECORDS)),
+        dead_share=_dead_share([grown for _, grown in recent]),
         batches=int(samples.get("lozenge_batch_seconds_count", 0.0)),
         cpu_seconds=samples.get(CPU, 0.0),
         cores=per_second(CPU),
@@ -170,12 +171,14 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 
 
 def _read_by(samples: Samples) -> str:
-    """The counter of what is read: where a commit is minutes away, its effect is counted long after."""
-    return BEGUN if samples.get(BEGUN) else RECORDS
+    """The counter of what is read: in Real-Time Mode its effect is counted long after."""
+    return BEGUN if samples.get(AHEAD) else RECORDS
 
 
-def _share(some: float, of: float) -> float:
-    return some / of if of else float("inf") if some else 0.0
+def _dead_share(told: Sequence[Samples]) -> float:
+    dead = sum(value for samples in told for name, value in samples.items() if name.startswith(DEAD))
+    records = sum(samples.get(RECORDS, 0.0) for samples in told)
+    return dead / records if records else float("inf") if dead else 0.0
 
 
 def _latencies(app: App, now: float) -> list[tuple[float, float]]:

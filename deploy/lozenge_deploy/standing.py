@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from lozenge import topics
 from lozenge.admin import partitions as existing_topics
 from lozenge.errors import BrokerUnavailable
-from lozenge.job.positions import Stamp
+from lozenge.job.positions import REALTIME, Stamp
 from lozenge.kafka import KafkaSettings
 from lozenge.reading import CALL_SECONDS, offsets_at, read, reader
 
@@ -21,7 +21,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Standing:
-    """`stamp` says who committed last, if it was a job.
+    """`stamp` says who committed last, if it was a job; `ahead` that it had read more than it committed.
 
     `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
     them, or 0.
@@ -30,6 +30,7 @@ class Standing:
     stamp: Stamp | None
     behind: int
     seconds: float
+    ahead: bool
 
 
 def standing(kafka: KafkaSettings, group: str) -> Standing | None:
@@ -46,6 +47,8 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
         stamp=Stamp.newest(found),
         behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
+        # upstream writes a moment behind this word, a job its batch
+        ahead=any(REALTIME in (p.metadata or "") for p in found),
     )
 
 

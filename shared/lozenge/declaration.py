@@ -19,7 +19,7 @@ from lozenge.records import Severity
 KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
 """What a detector may be keyed by, and the event column that holds it."""
 
-REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=5), timedelta(seconds=5)
+REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
 
 
@@ -63,8 +63,8 @@ class Declaration(_Strict):
     starts more than a `max_batch` behind judges what is new, and its `backlog` beside that.
 
     In the mode "realtime" each event is judged when it comes, within milliseconds, not batch by batch. `trigger` is
-    then how often the job commits how far it has come, every five minutes unless declared: what came since is judged
-    anew after a crash (and told once all the same), and each commit holds events up for some tenths of a second.
+    then how often the job commits how far it has come, a minute unless declared: what came since is judged anew after
+    a crash (and told once all the same), and each commit holds events up for some tenths of a second.
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
@@ -113,7 +113,7 @@ class Declaration(_Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _realtime_commits_seldom(cls, given: Any) -> Any:
+    def _realtime_commits_each_minute(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("mode") == "realtime":
             return {"trigger": REALTIME_TRIGGER} | given
         return given

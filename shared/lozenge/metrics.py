@@ -53,6 +53,9 @@ class Metrics:
             buckets=LATENCY_BUCKETS, registry=self.registry,
         )  # fmt: skip
         self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
+        self._ahead = Gauge(
+            "lozenge_reads_ahead", "1 in Real-Time Mode: it has read more than it has committed", registry=self.registry
+        )
         self._parked = Gauge(
             "lozenge_breaker_open",
             "1 if it is parked: its code raises on too much of its input",
@@ -95,6 +98,12 @@ class Metrics:
     def begun(self, offsets: int) -> None:
         """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
         self._begun.inc(offsets)
+
+    def stands(self, lag: int, read: int) -> None:
+        """Tells of a batch in Real-Time Mode, while it lasts: offsets left to read, and how many more were read."""
+        self._ahead.set(1)
+        self._lag.set(lag)
+        self._begun.inc(read)
 
     def committed(self, offsets: int) -> None:
         """Counts input offsets that a batch has committed. What is missing to those begun was processed twice."""

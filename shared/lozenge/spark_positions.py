@@ -2,7 +2,8 @@
 
 Its tasks read by consumers of Kafka's Java client, which ask the broker for more at least twice a second while a task
 waits for records, and not at all while it hangs. By JMX each tells how often it has asked, and how far from the end of
-a partition it was left. So a position moves where a reader has asked since the last look; else the end moves away.
+a partition it was left. So a position moves where either has changed since the last look; else the end moves away. Lag
+is told too low by what has come since a reader last asked, while it works through what it was given.
 
 That is so where tasks run in the driver's JVM, as they always do in this mode: it is refused with a cluster.
 """
@@ -22,12 +23,16 @@ LOOK_SECONDS = 2.0
 _CLIENT = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id={}"
 
 
+def group_of(app: str) -> str:
+    """How the groups of a query in Real-Time Mode begin: by that its readers are known from others of the process."""
+    return f"{app}-live"
+
+
 class Seen(NamedTuple):
-    """What a look has shown: offsets still to read, offsets read since the last look, and whether no reader hangs."""
+    """What a look has shown: offsets still to read, and offsets read since the last look."""
 
     lag: int
     read: int
-    moves: bool
 
 
 class _Reader(NamedTuple):
@@ -39,16 +44,17 @@ class _Reader(NamedTuple):
 
 
 class LivePositions:
-    """Where a query stands that begins at `starts`; made before the query is. One thread looks."""
+    """Where a query of `app` stands that begins at `starts`; made before the query is. One thread looks."""
 
-    def __init__(self, spark: SparkSession, starts: Mapping[Place, int]) -> None:
+    def __init__(self, spark: SparkSession, app: str, starts: Mapping[Place, int]) -> None:
+        self._prefix = f"consumer-{group_of(app)}-"
         self._positions = dict(starts)
         self._by_tag = {_tag(place): place for place in starts}
         jvm = cast(Any, spark._jvm)
         self._beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
         self._name = jvm.javax.management.ObjectName
         self._readers: list[tuple[Place, _Reader]] = []
-        self._asked: dict[str, float] = {}  # how often, by client
+        self._told: dict[str, tuple[float, int]] = {}  # how often it has asked, and what was left, by client
         self._earlier = frozenset(reader.client for _, reader in self._found())
         self._ahead = 0  # offsets that were shown as read, of batches that have not ended
         self._lock = threading.Lock()
@@ -60,11 +66,10 @@ class LivePositions:
             position = max(self._positions[place], ends[place] - lag)
             read += position - self._positions[place]
             self._positions[place] = position
-        behind = {place: max(0, ends[place] - position) for place, position in self._positions.items()}
-        moves = all(place in left or not lag for place, lag in behind.items())
+        behind = (max(0, ends[place] - position) for place, position in self._positions.items())
         with self._lock:
             self._ahead += read
-        return Seen(sum(behind.values()), read, moves)
+        return Seen(sum(behind), read)
 
     def unseen(self, offsets: int) -> int:
         """How many of the `offsets` of a batch that has ended no look has shown as read; from any thread."""
@@ -74,16 +79,17 @@ class LivePositions:
             return offsets - seen
 
     def _left(self) -> dict[Place, int]:
-        """How far from the end each partition was left whose reader has asked for more since the last look."""
+        """How far from the end each partition was left whose reader has gone on since the last look."""
         left = dict[Place, int]()
         try:
             if len(self._readers) < len(self._positions):
                 self._readers = [(p, r) for p, r in self._found() if r.client not in self._earlier]
             for place, reader in self._readers:
                 asked = float(self._beans.getAttribute(reader.itself, "fetch-total"))
-                if asked != self._asked.get(reader.client):
-                    self._asked[reader.client] = asked
-                    left[place] = int(self._beans.getAttribute(reader.partition, "records-lag"))
+                lag = int(self._beans.getAttribute(reader.partition, "records-lag"))
+                if (asked, lag) != self._told.get(reader.client):
+                    self._told[reader.client] = asked, lag
+                    left[place] = lag
         except Py4JError:  # a reader has gone, or the JVM with all of them
             pass
         if len(left) < len(self._positions):  # others may read now
@@ -93,8 +99,8 @@ class LivePositions:
     def _found(self) -> Iterator[tuple[Place, _Reader]]:
         for name in self._beans.queryNames(self._name(_CLIENT.format("*,topic=*,partition=*")), None):
             place = self._by_tag.get(_tag((str(name.getKeyProperty("topic")), int(name.getKeyProperty("partition")))))
-            if place is not None:
-                client = str(name.getKeyProperty("client-id"))
+            client = str(name.getKeyProperty("client-id"))
+            if place is not None and client.startswith(self._prefix):
                 yield place, _Reader(client, self._name(_CLIENT.format(client)), name)
 
 

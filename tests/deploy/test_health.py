@@ -65,12 +65,6 @@ def test_one_whose_batch_does_not_end_is_stuck(seconds: float, trigger: float, i
     assert bool(Health().illness(report(AT), AT + seconds, timedelta(seconds=trigger), CALM)) is ill
 
 
-def test_one_that_tells_how_far_it_is_within_its_batch_is_stuck_long_before_that_should_end() -> None:
-    reading_on = msgspec.structs.replace(report(AT), turns_every=2.0)
-    assert not stuck(reading_on, AT + 36, timedelta(minutes=5), CALM)
-    assert stuck(reading_on, AT + 37, timedelta(minutes=5), CALM)
-
-
 def test_the_time_without_a_broker_makes_nobody_stuck() -> None:
     assert not stuck(report(AT), AT + 3600, TRIGGER, calm=33)
     assert stuck(report(AT), AT + 3600, TRIGGER, calm=34)

@@ -405,7 +405,7 @@ def test_a_rebuild_that_comes_no_further_is_dropped(house: House) -> None:
     before = house.live
     house.change("two", release="r2 never ready and hangs", state="rebuild")
     house.until(lambda: house.desired.undoes == "two")
-    assert "it has not come forward" in house.desired.message
+    assert "no batch has ended" in house.desired.message
     house.until_runs()
     house.until(lambda: house.keeper.running() == [before])
 

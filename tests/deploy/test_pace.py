@@ -12,7 +12,7 @@ from tests.deploy.test_releases import release
 
 
 def of_mode(mode: str) -> Release:
-    trigger = timedelta(minutes=5) if mode == "realtime" else timedelta(seconds=1)
+    trigger = timedelta(minutes=1) if mode == "realtime" else timedelta(seconds=1)
     return release(declaration=release().declaration.model_copy(update={"mode": mode, "trigger": trigger}))
 
 
@@ -38,7 +38,7 @@ def test_what_was_set_does_not_outlive_a_change_of_the_mode_and_the_plan_says_so
     left = left_behind(was, of_mode("micro-batch"), of_mode("realtime"))
     assert was.but(**left) == present(at=was.at)
     assert rows(was, left, of_mode("realtime")) == [
-        {"what": "set trigger", "now": "500ms", "then": "5m"},
+        {"what": "set trigger", "now": "500ms", "then": "1m"},
         {"what": "set max_batch", "now": 7, "then": 200_000},
     ]
 
@@ -57,7 +57,7 @@ def test_what_was_set_holds_while_the_mode_does() -> None:
         ("micro-batch", "at-most-once", {}, None),
         ("micro-batch", "at-least-once", {}, "a crash may repeat the alerts of 200000 events at most"),
         ("micro-batch", "at-least-once", {"max_batch": 70}, "a crash may repeat the alerts of 70 events at most"),
-        ("realtime", "at-least-once", {}, "a crash may repeat the alerts of the last 5m"),
+        ("realtime", "at-least-once", {}, "a crash may repeat the alerts of the last 1m"),
         ("realtime", "at-least-once", {"trigger": "10s"}, "a crash may repeat the alerts of the last 10s"),
     ],
 )

@@ -115,11 +115,11 @@ def test_nothing_is_known_before_the_first_snapshot() -> None:
 
 def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> None:
     app, realtime = App(), Metrics("rule")
-    realtime.begun(1)
+    realtime.stands(lag=9, read=1)
     app.take(told(realtime, 10.0))
-    realtime.begun(500)
+    realtime.stands(lag=7, read=500)
     app.take(told(realtime, 15.0))
-    assert (read(app, 15.0).rate, read(app, 15.0).records) == (100.0, 0)
+    assert (read(app, 15.0).rate, read(app, 15.0).records, read(app, 15.0).lag) == (100.0, 0, 7)
 
 
 def test_latencies_are_of_all_that_was_told_where_the_last_half_minute_told_none() -> None:

@@ -283,7 +283,7 @@ def test_a_rule_enters_real_time_mode_is_updated_in_it_and_leaves_it_with_each_a
         world.lozenge("deploy", "two")
         world.append("two", "# another version\n")
         world.lozenge("deploy", "two")
-        assert "offsets behind, by its last commit" in world.lozenge("status", "two")
+        assert "offsets behind, by its last commit " in world.lozenge("status", "two")
         os.killpg(os.getpgid(world.pid("two")), signal.SIGKILL)
         killed = large(world, 1)
         wait_for(lambda: told(world, "two", killed), "an alert after the kill")

@@ -143,9 +143,9 @@ COUNTING = {"kind": "aggregate", "lateness": "10m", "window": "1h"}
 
 
 @pytest.mark.parametrize("kind", [{"kind": "rule"}, COUNTING])
-def test_real_time_mode_commits_every_five_minutes_unless_declared_otherwise(kind: dict[str, str]) -> None:
+def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict[str, str]) -> None:
     declared = {**kind, "owner": "fraud", "title": "A test", "mode": "realtime"}
-    assert Declaration.model_validate(declared).trigger == timedelta(minutes=5)
+    assert Declaration.model_validate(declared).trigger == timedelta(minutes=1)
     assert Declaration.model_validate(declared | {"trigger": "5s"}).trigger == timedelta(seconds=5)
 
 

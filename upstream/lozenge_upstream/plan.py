@@ -7,6 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.kafka import KafkaSettings
+from lozenge.spark_positions import group_of
 from lozenge_upstream.mapping import Mapping
 from lozenge_upstream.normalise import normalise
 from lozenge_upstream.outputs import APP, outputs
@@ -55,7 +56,7 @@ def stream(
             .option("startingOffsets", json.dumps({mapping.topic: begin}))
             .option("failOnDataLoss", "true")
             .option("includeHeaders", "true")
-            .option("groupIdPrefix", APP)
+            .option("groupIdPrefix", APP if bounded else group_of(APP))
             .option("kafka.isolation.level", "read_committed")
             .options(**({"maxOffsetsPerTrigger": str(settings.max_offsets)} if bounded else {}))
             .load()

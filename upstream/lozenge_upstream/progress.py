@@ -55,8 +55,7 @@ class Progress:
 
     def stands(self, seen: Seen) -> None:
         """Tells, from any thread and while a batch lasts, how far it has read."""
-        self._metrics.lag(seen.lag)
-        self._metrics.begun(seen.read)
+        self._metrics.stands(seen.lag, seen.read)
 
     def committed(self, batch: int, offsets: int, seconds: float) -> None:
         """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""

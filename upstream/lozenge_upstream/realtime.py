@@ -45,7 +45,7 @@ def run(
     Every `commit_seconds` the group moves. Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        live = LivePositions(rows.sparkSession, position.places)
+        live = LivePositions(rows.sparkSession, APP, position.places)
         query = (
             in_real_time(
                 counted(rows, one_by_one=True).select(*COLUMNS),

@@ -15,7 +15,7 @@ EXITS, EXIT_SECONDS = 3, 300.0
 ERROR_RATE, ENOUGH_LETTERS = 0.01, 10
 """More dead letters than this share of the records, once there are enough to tell."""
 TURNS, TURN_SECONDS = 3, 30.0
-"""A live query comes to the end of a batch within so many triggers and this time; see `Report.turns_every`."""
+"""A live query comes to the end of a batch within so many triggers and this time."""
 GROWING_SECONDS, SAMPLE_SECONDS = 60.0, 5.0
 """A lag that grew from sample to sample throughout so long a time will not come down."""
 LONGEST_WAIT = 60.0
@@ -54,7 +54,7 @@ class Health:
         if report.parked:
             return f"it is parked: {report.parked}"
         if stuck(report, now, trigger, calm):
-            return f"it has not come forward for {now - report.turned_at:.0f} s"
+            return f"no batch has ended for {now - report.turned_at:.0f} s"
         first = self._first = self._first if self._first and self._first.pid == report.pid else report
         records, letters = report.records - first.records, report.dead_letters - first.dead_letters
         if letters >= ENOUGH_LETTERS and letters > ERROR_RATE * records:
@@ -79,5 +79,4 @@ class Health:
 
 def stuck(report: Report, now: float, trigger: timedelta, calm: float, patience: float = TURN_SECONDS) -> bool:
     """Whether a live query should have come to the end of a batch long ago; only calm time counts."""
-    turn = report.turns_every or trigger.total_seconds()
-    return min(now - report.turned_at, calm) > TURNS * turn + patience
+    return min(now - report.turned_at, calm) > TURNS * trigger.total_seconds() + patience

@@ -21,7 +21,7 @@ STOP_SECONDS = 30.0
 SIGNALLED = 128
 """A shell adds it to the number of the signal by which its child was ended."""
 HUNG_SECONDS = 120.0
-"""An unwatched job that does not come forward for so long is killed and started again."""
+"""An unwatched job whose batch has not ended for so long is killed and started again."""
 CALM_SECONDS = 45.0
 """Nobody is judged before the broker has answered for so long, nor a job so soon after it was found running."""
 
@@ -236,7 +236,7 @@ class Keeper:
         """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
         report, at = instance.report(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
-            still = f"it has not come forward for {at - report.turned_at:.0f} s while it stood by"
+            still = f"no batch has ended for {at - report.turned_at:.0f} s while it stood by"
             return still if stuck(report, at, self._trigger(desired), self._calm_seconds, HUNG_SECONDS) else ""
         late = at - instance.facts.started_at > START_SECONDS
         return f"it was not ready after {START_SECONDS:.0f} s" if late else ""
@@ -303,7 +303,7 @@ class Keeper:
 
     def _end_if_hung(self, live: Instance, report: Report, trigger: timedelta) -> None:
         if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, HUNG_SECONDS):
-            self._end(live, "hung", f"it has not come forward for {time.time() - report.turned_at:.0f} s")
+            self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
 
     def _note_live(self, report: Report) -> None:
         assert self.live is not None
@@ -334,7 +334,7 @@ class Keeper:
             return
         if ill := self._starter.health.illness(report, at, trigger, self._calm_seconds):
             self._voice.fall_back(desired, ill)
-        elif at - self._watched_from > desired.watch + trigger.total_seconds():  # what it did meanwhile is committed
+        elif at - self._watched_from > max(desired.watch, 1.5 * trigger.total_seconds()):  # it has committed once
             self._voice.note(outcome=Outcome.DONE)
 
     def _trigger(self, desired: Desired) -> timedelta:

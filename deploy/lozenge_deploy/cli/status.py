@@ -80,7 +80,7 @@ def _show_one(
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     row = rows[0] | _standing(kafka, name) | _promised(kafka, members.get(name))
-    if row["behind_offsets"] is not None and not _reads_ahead(row):
+    if row["behind_offsets"] is not None and not _tells_itself(row):
         row["lag"] = row["behind_offsets"]  # newer than what it last reported
     if output is not Format.JSON:
         typer.echo(_sentence(row))
@@ -152,6 +152,7 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
         "batch": stamp.batch if stamp and stamp.batch >= 0 else None,
         "behind_offsets": where.behind if where else None,
         "behind_seconds": round(where.seconds, 1) if where else None,
+        "reads_ahead": where.ahead if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),
     }
 
@@ -182,12 +183,8 @@ def _sentence(row: Mapping[str, Any]) -> str:
     if row["behind_offsets"] is None:
         parts.append("nothing committed yet")
     else:
-        committed = f"{row['behind_seconds']} s and {row['behind_offsets']} offsets"
-        parts.append(
-            f"{row['lag']} offsets behind; its last commit was {committed} ago"
-            if _reads_ahead(row)
-            else f"{committed} behind"
-        )
+        behind = f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind"
+        parts.append(f"{row['lag']} offsets behind, by its last commit {behind}" if _tells_itself(row) else behind)
     if row["catch_up_seconds"]:
         parts.append(f"{row['catch_up_seconds']} s to catch up at the present speed")
     if row["falls_behind"]:
@@ -201,9 +198,9 @@ def _sentence(row: Mapping[str, Any]) -> str:
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
 
 
-def _reads_ahead(row: Mapping[str, Any]) -> bool:
-    """Whether it has judged more than it has committed, and tells how far it is itself."""
-    return row["mode"] == "realtime" and bool(row["instances"])
+def _tells_itself(row: Mapping[str, Any]) -> bool:
+    """Whether it has read more than it has committed, and tells how far that is."""
+    return bool(row["reads_ahead"]) and bool(row["instances"])
 
 
 def _seconds_left(reading: "Reading | None") -> int | None:

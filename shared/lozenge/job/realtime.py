@@ -20,7 +20,7 @@ from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
 from lozenge.job.turns import Turn
 from lozenge.reading import bounds
-from lozenge.spark_positions import LOOK_SECONDS, LivePositions, Seen, looking
+from lozenge.spark_positions import LivePositions, Seen, looking
 from lozenge.spark_sink import in_real_time
 
 
@@ -34,7 +34,7 @@ class RealtimeRunner(Runner):
 
     def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
-        self._live = LivePositions(self._spark, starts)
+        self._live = LivePositions(self._spark, self._identity.app, starts)
         return in_real_time(rows, options, self._interval)
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
@@ -43,11 +43,8 @@ class RealtimeRunner(Runner):
 
     def _stands(self, seen: Seen) -> None:
         """Its batch lasts for minutes: what Spark tells at its end would be old news."""
-        self._metrics.begun(seen.read)
-        self._metrics.lag(seen.lag)
-        self._reporting.say(lag=seen.lag, turns_every=LOOK_SECONDS)
-        if seen.moves:
-            self._reporting.turned()
+        self._metrics.stands(seen.lag, seen.read)
+        self._reporting.say(lag=seen.lag)
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         """At once: what it has not committed is judged again, and its batch may last for minutes."""

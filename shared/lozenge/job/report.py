@@ -32,8 +32,7 @@ class Report(msgspec.Struct):
     done its first batch, `turned_at` when it last was between two batches or came further in a search for poison,
     `committed_at` when its last transaction ended. `since` are the offsets from which on `digest` holds. `revision` is
     its newest order's, once that is carried out or, for the reason `refused`, is not. `parked` says why it judges
-    nothing at present. `mode` is the declared one, "" in reports of earlier releases. In Real-Time Mode it turns every
-    `turns_every` seconds, as it looks how far it has read; else, where that is 0, by its trigger.
+    nothing at present. `mode` is the declared one, "" in reports of earlier releases.
     """
 
     pid: int
@@ -53,7 +52,6 @@ class Report(msgspec.Struct):
     query_at: float = 0.0
     first_batch_at: float = 0.0
     turned_at: float = 0.0
-    turns_every: float = 0.0
     committed_at: float = 0.0
     records: int = 0
     dead_letters: int = 0

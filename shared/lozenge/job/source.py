@@ -16,6 +16,7 @@ from lozenge.errors import TopicError
 from lozenge.headers import TRACEPARENT
 from lozenge.kafka import KafkaSettings
 from lozenge.schemas import Schema, newest
+from lozenge.spark_positions import group_of
 
 FETCH_SECONDS = 15.0
 RECORDS = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
@@ -43,7 +44,7 @@ def stream(
     starting = json.dumps({topic: {str(p): o for p, o in start.items()}})
     reader = spark.readStream.format("kafka").options(**_options(kafka, app))
     if max_batch is None:  # it waits for the next record in the broker, and an idle wait should be long
-        reader = reader.option("kafka.fetch.max.wait.ms", "500")
+        reader = reader.option("kafka.fetch.max.wait.ms", "500").option("groupIdPrefix", group_of(app))
     else:
         reader = reader.option("maxOffsetsPerTrigger", str(max_batch))
     return reader.options(assign=assigned, startingOffsets=starting).load()

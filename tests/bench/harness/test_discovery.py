@@ -31,7 +31,7 @@ def test_what_a_goal_names_takes_part_with_one_of_ours_and_a_peer(each: Row) -> 
 @pytest.mark.parametrize("name", ["rule-hop", "aggregate-hop"])
 def test_hops_are_measured_in_real_time_with_the_usual_commits(name: str) -> None:
     ours = [s.name for s in SYSTEMS if s.role == "ours" and ROWS[name].needs(s)]
-    assert ours == ["Lozenge, realtime, commit 5 m"]
+    assert ours == ["Lozenge, realtime, commit 1 m"]
 
 
 def test_no_fold_is_measured_in_real_time() -> None:

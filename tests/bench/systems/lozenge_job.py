@@ -90,8 +90,9 @@ SYSTEMS = (
     _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, trigger="0s"),
     _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
-    _system("realtime, commit 5 m", REALTIME, HOP | LIFE, HOP, mode="realtime"),
-    _system("realtime, commit 1 m", REALTIME, mode="realtime", trigger="1m"),
+    _system("realtime, commit 1 m", REALTIME, HOP | LIFE, HOP, mode="realtime"),
+    # with a commit that seldom, what it holds up is less than the 99th percentile looks at
+    _system("realtime, commit 5 m", REALTIME, mode="realtime", trigger="5m"),
     # a commit holds events up, so this one commits as often as it can: each segment has several commits in it
     _system("realtime, commit 5 s", REALTIME, mode="realtime", trigger="5s"),
 )
