@@ -204,6 +204,8 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
         turned = report().turned_at
         wait_for(lambda: report().turned_at > turned, "a sign that it is not hung")
         Order(revision="two", settings={"bad": "b"}).give(folder)
+        wait_for(lambda: report().revision == "two", "the change")
+        assert not report().parked, "else the agent, who judges a change by the report, would take it back"
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "all alerts")
         wait_for(lambda: not report().parked, "the breaker's reset")
         assert _open_breakers(run.runner) == 0.0

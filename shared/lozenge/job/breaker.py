@@ -25,7 +25,7 @@ class Breaker:
         self._metrics.parked(True)
 
     def reset(self) -> None:
-        """A batch was committed: it is parked no longer."""
+        """A batch was committed, or an order has changed it: it is parked no longer."""
         if self._reporting.now.parked:
             logger().info("goes on where it was parked")
             self._reporting.say(parked="")

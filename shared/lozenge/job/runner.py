@@ -426,7 +426,10 @@ class Runner:
         """Waits until it is time to try again, or until it is ordered otherwise or to stop."""
         self._breaker.trip(flood)
         again = time.monotonic() + TRY_AGAIN_SECONDS
-        while not (self._obey() or self._share.moved or time.monotonic() > again or self._stop.wait(0.2)):
+        while not (self._share.moved or time.monotonic() > again or self._stop.wait(0.2)):
+            if self._obey():
+                self._breaker.reset()  # it is judged by the new order, not by what it was parked for
+                return
             self._reporting.turned()
             self._retouch()
 
