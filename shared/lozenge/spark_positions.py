@@ -10,13 +10,14 @@ That is so where tasks run in the driver's JVM, as they always do in this mode: 
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from lozenge.committed import Place
+from lozenge.repeating import every
 
 LOOK_SECONDS = 2.0
 """How often to look: each time takes two calls to the JVM for each partition, of half a millisecond."""
@@ -104,28 +105,19 @@ class LivePositions:
                 yield place, _Reader(client, self._name(_CLIENT.format(client)), name)
 
 
-@contextmanager
 def looking(
     live: LivePositions, ends: Callable[[], Mapping[Place, int] | None], tell: Callable[[Seen], None]
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Tells every `LOOK_SECONDS` how `live` stands to the `ends`, if these are known, until the block ends.
 
     In a thread of its own: a look takes some milliseconds, which nobody who tells alerts should wait for.
     """
-    ended = threading.Event()
 
     def look() -> None:
-        while not ended.wait(LOOK_SECONDS):
-            if (now := ends()) is not None:
-                tell(live.look(now))
+        if (now := ends()) is not None:
+            tell(live.look(now))
 
-    thread = threading.Thread(target=look, name="looking", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    return every(LOOK_SECONDS, look, "looking")
 
 
 def _tag(place: Place) -> Place:

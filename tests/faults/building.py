@@ -3,7 +3,6 @@
 import base64
 import secrets
 import shutil
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from lozenge import topics
 from lozenge.admin import ensure_topics
 from lozenge.kafka import KafkaSettings
+from lozenge.repeating import every
 from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, Proxied, free_port
 from lozenge_deploy.platform import jobs_of, programs
 from lozenge_deploy.processes import Program, Supervisor
@@ -77,7 +77,7 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
         for program in programs(folder, f"{LOOPBACK}:{proxy.port}", (), 0, 1).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
-        stack.enter_context(_watched(supervisor))
+        stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))
         for detector in DETECTORS:
             checkout.trust(detector)
             checkout.lozenge("deploy", detector)
@@ -99,24 +99,6 @@ def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:
 
 def _with(program: Program, variables: Mapping[str, str]) -> Program:
     return replace(program, environment=lambda start: {**program.environment(start), **variables})
-
-
-@contextmanager
-def _watched(supervisor: Supervisor) -> Iterator[None]:
-    """A thread looks after the stages for the length of the block."""
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(TICK_SECONDS):
-            supervisor.watch()
-
-    thread = threading.Thread(target=watch, name="watch", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _new(folder: Path) -> Path:

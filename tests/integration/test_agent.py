@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from lozenge.job.report import Phase, Report, read_report
 from lozenge.kafka import KafkaSettings
 from lozenge.places import places_of
 from lozenge.registry import announce
+from lozenge.repeating import every
 from lozenge_deploy.agent.instance import Instance, instances
 from lozenge_deploy.cli.scaffold import write
 from tests.integration.conftest import Broker
@@ -283,7 +283,7 @@ def test_a_rule_enters_real_time_mode_is_updated_in_it_and_leaves_it_with_each_a
         world.lozenge("deploy", "two")
         world.append("two", "# another version\n")
         world.lozenge("deploy", "two")
-        assert "offsets behind, by its last commit " in world.lozenge("status", "two")
+        assert "offsets behind, by its last commit" in world.lozenge("status", "two")
         os.killpg(os.getpgid(world.pid("two")), signal.SIGKILL)
         killed = large(world, 1)
         wait_for(lambda: told(world, "two", killed), "an alert after the kill")
@@ -293,22 +293,9 @@ def test_a_rule_enters_real_time_mode_is_updated_in_it_and_leaves_it_with_each_a
     assert len({a["release"] for a in told(world, "two", ids)}) == 3
 
 
-@contextmanager
-def under_way(world: World, ids: set[str]) -> Iterator[None]:
+def under_way(world: World, ids: set[str]) -> AbstractContextManager[None]:
     """Events that both rules alert on, ten times a second, while the block runs; `ids` are theirs."""
-    end = threading.Event()
-
-    def flow() -> None:
-        while not end.wait(0.1):
-            ids.update(large(world, 2))
-
-    feed = threading.Thread(target=flow)
-    feed.start()
-    try:
-        yield
-    finally:
-        end.set()
-        feed.join()
+    return every(0.1, lambda: ids.update(large(world, 2)), "events")
 
 
 def test_killed_jobs_come_back_and_killed_agents_leave_the_jobs_running(world: World) -> None:
