@@ -53,7 +53,7 @@ def _apart(each: Row, options: Sequence[str]) -> int:
 def _measured(given: Asked) -> int:
     """Measures rows on one broker; the exit code."""
     console = Console(highlight=False)
-    report, disturbed = Report(datetime.now(UTC), given.plan, given.anyway), False
+    report, disturbed = Report(datetime.now(UTC), sys.argv[1:], given.plan, given.anyway), False
 
     def tell(cell: Cell) -> None:
         said = "  ".join(f"{name} {value:,.1f}" for name, value in cell.values.items())

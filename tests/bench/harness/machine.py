@@ -6,8 +6,10 @@ benchmark itself does not count as somebody else's.
 
 import os
 import platform
+import subprocess
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -76,8 +78,9 @@ def await_calm(watch: Watch, patience: float) -> str:
 
 
 def description() -> dict[str, object]:
-    """What ran it, for the report."""
+    """What ran it, and which of our sources it ran, for the report."""
     return {
+        "commit": _commit(),
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
@@ -85,3 +88,10 @@ def description() -> dict[str, object]:
         "load_average": [round(each, 2) for each in psutil.getloadavg()],
         "partitions": topics.EVENT_PARTITIONS,
     }
+
+
+def _commit() -> str:
+    """Of the sources that are measured, marked if they differ from it; "" outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return found.stdout.strip()

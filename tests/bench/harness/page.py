@@ -1,6 +1,7 @@
 """The report as files: one JSON for programs, one page that stands alone for people."""
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
@@ -31,6 +32,7 @@ def html(report: Report) -> str:
     """The page."""
     return Template(PAGE.read_text("utf-8")).substitute(
         at=f"{report.at:%Y-%m-%d %H:%M} UTC",
+        arguments=escape(shlex.join(report.arguments)),
         machine=escape(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in report.machine.items())),
         rows="\n".join(_row(outcome) for outcome in report.outcomes),
     )

@@ -21,9 +21,10 @@ PAIRS = 5
 
 @dataclass
 class Report:
-    """One run of the harness: when it began, how much it was to measure, and what came of each row."""
+    """One run of the harness: when it began, what was asked of it, and what came of each row."""
 
     at: datetime
+    arguments: Sequence[str]
     plan: Plan
     anyway: bool
     outcomes: list[Outcome] = field(default_factory=list)
@@ -32,7 +33,8 @@ class Report:
     def told(self) -> dict[str, Any]:
         """All of it, for programs."""
         rows = [_told(outcome) for outcome in self.outcomes]
-        return {"at": self.at.isoformat(), "machine": self.machine, "plan": asdict(self.plan), "rows": rows}
+        asked = {"arguments": list(self.arguments), "plan": asdict(self.plan)}
+        return {"at": self.at.isoformat(), **asked, "machine": self.machine, "rows": rows}
 
 
 @dataclass(frozen=True, slots=True)

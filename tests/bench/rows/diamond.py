@@ -1,6 +1,6 @@
 """The whole diamond: raw JSON in, normalised, judged by a rule, and a signed webhook out.
 
-More than a thousand records a second would mostly measure how many requests the receiver takes.
+At 300 records a second two cores are full; a thousand would mostly measure how many requests the receiver takes.
 """
 
 from tests.bench.harness import diamond
@@ -14,6 +14,6 @@ ROWS = (
         method=diamond.METHOD,
         task=Task("rule", every=5, keys=2_000),
         goals=(Goal("p99", "Quix Streams, three in a chain", bar=2.0, stretch=1.0),),
-        rates=(300, 1000),
+        rates=(100, 300),
     ),
 )
