@@ -13,10 +13,8 @@ from lozenge.admin import partitions as existing_topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.job.positions import REALTIME, Stamp
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 from lozenge.reading import CALL_SECONDS, offsets_at, read, reader
-
-Place = tuple[str, int]
-"""Topic and partition."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,10 @@ def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
         ) from error
 
 
-def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Place, float]:
+def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:
     """When the record at or after each place was written (Unix seconds); not where only commit markers follow."""
     unread = {_place(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
-    found: dict[Place, float] = {}
+    found: dict[Partition, float] = {}
     consumer.assign(list(unread.values()))
     deadline = time.monotonic() + CALL_SECONDS
     while unread and time.monotonic() < deadline:
@@ -88,7 +86,7 @@ def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Place
     return found
 
 
-def _place(partition: TopicPartition) -> Place:
+def _place(partition: TopicPartition) -> Partition:
     return partition.topic, partition.partition
 
 

@@ -15,7 +15,7 @@ from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.metrics import Metrics, Reporter
 from lozenge.schemas import newest
-from lozenge_downstream.api import Api
+from lozenge_downstream.api import api
 from lozenge_downstream.deliver import Deliverer
 from lozenge_downstream.leases import RELAY, Holder, lane
 from lozenge_downstream.model import Outcome, Record
@@ -57,8 +57,8 @@ class Notifier:
         self._relay = Relay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
         self._deliverer = Deliverer(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
         token = settings.token.get_secret_value() if settings.token else ""
-        api = Api(self._store, self._pipeline, self._wake, token, links)
-        self._serving = Serving(api.app(), settings.bind)
+        served = api(self._store, self._pipeline, self._wake, token, links)
+        self._serving = Serving(served, settings.bind)
         with self._store.transaction(alone=True) as t:
             self._pipeline.catch_up(t.cases.inhibiting(), t)  # the file may have changed while nobody ran
         self._tell_orphans()

@@ -17,11 +17,11 @@ from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
 from lozenge.members import bury
+from lozenge.places import Partition
 from lozenge.topics import ALERTS_PATTERN
 from lozenge_downstream.model import Record
 from lozenge_downstream.render import APP
 from lozenge_downstream.store import Store, Transaction
-from lozenge_downstream.store.offsets import Place
 
 IDLE_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
@@ -38,9 +38,9 @@ class Reader:
         name = f"{APP}-{instance}"
         bury(kafka, APP, name)
         self._store = store
-        self._next: dict[Place, int] = {}
-        self._recorded: dict[Place, int | None] = {}
-        self._committed: dict[Place, int] = {}
+        self._next: dict[Partition, int] = {}
+        self._recorded: dict[Partition, int | None] = {}
+        self._committed: dict[Partition, int] = {}
         self._committed_at = 0.0
         self._consumer = Consumer(
             kafka.client(
@@ -75,28 +75,29 @@ class Reader:
     def record(self, records: Sequence[Record], t: Transaction) -> None:
         """Moves the store's positions behind `records`; raises Fenced if another notifier read on from there."""
         ends = {(r.topic, r.partition): r.offset + 1 for r in records}
-        for place, end in ends.items():
-            t.positions.move(place, self._recorded[place], end)
-            self._recorded[place] = end
+        for partition, end in ends.items():
+            t.positions.move(partition, self._recorded[partition], end)
+            self._recorded[partition] = end
 
     def commit(self) -> None:
         """Tells the group how far the store is, now and then; call it when all that was read is recorded."""
         if time.monotonic() - self._committed_at < COMMIT_SECONDS:
             return
-        moved = {place: end for place, end in self._next.items() if self._committed.get(place) != end}
+        moved = {partition: end for partition, end in self._next.items() if self._committed.get(partition) != end}
         if moved:
             self._consumer.commit(
-                offsets=[TopicPartition(*place, end) for place, end in moved.items()], asynchronous=True
+                offsets=[TopicPartition(*partition, end) for partition, end in moved.items()], asynchronous=True
             )
             self._committed |= moved
         self._committed_at = time.monotonic()
 
     def lag(self) -> int:
         """Records in the assigned partitions that were not read yet, as of the last fetch."""
-        places = [
-            (place, self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)) for place in self._next
+        partitions = [
+            (partition, self._consumer.get_watermark_offsets(TopicPartition(*partition), cached=True))
+            for partition in self._next
         ]
-        return sum(max(0, high - self._next[place]) for place, (_, high) in places)
+        return sum(max(0, high - self._next[partition]) for partition, (_, high) in partitions)
 
     def close(self) -> None:
         """Commits what is recorded and leaves."""
@@ -126,51 +127,51 @@ class Reader:
         consumer.incremental_unassign(partitions)
 
     def _accept(self, message: Message) -> Record | None:
-        place = str(message.topic()), int(message.partition() or 0)
+        partition = str(message.topic()), int(message.partition() or 0)
         error, offset = message.error(), int(message.offset() or 0)
         if error is not None:
-            self._handle(error, place, offset)
+            self._handle(error, partition, offset)
             return None
         # Reading several may have given a partition away in between: what came of it is read by who has it now.
-        if place not in self._recorded or offset < self._next.get(place, 0):
+        if partition not in self._recorded or offset < self._next.get(partition, 0):
             return None
-        self._next[place] = offset + 1
-        return Record(*place, offset, message.key(), message.value(), _headers(message))
+        self._next[partition] = offset + 1
+        return Record(*partition, offset, message.key(), message.value(), _headers(message))
 
-    def _handle(self, error: KafkaError, place: Place, offset: int) -> None:
+    def _handle(self, error: KafkaError, partition: Partition, offset: int) -> None:
         if error.code() == KafkaError._PARTITION_EOF:
             # Past the transaction markers, so that lag tools show 0 and not 1.
-            self._next[place] = max(offset, self._next.get(place, 0))
+            self._next[partition] = max(offset, self._next.get(partition, 0))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._start_over(place)
+            self._start_over(partition)
         elif error.fatal() or error.code() == KafkaError._FATAL:
             self._fail(error)
 
     def _fail(self, error: KafkaError) -> NoReturn:
         raise Fatal(f"reading alerts: {error.str()}", hint="is a second notifier running with another store?")
 
-    def _start_over(self, place: Place) -> None:
+    def _start_over(self, partition: Partition) -> None:
         """The topic no longer has the store's position: retention overtook us, or the topic was made anew."""
         try:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(*place), BROKER_SECONDS)
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(*partition), BROKER_SECONDS)
         except KafkaException as error:
-            raise BrokerUnavailable(f"reading {place[0]}[{place[1]}]: {error.args[0].str()}") from error
-        lost = max(low - self._next[place], 0)
+            raise BrokerUnavailable(f"reading {partition[0]}[{partition[1]}]: {error.args[0].str()}") from error
+        lost = max(low - self._next[partition], 0)
         logger().error(
             "position is gone",
-            topic=place[0],
-            partition=place[1],
-            offset=self._next[place],
+            topic=partition[0],
+            partition=partition[1],
+            offset=self._next[partition],
             low=low,
             high=high,
             lost=lost,
         )
         with self._store.transaction() as t:
-            t.positions.move(place, self._recorded[place], low)
-        self._next[place] = self._recorded[place] = low
+            t.positions.move(partition, self._recorded[partition], low)
+        self._next[partition] = self._recorded[partition] = low
         # librdkafka has given the partition up and refuses to seek in it: assign it again.
-        self._consumer.incremental_unassign([TopicPartition(*place)])
-        self._consumer.incremental_assign([TopicPartition(*place, low)])
+        self._consumer.incremental_unassign([TopicPartition(*partition)])
+        self._consumer.incremental_assign([TopicPartition(*partition, low)])
 
 
 def _headers(message: Message) -> list[tuple[str, bytes | None]]:

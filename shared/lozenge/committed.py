@@ -8,10 +8,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 
 T = TypeVar("T")
-Place = tuple[str, int]
-"""A topic and a partition."""
 CALL_SECONDS = 10.0
 GLANCE_SECONDS = 1.0
 DEADLINE_SECONDS, TRIES = 60.0, 3
@@ -63,11 +62,13 @@ class Committed:
             lambda: self._waiting.get_watermark_offsets(partition, timeout=CALL_SECONDS),
         )
 
-    def ends(self, places: Collection[Place]) -> dict[Place, int] | None:
-        """The end of each of `places`, as it is now; None while the broker does not answer at once."""
-        asked = [(place, TopicPartition(*place)) for place in places]
+    def ends(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
+        """The end of each of `partitions`, as it is now; None while the broker does not answer at once."""
+        asked = [(partition, TopicPartition(*partition)) for partition in partitions]
         try:
-            return {place: self._waiting.get_watermark_offsets(at, timeout=GLANCE_SECONDS)[1] for place, at in asked}
+            return {
+                partition: self._waiting.get_watermark_offsets(at, timeout=GLANCE_SECONDS)[1] for partition, at in asked
+            }
         except KafkaException:
             return None
 

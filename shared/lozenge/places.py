@@ -1,11 +1,13 @@
-"""Where a record lies in its topic, and how people write that."""
+"""Where records lie: a partition of a topic, a place in it, and how people write that."""
 
 from collections.abc import Iterable
 
 from lozenge.errors import UsageError
 
+Partition = tuple[str, int]
+"""Topic and number."""
 Place = tuple[int, int]
-"""Partition and offset."""
+"""Number of a partition, and offset."""
 
 
 def place_of(text: str) -> Place:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from lozenge.committed import Place
+from lozenge.places import Partition
 from lozenge.repeating import every
 
 LOOK_SECONDS = 2.0
@@ -47,27 +47,27 @@ class _Reader(NamedTuple):
 class LivePositions:
     """Where a query of `app` stands that begins at `starts`; made before the query is. One thread looks."""
 
-    def __init__(self, spark: SparkSession, app: str, starts: Mapping[Place, int]) -> None:
+    def __init__(self, spark: SparkSession, app: str, starts: Mapping[Partition, int]) -> None:
         self._prefix = f"consumer-{group_of(app)}-"
         self._positions = dict(starts)
-        self._by_tag = {_tag(place): place for place in starts}
+        self._by_tag = {_tag(partition): partition for partition in starts}
         jvm = cast(Any, spark._jvm)
         self._beans = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
         self._name = jvm.javax.management.ObjectName
-        self._readers: list[tuple[Place, _Reader]] = []
+        self._readers: list[tuple[Partition, _Reader]] = []
         self._told: dict[str, tuple[float, int]] = {}  # how often it has asked, and what was left, by client
         self._earlier = frozenset(reader.client for _, reader in self._found())
         self._ahead = 0  # offsets that were shown as read, of batches that have not ended
         self._lock = threading.Lock()
 
-    def look(self, ends: Mapping[Place, int]) -> Seen:
+    def look(self, ends: Mapping[Partition, int]) -> Seen:
         """How the query stands to the `ends` of its partitions, which were asked for just before."""
         left, read = self._left(), 0
-        for place, lag in left.items():
-            position = max(self._positions[place], ends[place] - lag)
-            read += position - self._positions[place]
-            self._positions[place] = position
-        behind = (max(0, ends[place] - position) for place, position in self._positions.items())
+        for partition, lag in left.items():
+            position = max(self._positions[partition], ends[partition] - lag)
+            read += position - self._positions[partition]
+            self._positions[partition] = position
+        behind = (max(0, ends[partition] - position) for partition, position in self._positions.items())
         with self._lock:
             self._ahead += read
         return Seen(sum(behind), read)
@@ -79,34 +79,36 @@ class LivePositions:
             self._ahead -= seen  # the next batch may be under way
             return offsets - seen
 
-    def _left(self) -> dict[Place, int]:
+    def _left(self) -> dict[Partition, int]:
         """How far from the end each partition was left whose reader has gone on since the last look."""
-        left = dict[Place, int]()
+        left = dict[Partition, int]()
         try:
             if len(self._readers) < len(self._positions):
                 self._readers = [(p, r) for p, r in self._found() if r.client not in self._earlier]
-            for place, reader in self._readers:
+            for partition, reader in self._readers:
                 asked = float(self._beans.getAttribute(reader.itself, "fetch-total"))
                 lag = int(self._beans.getAttribute(reader.partition, "records-lag"))
                 if (asked, lag) != self._told.get(reader.client):
                     self._told[reader.client] = asked, lag
-                    left[place] = lag
+                    left[partition] = lag
         except Py4JError:  # a reader has gone, or the JVM with all of them
             pass
         if len(left) < len(self._positions):  # others may read now
             self._readers = []
         return left
 
-    def _found(self) -> Iterator[tuple[Place, _Reader]]:
+    def _found(self) -> Iterator[tuple[Partition, _Reader]]:
         for name in self._beans.queryNames(self._name(_CLIENT.format("*,topic=*,partition=*")), None):
-            place = self._by_tag.get(_tag((str(name.getKeyProperty("topic")), int(name.getKeyProperty("partition")))))
+            partition = self._by_tag.get(
+                _tag((str(name.getKeyProperty("topic")), int(name.getKeyProperty("partition"))))
+            )
             client = str(name.getKeyProperty("client-id"))
-            if place is not None and client.startswith(self._prefix):
-                yield place, _Reader(client, self._name(_CLIENT.format(client)), name)
+            if partition is not None and client.startswith(self._prefix):
+                yield partition, _Reader(client, self._name(_CLIENT.format(client)), name)
 
 
 def looking(
-    live: LivePositions, ends: Callable[[], Mapping[Place, int] | None], tell: Callable[[Seen], None]
+    live: LivePositions, ends: Callable[[], Mapping[Partition, int] | None], tell: Callable[[Seen], None]
 ) -> AbstractContextManager[None]:
     """Tells every `LOOK_SECONDS` how `live` stands to the `ends`, if these are known, until the block ends.
 
@@ -120,7 +122,7 @@ def looking(
     return every(LOOK_SECONDS, look, "looking")
 
 
-def _tag(place: Place) -> Place:
-    """A place as the client calls it."""
-    topic, partition = place
-    return topic.replace(".", "_"), partition
+def _tag(partition: Partition) -> Partition:
+    """A partition as the client calls it."""
+    topic, number = partition
+    return topic.replace(".", "_"), number

@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 from tests.faults.plan import DETECTORS
 from tests.faults.scene import Scene
 
@@ -15,7 +16,6 @@ CALL_SECONDS = 10.0
 LOOK_SECONDS = 0.3
 QUIET_SECONDS = 10.0
 
-Place = tuple[str, int]
 ALERTS = tuple(topics.alerts(detector) for detector in DETECTORS)
 
 
@@ -59,7 +59,7 @@ class Recovery:
         return self._ends([topics.NOTIFICATIONS]), self._scene.receiver.count()
 
     def _passed(self, group: str, inputs: Iterable[str], deadline: float) -> None:
-        ends: Mapping[Place, int] = {}
+        ends: Mapping[Partition, int] = {}
 
         def known() -> bool:
             nonlocal ends
@@ -68,7 +68,7 @@ class Recovery:
 
         def behind() -> int:
             done = self._committed(group, ends)
-            return sum(max(0, end - done[place]) for place, end in ends.items())
+            return sum(max(0, end - done[partition]) for partition, end in ends.items())
 
         self._until(known, "the broker answers", deadline)
         self._until(lambda: behind() == 0, f"{group} has done what there was to do", deadline)
@@ -89,13 +89,13 @@ class Recovery:
             time.sleep(LOOK_SECONDS)
         raise NotBack(f"waited in vain until {what} {why}".strip())
 
-    def _committed(self, group: str, places: Iterable[Place]) -> Mapping[Place, int]:
-        request = ConsumerGroupTopicPartitions(group, [TopicPartition(*place) for place in places])
+    def _committed(self, group: str, partitions: Iterable[Partition]) -> Mapping[Partition, int]:
+        request = ConsumerGroupTopicPartitions(group, [TopicPartition(*partition) for partition in partitions])
         answer = self._admin.list_consumer_group_offsets([request])[group].result(CALL_SECONDS)
         return {(p.topic, p.partition): p.offset for p in answer.topic_partitions}
 
-    def _ends(self, names: Iterable[str]) -> dict[Place, int]:
-        places = [TopicPartition(name, number) for name in names for number in range(topics.EVENT_PARTITIONS)]
+    def _ends(self, names: Iterable[str]) -> dict[Partition, int]:
+        partitions = [TopicPartition(name, number) for name in names for number in range(topics.EVENT_PARTITIONS)]
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets(dict.fromkeys(places, latest))
+        asked = self._admin.list_offsets(dict.fromkeys(partitions, latest))
         return {(p.topic, p.partition): future.result(CALL_SECONDS).offset for p, future in asked.items()}

@@ -13,7 +13,7 @@ from lozenge.admin import ensure_topics
 from lozenge.avro import Codec
 from lozenge.kafka import KafkaSettings
 from lozenge.partitions import partition_of
-from lozenge_downstream.api import Api
+from lozenge_downstream.api import api
 from lozenge_downstream.model import Record
 from lozenge_downstream.serving import Serving
 from lozenge_downstream.store.deliveries import Attempt
@@ -32,7 +32,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A notifier's store and API, where the verb looks for it."""
     desk = Desk(f"sqlite:///{tmp_path / 'store.db'}")
     desk.routing(route={"channels": ["ops"], "group_by": ["entity"]})
-    with Serving(Api(desk.store, desk.pipeline, lambda: None, "", None).app(), "127.0.0.1:0") as serving:
+    with Serving(api(desk.store, desk.pipeline, lambda: None, "", None), "127.0.0.1:0") as serving:
         monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
         yield desk
     desk.store.close()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
-from lozenge.committed import Committed, Place
+from lozenge.committed import Committed
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 
 _REALTIME = "realtime/"
 Offsets = dict[str, dict[str, int]]
@@ -33,7 +34,7 @@ class Position:
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._committed = Committed(kafka, group)
-        self._done: dict[Place, int] = {}
+        self._done: dict[Partition, int] = {}
         self.written_since: datetime | None = None
 
     def read(self, places: Mapping[str, Iterable[int]]) -> Offsets:
@@ -62,11 +63,11 @@ class Position:
         self._done |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
 
     @property
-    def places(self) -> Mapping[Place, int]:
+    def places(self) -> Mapping[Partition, int]:
         """The group's position, by topic and partition."""
         return self._done
 
-    def ends(self) -> dict[Place, int] | None:
+    def ends(self) -> dict[Partition, int] | None:
         """The ends of its partitions as they are now; None while the broker does not answer at once."""
         return self._committed.ends(self._done)
 

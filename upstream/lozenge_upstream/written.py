@@ -8,6 +8,7 @@ written there. Which one that is each output record tells: an event in its `raw`
 from collections.abc import Collection
 from datetime import datetime
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,6 +20,7 @@ from lozenge.reading import bounds, offsets_at
 from lozenge.schemas import newest, packaged
 from lozenge_upstream.outputs import APP
 
+_PLACES = ("raw_topic", "raw_partition", "to_topic", "to_partition")
 _MARK = "_written"
 
 
@@ -49,13 +51,11 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
     outputs = {topic: _origin_of_event() for topic in (topics.EVENTS, *map(topics.events_by, rekeys))}
     outputs[topics.dead_letters(APP)] = _origin_of_letter()
     marks = [
-        row
+        _highest(records, origin).toArrow()
         for topic, origin in outputs.items()
         if (records := _records(spark, kafka, topic, since)) is not None
-        for row in _highest(records, origin).collect()
     ]
-    columns = f"raw_topic string, raw_partition int, to_topic string, to_partition int, {_MARK} bigint"
-    return Written(spark.createDataFrame(marks, columns) if marks else None)
+    return Written(spark.createDataFrame(pa.concat_tables(marks)) if marks else None)
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:
@@ -67,8 +67,8 @@ def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datet
 
 def _highest(records: DataFrame, origin: Column) -> DataFrame:
     read = records.select(origin.alias("raw"), "topic", "partition")
-    places = ("raw.topic", "raw.partition", "topic", "partition")
-    return read.groupBy(*(F.col(place).alias(f"_{n}") for n, place in enumerate(places))).agg(F.max("raw.offset"))
+    places = zip(_PLACES, ("raw.topic", "raw.partition", "topic", "partition"), strict=True)
+    return read.groupBy(*(F.col(place).alias(name) for name, place in places)).agg(F.max("raw.offset").alias(_MARK))
 
 
 def _origin_of_event() -> Column:

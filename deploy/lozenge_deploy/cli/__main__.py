@@ -15,6 +15,7 @@ from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import coverage, fill, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
+from lozenge_deploy.cli.why import why
 
 app = typer.Typer(
     name="lozenge",
@@ -51,7 +52,7 @@ app.add_typer(notify.silence, name="silence")
 app.add_typer(notify.channels, name="channels")
 app.add_typer(notify.noise, name="noise")
 app.add_typer(notify.notifications, name="notifications")
-app.command()(notify.why)
+app.command()(why)
 app.command()(notify.verdict)
 app.command()(status)
 app.command()(logs)

@@ -1,15 +1,16 @@
 """The verbs for notifications: where they go, what keeps them, how they fared, and what people say of them."""
 
 import getpass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, seconds_of, show, tell
+from lozenge_deploy.cli.readable import moment, show_readable
+from lozenge_deploy.cli.why import ALERT
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
 cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
@@ -21,7 +22,6 @@ notifications = typer.Typer(help="Notifications once more.", no_args_is_help=Tru
 FILE = Annotated[Path, typer.Option("--file", envvar="LOZENGE_DOWNSTREAM_ROUTING", help="The routing file.")]
 ROUTING = Path("routing.toml")
 AUTHOR = Annotated[str | None, typer.Option(help="Who says so; else you.")]
-ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
 CASE_TIMES = ("opened_at", "told_at", "due_at", "over_at")
 CASE_BRIEF = (
     "case_id",
@@ -64,7 +64,7 @@ def routes_test(
 
 
 @routes.command("show")
-def routes_show(
+def routesshow_readable(
     alert: Annotated[Path, typer.Argument(metavar="ALERT.json", help="Its labels, or an alert of `lozenge peek`.")],
     file: FILE = ROUTING,
     output: OUTPUT = Format.TABLE,
@@ -90,13 +90,13 @@ def cases_ls(
 
     asked = [*(("match", text) for text in matchers or ()), ("limit", str(count))]
     rows = ask("GET", f"/cases?{urlencode(asked)}")
-    _show(rows, output, "no such case is open", times=CASE_TIMES, brief=CASE_BRIEF)
+    show_readable(rows, output, "no such case is open", times=CASE_TIMES, brief=CASE_BRIEF)
     if len(rows) == count:
         typer.echo(f"these are the newest {count}; there may be more: -n", err=True)
 
 
 @cases.command("show")
-def cases_show(
+def casesshow_readable(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge cases ls` shows it.")],
     output: OUTPUT = Format.TABLE,
 ) -> None:
@@ -108,9 +108,9 @@ def cases_show(
         show([found], output)
         return
     alerts = found.pop("alerts")
-    _show([found], output, "", times=CASE_TIMES, brief=CASE_BRIEF)
+    show_readable([found], output, "", times=CASE_TIMES, brief=CASE_BRIEF)
     typer.echo()
-    _show(alerts, output, "it has no alert", times=("received_at",))
+    show_readable(alerts, output, "it has no alert", times=("received_at",))
 
 
 @silence.command("add")
@@ -129,7 +129,7 @@ def silence_add(
     asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
     made = ask("POST", "/silences", asked, dry_run=dry_run)
     said = "it would hold" if dry_run else f"silence {made['id']} holds"
-    tell(f"{said} until {_time(made['ends_at'])}", made, output)
+    tell(f"{said} until {moment(made['ends_at'])}", made, output)
     for detector in made["unknown_detectors"]:
         typer.echo(f"no alert of {detector} has come in a long time: is that its name?", err=True)
 
@@ -139,7 +139,7 @@ def silence_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show the silences: who wanted them, why, and until when."""
     from lozenge_deploy.notifier import ask
 
-    _show(ask("GET", "/silences"), output, "no silence holds", times=("starts_at", "ends_at"))
+    show_readable(ask("GET", "/silences"), output, "no silence holds", times=("starts_at", "ends_at"))
 
 
 @silence.command("end")
@@ -160,7 +160,7 @@ def channels_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show what waits for each channel, what was sent, what was given up, and why one is off."""
     from lozenge_deploy.notifier import ask
 
-    _show(ask("GET", "/channels"), output, "there is no channel")
+    show_readable(ask("GET", "/channels"), output, "there is no channel")
 
 
 @channels.command("enable")
@@ -177,7 +177,7 @@ def noise_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show how many alerts of each detector are parked."""
     from lozenge_deploy.notifier import ask
 
-    _show(ask("GET", "/noise"), output, "nothing is parked")
+    show_readable(ask("GET", "/noise"), output, "nothing is parked")
 
 
 @noise.command("release")
@@ -232,87 +232,9 @@ def verdict(
     tell(f"{'would be noted' if dry_run else 'noted'}: {verdict}{silenced}", told, output)
 
 
-def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
-    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.notifier import ask, in_path
-    from lozenge_deploy.tracing import origin
-
-    found = ask("GET", f"/alerts/{in_path(alert_id)}")
-    first = found["arrivals"][0]
-    # the notifier's own alarms come from no topic
-    way = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
-    if output is Format.JSON:
-        show([found | {"origin": way}], output)
-        return
-    show([*way, *_steps(found)], Format.WIDE)
-
-
-def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
-    rows = [
-        _step(
-            a["received_at"],
-            "arrived",
-            f"{a['outcome']}: {a['reason']}",
-            f"{a['topic']} {a['partition']}:{a['offset']}",
-        )
-        for a in found["arrivals"]
-    ]
-    rows += [_step(m["at"], "not told", m["reason"], f"route {m['route']}") for m in found["muted"]]
-    for case in found["cases"]:
-        said = f"route {case['route']}, {_pairs(case['group'])}"
-        rows.append(_step(case["opened_at"], "case", said, case["case_id"]))
-        if case["waits"]:
-            rows.append(_step(case["due_at"], "looked at again", case["waits"], f"route {case['route']}"))
-        sent = case["notification"]
-        if sent:
-            place = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
-            rows.append(_step(sent["created_at"], "told", sent["notification_id"], place))
-            rows += [_step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failures"]]
-            rows += [_step(d["due_at"], "delivery", _fared(d), f"channel {d['channel']}") for d in sent["deliveries"]]
-    rows += [_step(v["at"], "verdict", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["verdicts"]]
-    return rows
-
-
-def _fared(delivery: dict[str, Any]) -> str:
-    tries = f"{delivery['state']} after {delivery['attempts']} attempts" if delivery["attempts"] else delivery["state"]
-    return f"{tries}; {delivery['error']}" if delivery["error"] else tries
-
-
-def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
-    return {"when": _time(at), "what": what, "said": said, "where": where}
-
-
 def _unpark(detector: str, what: str, author: str | None, dry_run: bool, output: Format) -> None:
     from lozenge_deploy.notifier import ask, in_path
 
     told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)}, dry_run=dry_run)
     done = f"{'would be ' if dry_run else ''}{what}{'d' if what == 'release' else 'ped'}"
     tell(f"{told['alerts']} alerts of {detector}: {done}", told, output)
-
-
-def _show(
-    rows: list[dict[str, Any]],
-    output: Format,
-    empty: str,
-    times: tuple[str, ...] = (),
-    brief: tuple[str, ...] | None = None,
-) -> None:
-    if not rows and output is not Format.JSON:
-        typer.echo(empty, err=True)
-        return
-    show(rows if output is Format.JSON else [_readable(row, times) for row in rows], output, brief=brief)
-
-
-def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
-    listed = {name: ", ".join(value) or "-" for name, value in row.items() if isinstance(value, list)}
-    paired = {name: _pairs(value) for name, value in row.items() if isinstance(value, dict)}
-    return row | listed | paired | {name: _time(row[name]) for name in times}
-
-
-def _pairs(labels: dict[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in labels.items())
-
-
-def _time(at: float | None) -> str:
-    return "-" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"

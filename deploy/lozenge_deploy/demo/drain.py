@@ -8,12 +8,11 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from lozenge import admin, topics
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 from lozenge_deploy.catalogue import DetectorFolder
 
 QUIET_SECONDS = 3.0
 _CALL_SECONDS = 10.0
-
-Place = tuple[str, int]
 
 
 class Drain:
@@ -49,16 +48,16 @@ class Drain:
 
     def _lag(self, group: str, inputs: Sequence[str]) -> int:
         ends = self._ends(inputs)
-        places = [TopicPartition(*place) for place in ends]
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+        partitions = [TopicPartition(*partition) for partition in ends]
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)])
         try:
             committed = asked[group].result(_CALL_SECONDS).topic_partitions
         except KafkaException:  # its coordinator is still loading: nothing is known to be done
             return sum(ends.values())
         return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)
 
-    def _ends(self, names: Sequence[str]) -> Mapping[Place, int]:
-        places = [TopicPartition(name, number) for name in names for number in range(self._partitions[name])]
+    def _ends(self, names: Sequence[str]) -> Mapping[Partition, int]:
+        partitions = [TopicPartition(name, number) for name in names for number in range(self._partitions[name])]
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets(dict.fromkeys(places, latest))
+        asked = self._admin.list_offsets(dict.fromkeys(partitions, latest))
         return {(p.topic, p.partition): future.result(_CALL_SECONDS).offset for p, future in asked.items()}

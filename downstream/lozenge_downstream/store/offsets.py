@@ -7,21 +7,19 @@ import msgspec
 import sqlalchemy as sql
 
 from lozenge.errors import Fenced
+from lozenge.places import Partition
 from lozenge_downstream.model import Outgoing, RawHeaders
 from lozenge_downstream.store.rows import insert, upsert
 from lozenge_downstream.store.tables import is_pending, outbox, positions, sequences
 
-Place = tuple[str, int]
-"""A topic and a partition."""
-
 
 def _at(table: sql.Table) -> tuple[sql.ColumnElement[bool], ...]:
-    """One place; for the parameters of `_of`."""
+    """One partition; for the parameters of `_of`."""
     return table.c.topic == sql.bindparam("t"), table.c.partition == sql.bindparam("p")
 
 
-def _of(place: Place, **more: Any) -> dict[str, Any]:
-    return {"t": place[0], "p": place[1], **more}
+def _of(partition: Partition, **more: Any) -> dict[str, Any]:
+    return {"t": partition[0], "p": partition[1], **more}
 
 
 _POSITION = sql.select(positions.c.next).where(*_at(positions))
@@ -46,22 +44,22 @@ class Positions:
     def __init__(self, connection: sql.Connection) -> None:
         self._connection = connection
 
-    def of(self, place: Place) -> int | None:
+    def of(self, partition: Partition) -> int | None:
         """The next offset to read; None for a partition never read."""
-        return self._connection.execute(_POSITION, _of(place)).scalar()
+        return self._connection.execute(_POSITION, _of(partition)).scalar()
 
-    def move(self, place: Place, expected: int | None, offset: int) -> None:
+    def move(self, partition: Partition, expected: int | None, offset: int) -> None:
         """Sets the next offset to read, which was `expected`; raises Fenced if another notifier has moved it."""
         if expected is None:
             # a row that somebody else has just made is left to stand, and is not ours
-            fresh = {"topic": place[0], "partition": place[1], "next": offset}
-            if self.of(place) is None:
+            fresh = {"topic": partition[0], "partition": partition[1], "next": offset}
+            if self.of(partition) is None:
                 insert(self._connection, positions, [fresh])
                 return
-        elif self._connection.execute(_MOVE, _of(place, expected=expected, to=offset)).rowcount:
+        elif self._connection.execute(_MOVE, _of(partition, expected=expected, to=offset)).rowcount:
             return
         raise Fenced(
-            f"recording {place[0]}[{place[1]}]: another notifier has read on from there",
+            f"recording {partition[0]}[{partition[1]}]: another notifier has read on from there",
             hint="this one stops; the group has given its partitions to the other",
         )
 
@@ -72,15 +70,15 @@ class Outbox:
     def __init__(self, connection: sql.Connection, now: float) -> None:
         self._connection = connection
         self._now = now
-        self._numbers: dict[Place, int] = {}
+        self._numbers: dict[Partition, int] = {}
 
     def number(self, topic: str, partition: int) -> int:
         """Takes the next sequence number of an output partition; the first is 0. For a transaction that is alone."""
-        place = topic, partition
-        if place not in self._numbers:
-            self._numbers[place] = self.next_seq(place)
-        self._numbers[place] += 1
-        return self._numbers[place] - 1
+        at = topic, partition
+        if at not in self._numbers:
+            self._numbers[at] = self.next_seq(at)
+        self._numbers[at] += 1
+        return self._numbers[at] - 1
 
     def send(self, records: Iterable[Outgoing]) -> None:
         """Puts records into the outbox and writes the counters behind them."""
@@ -89,9 +87,9 @@ class Outbox:
         for (topic, partition), value in self._numbers.items():
             upsert(self._connection, sequences, {"topic": topic, "partition": partition, "next": value})
 
-    def published(self, place: Place, seq: int) -> int:
+    def published(self, partition: Partition, seq: int) -> int:
         """Notes that an output partition stands in Kafka up to `seq`; returns how many rows that was news for."""
-        return self._connection.execute(_PUBLISHED, _of(place, upto=seq, now=self._now)).rowcount
+        return self._connection.execute(_PUBLISHED, _of(partition, upto=seq, now=self._now)).rowcount
 
     def pending(self, limit: int) -> list[Outgoing]:
         """The oldest `limit` records to publish; within a partition that is the order of `seq`."""
@@ -100,21 +98,21 @@ class Outbox:
     def replace(self, record: Outgoing) -> None:
         """Puts `record` in the place of the one with its number, which Kafka does not take as it is."""
         changed = {"key": record.key, "value": record.value, "headers": pack(record.headers)}
-        place = _of((record.topic, record.partition), number=record.seq)
-        self._connection.execute(outbox.update().where(*_RECORD).values(changed), place)
+        where = _of((record.topic, record.partition), number=record.seq)
+        self._connection.execute(outbox.update().where(*_RECORD).values(changed), where)
 
-    def at(self, place: Place, seq: int) -> Outgoing | None:
+    def at(self, partition: Partition, seq: int) -> Outgoing | None:
         """One record; None if it was never there or is long forgotten."""
-        row = self._connection.execute(sql.select(outbox).where(*_RECORD), _of(place, number=seq)).one_or_none()
+        row = self._connection.execute(sql.select(outbox).where(*_RECORD), _of(partition, number=seq)).one_or_none()
         return _outgoing(row) if row else None
 
     def called(self, id: str) -> Outgoing:
         """The record with this id, which must be there."""
         return _outgoing(self._connection.execute(sql.select(outbox).where(outbox.c.id == id)).one())
 
-    def next_seq(self, place: Place) -> int:
+    def next_seq(self, partition: Partition) -> int:
         """The sequence number that the next record of an output partition will get."""
-        return self._connection.execute(_NUMBER, _of(place)).scalar() or 0
+        return self._connection.execute(_NUMBER, _of(partition)).scalar() or 0
 
 
 def pack(headers: RawHeaders) -> str:

@@ -9,7 +9,6 @@ from typing import TypeVar
 import msgspec
 
 from lozenge.admin import topic_id
-from lozenge.committed import Place
 from lozenge.declaration import Declaration
 from lozenge.job.continuity import decided, refuse_another, resumable, too_far
 from lozenge.job.coverage import SETTINGS, START, Opening, newest, openings
@@ -27,6 +26,7 @@ from lozenge.job.transaction import Record, TransactionalWriter
 from lozenge.job.writers import Writers
 from lozenge.kafka import KafkaSettings
 from lozenge.logs import logger
+from lozenge.places import Partition
 
 T = TypeVar("T")
 
@@ -199,7 +199,7 @@ class Ledger:
         new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
         return [record for record in records if record.offset in new.get(record.partition, ())]
 
-    def ends(self) -> dict[Place, int] | None:
+    def ends(self) -> dict[Partition, int] | None:
         """The ends of its partitions as they are now; None while the broker does not answer at once."""
         return self._group.ends(self.offsets)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
-from lozenge.committed import Committed, Place
+from lozenge.committed import Committed
 from lozenge.errors import StaleGeneration
 from lozenge.kafka import KafkaSettings
+from lozenge.places import Partition
 
 NO_CHECKPOINT = "-"
 REALTIME = "realtime"
@@ -90,7 +91,7 @@ class Group:
         """The earliest offset and the end of each partition."""
         return {place.partition: self._committed.bounds(place) for place in self._places()}
 
-    def ends(self, partitions: Collection[int]) -> dict[Place, int] | None:
+    def ends(self, partitions: Collection[int]) -> dict[Partition, int] | None:
         """The ends of some partitions as they are now; None while the broker does not answer at once."""
         return self._committed.ends([(self.topic, p) for p in partitions])
 

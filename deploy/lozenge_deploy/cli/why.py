@@ -1,0 +1,61 @@
+"""`lozenge why`: the whole way of one alert, step by step."""
+
+from typing import Annotated, Any
+
+import typer
+
+from lozenge_deploy.cli.options import OUTPUT, Format, show
+from lozenge_deploy.cli.readable import labels, moment
+
+ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
+
+
+def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
+    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
+    from lozenge.kafka import KafkaSettings
+    from lozenge_deploy.notifier import ask, in_path
+    from lozenge_deploy.tracing import origin
+
+    found = ask("GET", f"/alerts/{in_path(alert_id)}")
+    first = found["arrivals"][0]
+    # the notifier's own alarms come from no topic
+    way = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
+    if output is Format.JSON:
+        show([found | {"origin": way}], output)
+        return
+    show([*way, *_steps(found)], Format.WIDE)
+
+
+def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = [
+        _step(
+            a["received_at"],
+            "arrived",
+            f"{a['outcome']}: {a['reason']}",
+            f"{a['topic']} {a['partition']}:{a['offset']}",
+        )
+        for a in found["arrivals"]
+    ]
+    rows += [_step(m["at"], "not told", m["reason"], f"route {m['route']}") for m in found["muted"]]
+    for case in found["cases"]:
+        said = f"route {case['route']}, {labels(case['group'])}"
+        rows.append(_step(case["opened_at"], "case", said, case["case_id"]))
+        if case["waits"]:
+            rows.append(_step(case["due_at"], "looked at again", case["waits"], f"route {case['route']}"))
+        sent = case["notification"]
+        if sent:
+            place = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
+            rows.append(_step(sent["created_at"], "told", sent["notification_id"], place))
+            rows += [_step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failures"]]
+            rows += [_step(d["due_at"], "delivery", _fared(d), f"channel {d['channel']}") for d in sent["deliveries"]]
+    rows += [_step(v["at"], "verdict", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["verdicts"]]
+    return rows
+
+
+def _fared(delivery: dict[str, Any]) -> str:
+    tries = f"{delivery['state']} after {delivery['attempts']} attempts" if delivery["attempts"] else delivery["state"]
+    return f"{tries}; {delivery['error']}" if delivery["error"] else tries
+
+
+def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
+    return {"when": moment(at), "what": what, "said": said, "where": where}
