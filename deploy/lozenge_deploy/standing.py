@@ -38,12 +38,12 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
         found = committed(kafka, group)
         if not found:
             return None
-        ends = {_place(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
-        late = [p for p in found if ends[_place(p)] > p.offset]
+        ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
+        late = [p for p in found if ends[_partition(p)] > p.offset]
         written = _written(consumer, late)
     return Standing(
         stamp=Stamp.newest(found),
-        behind=sum(ends[_place(p)] - p.offset for p in late if _place(p) in written),
+        behind=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         # upstream writes a moment behind this word, a job its batch
         ahead=any(REALTIME in (p.metadata or "") for p in found),
@@ -70,24 +70,24 @@ def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
 
 def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:
     """When the record at or after each place was written (Unix seconds); not where only commit markers follow."""
-    unread = {_place(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
+    unread = {_partition(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
     found: dict[Partition, float] = {}
     consumer.assign(list(unread.values()))
     deadline = time.monotonic() + CALL_SECONDS
     while unread and time.monotonic() < deadline:
         for message in consumer.consume(1000, 0.1):
-            place = (message.topic() or "", message.partition() or 0)
+            partition = (message.topic() or "", message.partition() or 0)
             error = message.error()
             if error is not None and error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
-            if place in unread and error is None:
-                found[place] = message.timestamp()[1] / 1000
-            unread.pop(place, None)
+            if partition in unread and error is None:
+                found[partition] = message.timestamp()[1] / 1000
+            unread.pop(partition, None)
     return found
 
 
-def _place(partition: TopicPartition) -> Partition:
-    return partition.topic, partition.partition
+def _partition(place: TopicPartition) -> Partition:
+    return place.topic, place.partition
 
 
 def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:

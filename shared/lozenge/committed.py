@@ -64,11 +64,8 @@ class Committed:
 
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
         """The end of each of `partitions`, as it is now; None while the broker does not answer at once."""
-        asked = [(partition, TopicPartition(*partition)) for partition in partitions]
         try:
-            return {
-                partition: self._waiting.get_watermark_offsets(at, timeout=GLANCE_SECONDS)[1] for partition, at in asked
-            }
+            return {p: self._waiting.get_watermark_offsets(TopicPartition(*p), GLANCE_SECONDS)[1] for p in partitions}
         except KafkaException:
             return None
 

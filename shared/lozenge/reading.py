@@ -15,8 +15,13 @@ DEADLINE_SECONDS = 600.0
 """How long a read may take before the broker is held for lost."""
 
 
-def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, doing: str = "reading") -> Iterator[Message]:
-    """Every committed record from `starts` (offset by partition) to the end; raises BrokerUnavailable."""
+def read(
+    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, first: bool = False, doing: str = "reading"
+) -> Iterator[Message]:
+    """Every committed record from `starts` (offset by partition) to the end, or the `first` one of each partition.
+
+    Raises BrokerUnavailable.
+    """
     with reader(kafka, topic, doing=doing) as consumer:
         unread = set(starts)
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -29,12 +34,12 @@ def read(kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, doing: 
                 )
             for message in consumer.consume(10_000, 0.05):
                 error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unread.discard(message.partition())
-                else:
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
+                if error is None and (message.partition() in unread or not first):
+                    yield message
+                if error is not None or first:
+                    unread.discard(message.partition())
 
 
 def retained(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[Message]:

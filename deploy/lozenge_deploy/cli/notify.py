@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, seconds_of, show, tell
+from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, Format, seconds_of, show, tell
 from lozenge_deploy.cli.readable import moment, show_readable
-from lozenge_deploy.cli.why import ALERT
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
 cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
@@ -64,7 +63,7 @@ def routes_test(
 
 
 @routes.command("show")
-def routesshow_readable(
+def routes_show(
     alert: Annotated[Path, typer.Argument(metavar="ALERT.json", help="Its labels, or an alert of `lozenge peek`.")],
     file: FILE = ROUTING,
     output: OUTPUT = Format.TABLE,
@@ -96,7 +95,7 @@ def cases_ls(
 
 
 @cases.command("show")
-def casesshow_readable(
+def cases_show(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge cases ls` shows it.")],
     output: OUTPUT = Format.TABLE,
 ) -> None:

@@ -40,6 +40,7 @@ NAME = Annotated[
     str,
     typer.Argument(metavar="NAME", help="A detector; `.` is the folder you stand in.", autocompletion=_names),
 ]
+ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
 DEBUG = Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")]
 LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
 EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")]

@@ -1,13 +1,9 @@
 """`lozenge why`: the whole way of one alert, step by step."""
 
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from lozenge_deploy.cli.options import OUTPUT, Format, show
+from lozenge_deploy.cli.options import ALERT, OUTPUT, Format, show
 from lozenge_deploy.cli.readable import labels, moment
-
-ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
 
 
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from lozenge import topics
 from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds, offsets_at, read
+from lozenge.reading import offsets_at, read
 
 SKEW = timedelta(minutes=5)
 """By so much the clocks of those who write events and alerts may differ."""
@@ -32,11 +32,5 @@ def told_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int], al
 
 def _moment(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:
     """When the first of the records from `offsets` on was written; None if there are none."""
-    ends = bounds(kafka, topic, topics.EVENT_PARTITIONS)
-    unread = {partition: offset for partition, offset in offsets.items() if offset < ends[partition][1]}
-    first: dict[int | None, float] = {}
-    for message in read(kafka, topic, unread):
-        first.setdefault(message.partition(), message.timestamp()[1] / 1000)
-        if len(first) == len(unread):
-            break
-    return datetime.fromtimestamp(min(first.values()), UTC) if first else None
+    found = [message.timestamp()[1] / 1000 for message in read(kafka, topic, offsets, first=True)]
+    return datetime.fromtimestamp(min(found), UTC) if found else None

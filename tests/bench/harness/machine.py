@@ -8,6 +8,7 @@ import os
 import platform
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def await_calm(watch: Watch, patience: float) -> str:
 def description() -> dict[str, object]:
     """What ran it, and which of our sources it ran, for the report."""
     return {
-        "commit": _commit(),
+        "commit": commit_of(Path(__file__).parent),
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
@@ -90,8 +91,9 @@ def description() -> dict[str, object]:
     }
 
 
-def _commit() -> str:
-    """Of the sources that are measured, marked if they differ from it; "" outside a checkout."""
+def commit_of(folder: Path) -> str:
+    """The commit of a checkout, marked if its files differ from it; "" for what is none, and where there is no git."""
     command = ["git", "describe", "--always", "--dirty"]
-    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    return found.stdout.strip()
+    with suppress(FileNotFoundError):
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout.strip()
+    return ""

@@ -8,10 +8,8 @@ from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree
 
-import pytest
 from rich.console import Console
 
-from tests.bench.harness.machine import description
 from tests.bench.harness.page import html, write
 from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Outcome
@@ -20,7 +18,6 @@ from tests.bench.harness.statistics import curve
 from tests.bench.harness.system import Guarantees, System
 from tests.bench.harness.workload import Task
 
-ROOT = Path(__file__).parents[3]
 PLAN = Plan(rounds=5, minutes=1, rates=(100,), events=1000)
 OURS = System("ours <1>", "ours", Guarantees("exactly once", "every batch"))
 PEER = System("peer", "peer", Guarantees("at least once", "every 30 s"))
@@ -89,8 +86,3 @@ def test_a_run_leaves_one_json_and_one_page(tmp_path: Path) -> None:
 
 def test_what_was_asked_is_on_the_page() -> None:
     assert "r --only &#x27;ours &lt;1&gt;&#x27;" in html(report(outcome()))
-
-
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
-def test_it_is_kept_which_sources_were_measured() -> None:
-    assert re.fullmatch(r"([0-9a-f]{7,40}|.+-g[0-9a-f]{7,40})(-dirty)?", str(description()["commit"]))
