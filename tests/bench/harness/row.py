@@ -16,7 +16,7 @@ from tests.bench.harness.workload import Task
 FOLDER = Path(__file__).parents[1] / "rows"
 START_SECONDS = 20.0
 """What a start, a warm-up and an end take of a visit, about."""
-LEAST_SECONDS, MOST_SECONDS = 10.0, 120.0
+LEAST_SECONDS, MOST_SECONDS = 10.0, 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Plan:
     rest_seconds: float = 30.0
 
     def seconds(self, systems: int) -> float:
-        """Of traffic at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 120."""
+        """Of traffic at each rate, so that all rounds of so many systems take `minutes`; at least 10, at most 600."""
         visit = self.minutes * 60 / (self.rounds * systems)
         return min(MOST_SECONDS, max(LEAST_SECONDS, (visit - START_SECONDS) / len(self.rates)))
 

@@ -90,4 +90,4 @@ def test_a_system_that_dies_is_void_and_one_that_cannot_run_is_absent() -> None:
 def test_the_time_of_a_row_is_divided_among_its_visits() -> None:
     plan = Plan(rounds=5, minutes=30, rates=(300, 1000, 5000), events=0)
     assert 5 * 6 * (plan.seconds(6) * 3 + START_SECONDS) == pytest.approx(30 * 60)
-    assert (plan.seconds(100), replace(plan, rounds=1).seconds(1)) == (10, 120)
+    assert (plan.seconds(100), replace(plan, rounds=1, minutes=60).seconds(1)) == (10, 600)
