@@ -64,7 +64,7 @@ class Declaration(_Strict):
 
     In the mode "realtime" each event is judged when it comes, within milliseconds, not batch by batch. `trigger` is
     then how often the job commits how far it has come, a minute unless declared: what came since is judged anew after
-    a crash (and told once all the same), and each commit holds events up for some tenths of a second.
+    a crash (and told once all the same), and each commit holds events up for half a second to a second.
     """
 
     kind: Literal["rule", "aggregate", "stateful", "model"]
