@@ -1,18 +1,25 @@
-"""A rule's life: start to first alert, recovery from kill -9, and what it takes while nothing comes."""
+"""A detector's life: start to first alert, recovery from kill -9, and what it takes while nothing comes.
+
+A rule's is what a release is asked for; an aggregate and a fold read back what they remember. A fold tells no card's
+first event, so it has few cards: its start would be the time until one came again.
+"""
 
 from tests.bench.harness import life
 from tests.bench.harness.row import Goal, Row
+from tests.bench.harness.system import JOBS
 from tests.bench.harness.workload import Task
 
-ROWS = (
+ROWS = tuple(
     Row(
-        name="life",
-        title="A rule's life: start to first alert, recovery from kill -9, memory and processor time at rest",
+        name="life" if kind == "rule" else f"life-{kind}",
+        title=f"Life of a {kind}: start to first alert, recovery from kill -9, memory and processor time at rest",
         method=life.METHOD,
-        task=Task("rule", every=1, keys=1_000),
+        task=Task(kind, every=1, keys=10 if kind == "fold" else 1_000),
         goals=(
             Goal("start", "Kafka Streams, at least once", bar=1.0, stretch=0.5),
             Goal("recovery", "Kafka Streams, at least once", bar=2.0, stretch=1.0),
         ),
-    ),
+        quick=kind == "rule",
+    )
+    for kind in JOBS
 )
