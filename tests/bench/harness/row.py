@@ -126,7 +126,8 @@ class Row:
 
     With `laps`, the cards are so many that the backlog goes that often over all of them. `rates` are events a second.
     Its backlog is `times` the plan's. What is not `quick` is no part of the rough table. With `partitions`
-    it needs a platform that was told so many; else it runs on any.
+    it needs a platform that was told so many; else it runs on any. `ours` names the system that stands for us where
+    none of the core of its shape can do the task.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Row:
     times: int = 1
     quick: bool = True
     partitions: int = 0
+    ours: str = ""
 
     def plan_of(self, plan: Plan) -> Plan:
         """The plan at the size of the row."""
@@ -154,7 +156,7 @@ class Row:
 
     def needs(self, system: System) -> bool:
         """Whether it takes part unless others are asked for: ours, and whatever the goals name."""
-        named = system.name in {goal.against for goal in self.goals}
+        named = system.name in {self.ours, *(goal.against for goal in self.goals)}
         return self.fits(system) and (named or self.method.shape in system.core)
 
     def minutes(self, plan: Plan, systems: Sequence[System]) -> float:

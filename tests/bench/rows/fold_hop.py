@@ -16,5 +16,6 @@ ROWS = (
         goals=(Goal("p99", "Kafka Streams, at least once", bar=2.0, stretch=1.0),),
         rates=(300,),
         quick=False,
+        ours="Lozenge, trigger 0",
     ),
 )

@@ -50,7 +50,6 @@ REALTIME = Guarantees(
     state=STATE,
 )
 REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
-FOLDS: frozenset[Kind] = ALL_KINDS - REALTIME_KINDS
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
@@ -80,17 +79,15 @@ def _system(
     guarantees: Guarantees,
     shapes: frozenset[Shape] = OF_A_JOB,
     core: frozenset[Shape] = frozenset(),
-    kinds: frozenset[Kind] = ALL_KINDS,
     **declared: str,
 ) -> System:
     start = partial(command, declared=declared)
-    kinds &= REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
+    kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
     return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core)
 
 
 SYSTEMS = (
-    _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, kinds=REALTIME_KINDS, trigger="0s"),
-    _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE | HOP, kinds=FOLDS, trigger="0s"),  # its least hop
+    _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, trigger="0s"),
     _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
     _system("realtime, commit 1 m", REALTIME, HOP | LIFE, HOP, mode="realtime"),
