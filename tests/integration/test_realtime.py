@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert, topics
 from lozenge.avro import Codec
 from lozenge.errors import DetectorError
+from lozenge.job.realtime import RealtimeRunner
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from tests.integration.conftest import Broker
@@ -58,6 +59,12 @@ def over_and_slow(events: DataFrame, settings: Settings, tables: Tables) -> Data
 def with_python(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
     shout = F.udf(lambda text: text.upper(), "string")
     return events.select(*alert(reason=shout("merchant_id")))
+
+
+@pytest.fixture(autouse=True)
+def _seldom_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All batches last as long as is declared, in processes of their own too; see `batch_length`."""
+    monkeypatch.setenv("LOZENGE_JOB_SHORT_BATCHES", "0")
 
 
 @pytest.fixture
@@ -208,6 +215,30 @@ def test_python_in_the_plan_is_refused_with_its_operator(
     refused = pytest.raises(DetectorError, match=r"realtime.* cannot run ArrowEvalPython")
     with refused, running(loaded, kafka, spark, tmp_path) as run:
         run.join()
+
+
+def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = detector(kafka, over, tmp_path, trigger="16s")
+    send(kafka, some_events(0, 100))
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to leave out")
+    with running(loaded, kafka, spark, tmp_path, generation=2, short_batches=2) as run:
+        runner = run.runner
+        assert isinstance(runner, RealtimeRunner)
+
+        def seconds() -> list[float]:
+            return [progress.batchDuration / 1000 for progress in runner._query.recentProgress]
+
+        wait_for(lambda: runner._reporting.now.first_batch_at and seconds(), "a batch")
+        assert min(seconds()) < 16
+        wait_for(lambda: max(seconds()) >= 16, "one as long as declared")
+        send(kafka, some_events(100, 100))
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 200, "the alerts of both")
+        wait_for(lambda: seconds()[-1] >= 16 and sum(s >= 16 for s in seconds()) >= 2, "another one")
+    ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
+    assert len(ids) == len(set(ids)) == 200
 
 
 def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:

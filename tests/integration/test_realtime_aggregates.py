@@ -69,6 +69,12 @@ def velocity(events: DataFrame, settings: Bands, tables: Tables) -> DataFrame:
     )
 
 
+@pytest.fixture(autouse=True)
+def _seldom_commits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All batches last as long as is declared; see `batch_length`."""
+    monkeypatch.setenv("LOZENGE_JOB_SHORT_BATCHES", "0")
+
+
 @pytest.fixture
 def kafka(broker: Broker) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)

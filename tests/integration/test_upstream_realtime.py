@@ -17,7 +17,7 @@ from tests.upstream.samples import PAN, flat
 
 pytestmark = pytest.mark.integration
 
-REALTIME = {"MODE": "realtime", "COMMIT_SECONDS": "60"}
+REALTIME = {"MODE": "realtime", "COMMIT_SECONDS": "60", "SHORT_BATCHES": "0"}
 
 
 @pytest.fixture
@@ -56,8 +56,14 @@ def test_the_group_moves_when_a_batch_ends(bench: Bench, tmp_path: Path) -> None
     assert samples["lozenge_dead_letters_total{stage=decode}"] == 50
 
 
+def test_a_young_process_commits_long_before_its_time(bench: Bench, tmp_path: Path) -> None:
+    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="3600") as process:
+        send(bench, 3_000_000)
+        wait(bench.done, "the commit", process)
+
+
 def test_how_far_it_has_read_is_told_long_before_its_commit(bench: Bench, tmp_path: Path) -> None:
-    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="300") as process:
+    with bench.upstream(tmp_path, **REALTIME | {"COMMIT_SECONDS": "300"}) as process:
         send(bench, 2_000_000)
         wait(lambda: bench.samples().get("lozenge_offsets_begun_total") == 1_000, "what it has read", process)
         wait(lambda: bench.samples()["lozenge_lag_offsets"] == 0, "its standing", process)

@@ -22,6 +22,7 @@ from contextlib import closing
 from types import FrameType
 
 from lozenge import admin, logs, registry, topics
+from lozenge.batch_length import BatchLength
 from lozenge.errors import TopicError
 from lozenge.kafka import KafkaSettings
 from lozenge.metrics import Metrics, Reporter
@@ -60,7 +61,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
     metrics = Metrics(APP, settings.instance)
     spark = starting.result()
-    name = f"{APP}-{settings.instance}"
+    name, length = f"{APP}-{settings.instance}", BatchLength(spark, settings.short_batches)
     with (
         outliving(spark, "normalising", lambda: stop.asked),
         Reporter(metrics, kafka) as reporter,
@@ -74,7 +75,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                 else:
                     membership.fence_departed()
                     with closing(Sink(spark, kafka, name, slots.generation)) as sink:
-                        work = Work(spark, kafka, settings, mappings, partitions, sink, position)
+                        work = Work(spark, kafka, settings, mappings, partitions, sink, position, length)
                         work.run(
                             slots.partitions,
                             Progress(metrics, reporter),

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.batch_length import BatchLength
 from lozenge.spark_positions import LivePositions, looking
 from lozenge.spark_progress import NewProgress
 from lozenge.spark_sink import COLUMNS, SinkProducer, in_real_time
@@ -37,12 +38,14 @@ def run(
     progress: Progress,
     *,
     producer: SinkProducer,
+    length: BatchLength,
     commit_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
     """Writes `rows` through `producer` until `ended` says so; then it ends at once, in the middle of a batch.
 
-    Every `commit_seconds` the group moves. Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
+    Every `commit_seconds` the group moves, in a young process more often: see `length`. Raises Fenced,
+    BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         live = LivePositions(rows.sparkSession, APP, position.places)
@@ -50,13 +53,13 @@ def run(
             in_real_time(
                 counted(rows, one_by_one=True).select(*COLUMNS),
                 producer.options,
-                f"{round(commit_seconds * 1000)} milliseconds",
+                length.begin(commit_seconds),
             )
             .queryName(APP)
             .option("checkpointLocation", Path(folder).as_uri())
             .start()
         )
-        batches = Batches(query, sink, position, progress, live)
+        batches = Batches(query, length, sink, position, progress, live)
         try:
             with looking(live, position.ends, progress.stands):
                 while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
@@ -74,14 +77,22 @@ class Batches:
     """Moves the group on behind each batch that has ended."""
 
     def __init__(
-        self, query: StreamingQuery, sink: Sink, position: Position, progress: Progress, live: LivePositions
+        self,
+        query: StreamingQuery,
+        length: BatchLength,
+        sink: Sink,
+        position: Position,
+        progress: Progress,
+        live: LivePositions,
     ) -> None:
-        self._query, self._sink, self._position, self._progress, self._live = query, sink, position, progress, live
+        self._query, self._length, self._live = query, length, live
+        self._sink, self._position, self._progress = sink, position, progress
         self._new = NewProgress(query)
 
     def commit(self) -> None:
         """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""
         for batch in self._new.take():
+            self._length.ended(self._query)
             if batch.observedMetrics:
                 self._commit(batch)
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.declaration import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER
+from lozenge.declaration import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER, SHORT_BATCHES
 from lozenge.environment import THIS_START, FromEnvironment
 from lozenge_upstream.outputs import REKEYS
 
@@ -22,8 +22,8 @@ class UpstreamSettings(FromEnvironment):
     are the keys by which the events are also written. `max_offsets` bounds one batch per source. A stop waits
     `stop_seconds` for the running batch, then takes it back.
 
-    In the mode "realtime" each record goes out when it comes, and the group moves every `commit_seconds`. What is far
-    behind is still taken batch by batch.
+    In the mode "realtime" each record goes out when it comes, and the group moves every `commit_seconds`; the first
+    `short_batches` times every five seconds, see `batch_length`. What is far behind is still taken batch by batch.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
@@ -36,6 +36,7 @@ class UpstreamSettings(FromEnvironment):
     commit_seconds: Annotated[float, Field(ge=LEAST_REALTIME_TRIGGER.total_seconds())] = (
         REALTIME_TRIGGER.total_seconds()
     )
+    short_batches: Annotated[int, Field(ge=0)] = SHORT_BATCHES
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     stop_seconds: Annotated[float, Field(ge=0)] = 25.0
     cores: Annotated[int, Field(gt=0)] = 2

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import logs, topics
+from lozenge.batch_length import BatchLength
 from lozenge.kafka import KafkaSettings
 from lozenge.spark_sink import AT_ONCE, SinkProducer
 from lozenge_upstream import query, realtime
@@ -36,10 +37,11 @@ class Work:
         partitions: dict[str, int],
         sink: Sink,
         position: Position,
+        length: BatchLength,
     ) -> None:
         self._spark, self._kafka, self._settings = spark, kafka, settings
         self._sources, self._partitions = sources, partitions
-        self._sink, self._position = sink, position
+        self._sink, self._position, self._length = sink, position, length
 
     def run(self, slots: Slots, progress: Progress, *, ended: Callable[[], bool]) -> None:
         """Works on the partitions `slots` by topic, from the group's offsets on, until `ended` says so.
@@ -81,6 +83,7 @@ class Work:
             self._position,
             progress,
             producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | AT_ONCE | LARGE_RECORDS),
+            length=self._length,
             commit_seconds=self._settings.commit_seconds,
             ended=ended,
         )

@@ -12,13 +12,18 @@ How Spark's rows become alerts, and by what they are left out, differs by kind: 
 import time
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from lozenge.batch_length import BatchLength
 from lozenge.job.judgement import Judgement
 from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
+from lozenge.job.settings import JobSettings
 from lozenge.job.turns import Turn
+from lozenge.kafka import KafkaSettings
+from lozenge.loading import Loaded
+from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge.spark_positions import LivePositions, Seen, looking
 from lozenge.spark_sink import in_real_time
@@ -31,13 +36,21 @@ class RealtimeRunner(Runner):
     _checkpoint_kind = REALTIME
     _max_batch = None
     _live: LivePositions
+    _query: StreamingQuery
+
+    def __init__(
+        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+    ) -> None:
+        super().__init__(loaded, job, kafka, spark, metrics)
+        self._length = BatchLength(spark, job.short_batches)
 
     def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
         self._live = LivePositions(self._spark, self._identity.app, starts)
-        return in_real_time(rows, options, self._interval)
+        return in_real_time(rows, options, self._length.begin(self._terms.trigger.total_seconds()))
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
+        self._query = query
         with looking(self._live, self._ledger.ends, self._stands):
             return super()._watch(query)
 
@@ -51,6 +64,15 @@ class RealtimeRunner(Runner):
         query.stop()
 
     def _turned(self, turn: Turn) -> None:
+        self._length.ended(self._query)
+        if self._commits(turn):
+            self._commit(turn)
+
+    def _commits(self, turn: Turn) -> bool:
+        """Whether there is anything to commit."""
+        return True
+
+    def _commit(self, turn: Turn) -> None:
         """Commits how far a batch has come."""
         ends, ledger = turn.ends, self._ledger
         assert self._host is not None

@@ -84,12 +84,12 @@ class RealtimeAggregateRunner(RealtimeRunner):
         for unplaced in judged.unplaced:
             self._failed.setdefault(unplaced.cause, unplaced)
 
-    def _turned(self, turn: Turn) -> None:
+    def _commit(self, turn: Turn) -> None:
         """Tells the rest of what its batch has made, and of what came since."""
         for candidates in self._candidates.rest():
             self._tell(candidates)
             self._reporting.turned()
-        super()._turned(turn)
+        super()._commit(turn)
         self._begin_batch()
 
     def _put_aside(self, ends: Mapping[int, int]) -> Judgement:

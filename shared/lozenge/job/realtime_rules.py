@@ -53,11 +53,13 @@ class RealtimeRuleRunner(RealtimeRunner):
         super()._stop_at_boundary(query, within=within)
         self._silence()
 
-    def _turned(self, turn: Turn) -> None:
-        """All that its batch had to tell is acknowledged; one without events has nothing to commit."""
-        if turn.ends == self.offsets:
-            return
-        super()._turned(turn)
+    def _commits(self, turn: Turn) -> bool:
+        """A batch without events has told nothing."""
+        return turn.ends != self.offsets
+
+    def _commit(self, turn: Turn) -> None:
+        """All that its batch had to tell is acknowledged."""
+        super()._commit(turn)
         told = turn.progress.observedMetrics[_TOLD].asDict()
         self._metrics.emitted(told[COUNT])
         for count, seconds in latencies(told):

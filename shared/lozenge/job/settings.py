@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
+from lozenge.declaration import SHORT_BATCHES
 from lozenge.detector import Settings
 from lozenge.environment import THIS_START, FromEnvironment
 from lozenge.errors import ConfigError
@@ -27,6 +28,8 @@ class JobSettings(FromEnvironment):
 
     A `master` is the Spark cluster whose executors read and judge, say spark://host:7077, of which the job takes no
     more than its `cores`; an aggregate's `work` must then lie where all of them can write. Without one the job does it.
+
+    In Real-Time Mode the first `short_batches` batches last five seconds, see `batch_length`.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
@@ -42,6 +45,7 @@ class JobSettings(FromEnvironment):
     cores: Annotated[int, Field(ge=1)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
     master: str | None = None
+    short_batches: Annotated[int, Field(ge=0)] = SHORT_BATCHES
     debug: bool = False
 
 
