@@ -24,6 +24,7 @@ from tests.integration.harness import ended_behind
 _LOOK_SECONDS = 0.05
 _STAMPED = {"message.timestamp.type": "LogAppendTime"}  # by the broker, whatever a system thinks of time
 _TO_THE_END = -1
+_END_SECONDS = 60
 
 
 class Dead(Exception):
@@ -52,6 +53,12 @@ class Running:
         assert self._process
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+    def end(self) -> None:
+        """Ends it as its users do, and waits until it has ended."""
+        assert self._process
+        self._process.terminate()
+        self._process.wait(_END_SECONDS)
 
     def memory_mb(self) -> float:
         """Of all of its processes; what several of them share is counted once."""

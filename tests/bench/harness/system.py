@@ -25,8 +25,9 @@ IN_TRANSACTIONS = "acks=all, linger 5 ms, in transactions"
 """How ours writes batch by batch, whatever waits."""
 WEBHOOK_SECRET = "whsec_" + b64encode(b"of the benchmark, for all of it").decode()
 Role = Literal["ours", "peer", "limit"]
-Shape = Literal["hop", "backlog", "life", "diamond"]
-"""What is measured of it: latency at a rate, throughput while it drains what waits, or how it starts and rests.
+Shape = Literal["hop", "backlog", "life", "update", "diamond"]
+"""What is measured of it: latency at a rate, throughput while it drains what waits, how it starts and rests, or how
+late alerts come while it is updated.
 
 Of a diamond, which is three such processes in a chain, it is the latency from the raw record to the webhook.
 """
@@ -34,7 +35,8 @@ HOP: frozenset[Shape] = frozenset({"hop"})
 BACKLOG: frozenset[Shape] = frozenset({"backlog"})
 LIFE: frozenset[Shape] = frozenset({"life"})
 DIAMOND: frozenset[Shape] = frozenset({"diamond"})
-OF_A_JOB: frozenset[Shape] = HOP | BACKLOG | LIFE
+UPDATE: frozenset[Shape] = frozenset({"update"})
+OF_A_JOB: frozenset[Shape] = HOP | BACKLOG | LIFE | UPDATE
 JOBS: tuple[Kind, ...] = ("rule", "aggregate", "fold")
 ALL_KINDS: frozenset[Kind] = frozenset(JOBS)
 """Of a job: what comes before it is no kind of detector, and has systems of its own."""
@@ -111,13 +113,28 @@ class Start:
 
 
 @dataclass(frozen=True)
+class HandOver:
+    """How one process takes over from another: the commands of one that lives at once and of one that stands by.
+
+    The second is told to `take` over once it is `ready`, and lives when that returns. It may have to be told only when
+    the other has ended first.
+    """
+
+    live: Callable[[Start], Sequence[str]]
+    standby: Callable[[Start], Sequence[str]]
+    ready: Callable[[Start], bool]
+    take: Callable[[Start], None]
+    ends_first: bool
+
+
+@dataclass(frozen=True)
 class System:
     """`command` gives the process to start, whose environment names the broker, and raises Unavailable.
 
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
     `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
     measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
-    its time.
+    its time. Without a `hand_over` an update ends it and starts it again.
     """
 
     name: str
@@ -128,6 +145,7 @@ class System:
     shapes: frozenset[Shape] = OF_A_JOB
     probe: Callable[[Start], Mapping[str, float]] | None = None
     core: frozenset[Shape] = frozenset()
+    hand_over: HandOver | None = None
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

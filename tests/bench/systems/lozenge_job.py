@@ -13,6 +13,8 @@ from pathlib import Path
 
 from lozenge.declaration import read
 from lozenge.errors import ConfigError
+from lozenge.job.orders import Order
+from lozenge.job.report import Phase, read_report
 from tests.bench.harness.system import (
     ALL_KINDS,
     BACKLOG,
@@ -20,13 +22,16 @@ from tests.bench.harness.system import (
     IN_TRANSACTIONS,
     LIFE,
     OF_A_JOB,
+    UPDATE,
     Guarantees,
+    HandOver,
     Shape,
     Start,
     System,
     Unavailable,
 )
 from tests.bench.harness.workload import Kind
+from tests.integration.harness import wait_for
 
 DETECTORS = Path(__file__).with_name("detectors")
 KINDS: Mapping[Kind, str] = {"rule": "rule", "aggregate": "aggregate", "fold": "stateful"}
@@ -53,11 +58,11 @@ REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
-def command(start: Start, declared: Mapping[str, str]) -> list[str]:
-    """Writes the detector's folder, with what it `declared` besides; the command that runs it."""
+def command(start: Start, declared: Mapping[str, str], *variables: str) -> list[str]:
+    """Writes the detector's folder, with what it `declared` besides; the command that runs it with the `variables`."""
     kind = start.task.kind
     folder = start.folder / start.name
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     shutil.copyfile(DETECTORS / f"{kind}.py", folder / f"{start.name}.py")
     # several batches, or there would be no rate to tell; the batch that is declared by default is twice as large
     batch = {"max_batch": max(1, start.backlog // 10)} if start.backlog else {}
@@ -70,8 +75,39 @@ def command(start: Start, declared: Mapping[str, str]) -> list[str]:
     except ConfigError as error:
         raise Unavailable("; ".join(error.problems)) from error
     settings = {"every": start.task.every} if kind == "aggregate" else {}
-    variables = f"LOZENGE_JOB_SETTINGS={json.dumps(settings)}"
-    return ["env", variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    told = f"LOZENGE_JOB_SETTINGS={json.dumps(settings)}"
+    return ["env", told, *variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+
+
+def hand_over(declared: Mapping[str, str]) -> HandOver:
+    """By order files, as the agent does it."""
+
+    def begin(start: Start, generation: int, *, standby: bool) -> list[str]:
+        folder = _folder(start, generation)
+        folder.mkdir()
+        Order(generation=generation, standby=standby).give(folder)
+        release = f"LOZENGE_JOB_RELEASE=r{generation}"
+        return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
+
+    def in_phase(start: Start, phase: Phase) -> bool:
+        report = read_report(_folder(start, 2))
+        return report is not None and report.phase is phase
+
+    def take(start: Start) -> None:
+        Order(generation=2).give(_folder(start, 2))
+        wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
+
+    return HandOver(
+        live=partial(begin, generation=1, standby=False),
+        standby=partial(begin, generation=2, standby=True),
+        ready=partial(in_phase, phase=Phase.READY),
+        take=take,
+        ends_first="mode" in declared,
+    )
+
+
+def _folder(start: Start, generation: int) -> Path:
+    return start.folder / f"g{generation}"
 
 
 def _system(
@@ -83,14 +119,15 @@ def _system(
 ) -> System:
     start = partial(command, declared=declared)
     kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
-    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core)
+    hand = hand_over(declared)
+    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand)
 
 
 SYSTEMS = (
     _system("trigger 0", EXACTLY_ONCE, core=BACKLOG | LIFE, trigger="0s"),
-    _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE, trigger="1s"),
+    _system("trigger 1 s", EXACTLY_ONCE, HOP | LIFE | UPDATE, UPDATE, trigger="1s"),
     _system("at least once", AT_LEAST_ONCE, trigger="0s", guarantee="at-least-once"),
-    _system("realtime, commit 1 m", REALTIME, HOP | LIFE, HOP, mode="realtime"),
+    _system("realtime, commit 1 m", REALTIME, HOP | LIFE | UPDATE, HOP | UPDATE, mode="realtime"),
     # with a commit that seldom, what it holds up is less than the 99th percentile looks at
     _system("realtime, commit 5 m", REALTIME, mode="realtime", trigger="5m"),
     # a commit holds events up, so this one commits as often as it can: each segment has several commits in it

@@ -1,0 +1,126 @@
+"""The pause of an update: how late alerts come while one release is replaced by the next, under steady traffic.
+
+What can stand by begins beside the old one, and is told to take over when it is ready. All others are updated as they
+are in place: ended, and started again at once.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from lozenge.avro import Codec
+from tests.bench.harness.consumer import Gauge
+from tests.bench.harness.hop import PATIENCE, START_PATIENCE, discrepancy, expected
+from tests.bench.harness.producer import Feed, Segment, Sent
+from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
+from tests.bench.harness.running import Dead, Running, empty, placed, process
+from tests.bench.harness.workload import Task
+
+USUAL, PAUSE = Measure("latest before", "ms"), Measure("latest during it", "ms")
+MEASURES = (USUAL, PAUSE)
+POINT = "update"
+RATE, WARM_SECONDS, USUAL_SECONDS, AFTER_SECONDS = 100, 15, 20, 10
+_STEP_SECONDS, _LOOK_SECONDS, _READY_SECONDS = 1.0, 0.05, 120.0
+
+
+def measure(visit: Visit) -> Iterator[Cell]:
+    """Starts it, lets it come into step, notes what is usual, and updates it."""
+    start, system = visit.start, visit.system
+    assert system.command
+    empty(visit.kafka)
+    with (
+        placed(start),
+        Gauge(visit.kafka, start.output) as gauge,
+        Feed(visit.kafka, start.task) as feed,
+        ThreadPoolExecutor(1) as beside,
+        ExitStack() as stack,
+    ):
+
+        def launch(words: Sequence[str]) -> Running:
+            return stack.enter_context(process(words, start))
+
+        traffic = Traffic(feed, start.task)
+        old = launch((system.hand_over.live if system.hand_over else system.command)(start))
+        traffic.flow(_STEP_SECONDS)
+        if not old.await_outputs(gauge, 1, START_PATIENCE):
+            raise Dead(f"told nothing for {START_PATIENCE:.0f} s; {old.said()}")
+        traffic.flow(WARM_SECONDS)
+        visit.watch.look()
+        settled = traffic.next
+        traffic.flow(USUAL_SECONDS)
+        ordered = traffic.next
+        new = beside.submit(_updated, visit, old, launch)
+        traffic.flow(_STEP_SECONDS)
+        while not new.done():
+            traffic.flow(_STEP_SECONDS)
+        traffic.flow(AFTER_SECONDS)
+        new.result().await_outputs(gauge, len(expected(traffic.all.segment, start.task)), PATIENCE)
+        load = visit.watch.look()
+        codec = Codec.of("alert")
+        came = [(start.task.told(codec.decode(arrival.value)), arrival.came_ns) for arrival in gauge.take()]
+        void = discrepancy(traffic.all, expected(traffic.all.segment, start.task), (number for number, _ in came))
+        late = [(number, late_ms(traffic.sent, number, at)) for number, at in came if number < traffic.next]
+        values = {
+            USUAL.name: max(ms for number, ms in late if settled <= number < ordered),
+            PAUSE.name: max(ms for number, ms in late if number >= ordered),
+        }
+        yield visit.cell(POINT, values, void, {"events": traffic.next}, load)
+
+
+class Traffic:
+    """Events that come steadily, and when each was meant to."""
+
+    def __init__(self, feed: Feed, task: Task) -> None:
+        self._feed, self._task = feed, task
+        self.sent: list[Sent] = []
+        self.next = 0
+
+    def flow(self, seconds: float) -> None:
+        """For so long."""
+        end = self.next + int(RATE * seconds)
+        self.sent.append(self._feed.send(Segment(self.next, end, RATE)))
+        self.next = end
+
+    @property
+    def all(self) -> Sent:
+        """As if it were one segment; when its events were meant to go is for `late_ms` to say."""
+        delivered = sum(sent.delivered for sent in self.sent)
+        return Sent(Segment(0, self.next, RATE), self.sent[0].began_ns, delivered, self.sent[-1].late_p99_ms)
+
+
+def late_ms(sent: Sequence[Sent], number: int, at_ns: int) -> float:
+    """How long after it was meant to go an event was told, of segments one behind the other."""
+    segment = bisect_right(sent, number, key=lambda each: each.segment.first) - 1
+    return (at_ns - sent[segment].meant_ns(number)) / 1e6
+
+
+def _updated(visit: Visit, old: Running, launch: Callable[[Sequence[str]], Running]) -> Running:
+    hand, start = visit.system.hand_over, visit.start
+    if hand is None:
+        assert visit.system.command
+        old.end()
+        return launch(visit.system.command(start))
+    new = launch(hand.standby(start))
+    deadline = time.monotonic() + _READY_SECONDS
+    while not hand.ready(start):
+        new.check()
+        if time.monotonic() > deadline:
+            raise Dead(f"was not ready after {_READY_SECONDS:.0f} s; {new.said()}")
+        time.sleep(_LOOK_SECONDS)
+    if hand.ends_first:
+        old.end()
+        hand.take(start)
+    else:
+        hand.take(start)
+        old.end()
+    return new
+
+
+def seconds(plan: Plan, task: Task, systems: int) -> float:
+    """Two starts, and the traffic."""
+    return 2 * START_SECONDS + WARM_SECONDS + USUAL_SECONDS + AFTER_SECONDS
+
+
+METHOD = Method("update", MEASURES, measure, seconds)
