@@ -2,7 +2,7 @@
 
 Between two batches nothing is judged, for as long as Spark ends the one and plans and launches the next. That is code
 which a young JVM has not compiled: it takes 0.7 to 1.0 s the first time and 0.3 to 0.4 after five times, whatever
-lies between. So these come soon after the start, not one a minute.
+lies between. So these come in the first quarter of a minute, not one a minute.
 
 Spark sets the length when a query starts, in the leaves of its plan, and plans each batch from there. So it is changed
 there, while the query runs; another query would stand still for seconds.
@@ -13,9 +13,8 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from lozenge.declaration import LEAST_REALTIME_TRIGGER
-
-SHORT_SECONDS = LEAST_REALTIME_TRIGGER.total_seconds()
+SHORT_SECONDS = 2.0
+"""Spark takes five at least unless it is told otherwise, as `spark_session` tells it."""
 
 
 class BatchLength:

@@ -67,6 +67,8 @@ _DEFAULTS = {
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
     # Real-Time Mode's shuffle otherwise keeps each row for 50 ms, in case another one comes
     "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    # what a declared trigger may be is for the declaration to say; the first batches of a process are shorter
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
     # all stores of the process together; Spark's 500 is as much as a job's heap, and is filled over a long backlog
     "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "100",
     # For what it does with files, Hadoop's Java starts processes, of 4 to 10 ms each: one to set the mode of a new

@@ -23,7 +23,7 @@ class UpstreamSettings(FromEnvironment):
     `stop_seconds` for the running batch, then takes it back.
 
     In the mode "realtime" each record goes out when it comes, and the group moves every `commit_seconds`; the first
-    `short_batches` times every five seconds, see `batch_length`. What is far behind is still taken batch by batch.
+    `short_batches` times every two seconds, see `batch_length`. What is far behind is still taken batch by batch.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")

@@ -29,7 +29,7 @@ class JobSettings(FromEnvironment):
     A `master` is the Spark cluster whose executors read and judge, say spark://host:7077, of which the job takes no
     more than its `cores`; an aggregate's `work` must then lie where all of them can write. Without one the job does it.
 
-    In Real-Time Mode the first `short_batches` batches last five seconds, see `batch_length`.
+    In Real-Time Mode the first `short_batches` batches last two seconds, see `batch_length`.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
