@@ -91,6 +91,8 @@ class Candidates:
         self._consumer = Consumer(
             kafka.client(group_id="lozenge-candidates", enable_auto_commit=False, auto_offset_reset="error")
         )
+        # of the one that reads it would be answered behind a fetch that waits for rows, up to half a second later
+        self._ends = Consumer(kafka.client(group_id="lozenge-candidates"))
         self._token = b""
         self.position = 0
         """The offset up to which it has read."""
@@ -106,7 +108,7 @@ class Candidates:
         """The topic's end: every row that was acknowledged lies before it."""
         try:
             place = TopicPartition(self._topic, PARTITION)
-            end: int = self._consumer.get_watermark_offsets(place, timeout=CALL_SECONDS)[1]
+            end: int = self._ends.get_watermark_offsets(place, timeout=CALL_SECONDS)[1]
             return end
         except KafkaException as error:
             raise self._unavailable(error.args[0]) from error
@@ -128,8 +130,9 @@ class Candidates:
             yield self.read(0.1)
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Gives the connections back."""
         self._consumer.close()
+        self._ends.close()
 
     def _passes(self, message: Message) -> bool:
         error = message.error()
