@@ -30,7 +30,7 @@ from tests.bench.harness.system import (
     System,
     Unavailable,
 )
-from tests.bench.harness.workload import Kind
+from tests.bench.harness.workload import Kind, Task
 from tests.integration.harness import wait_for
 
 DETECTORS = Path(__file__).with_name("detectors")
@@ -74,8 +74,7 @@ def command(start: Start, declared: Mapping[str, str], *variables: str) -> list[
         read(project)
     except ConfigError as error:
         raise Unavailable("; ".join(error.problems)) from error
-    settings = {"every": start.task.every} if kind == "aggregate" else {}
-    told = f"LOZENGE_JOB_SETTINGS={json.dumps(settings)}"
+    told = f"LOZENGE_JOB_SETTINGS={json.dumps(_settings(start.task))}"
     return ["env", told, *variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
 
 
@@ -85,7 +84,7 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
     def begin(start: Start, generation: int, *, standby: bool) -> list[str]:
         folder = _folder(start, generation)
         folder.mkdir()
-        Order(generation=generation, standby=standby).give(folder)
+        Order(generation=generation, standby=standby, settings=_settings(start.task)).give(folder)
         release = f"LOZENGE_JOB_RELEASE=r{generation}"
         return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
 
@@ -94,7 +93,7 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
         return report is not None and report.phase is phase
 
     def take(start: Start) -> None:
-        Order(generation=2).give(_folder(start, 2))
+        Order(generation=2, settings=_settings(start.task)).give(_folder(start, 2))
         wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
 
     return HandOver(
@@ -104,6 +103,10 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
         take=take,
         ends_first="mode" in declared,
     )
+
+
+def _settings(task: Task) -> dict[str, int]:
+    return {"every": task.every} if task.kind == "aggregate" else {}
 
 
 def _folder(start: Start, generation: int) -> Path:
