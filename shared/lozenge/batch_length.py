@@ -13,6 +13,8 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from lozenge.durations import in_milliseconds
+
 SHORT_SECONDS = 2.0
 """Spark takes five at least unless it is told otherwise, as `spark_session` tells it."""
 
@@ -22,25 +24,25 @@ class BatchLength:
 
     def __init__(self, spark: SparkSession, short: int) -> None:
         self._spark, self._short = spark, short
-        self._wanted = self._given = SHORT_SECONDS
+        self._later: float | None = None  # what the batches of a query that began with short ones are to become
 
     def begin(self, seconds: float) -> str:
         """How long the batches of a query that starts now last, as Spark takes it; `seconds` is what is wanted."""
-        self._wanted = seconds
-        self._given = min(seconds, SHORT_SECONDS) if self._short > 0 else seconds
-        return _text(self._given)
+        short = self._short > 0 and seconds > SHORT_SECONDS
+        self._later = seconds if short else None
+        return in_milliseconds(SHORT_SECONDS if short else seconds)
 
     def ended(self, query: StreamingQuery) -> None:
         """A batch of the query has ended. The next one is planned already; the last but one lengthens all behind it."""
         self._short -= 1
-        if self._short <= 1 and self._given != self._wanted:
-            self._given = self._wanted
-            self._lengthen(query)
+        if self._short <= 1 and self._later is not None:
+            self._lengthen(query, self._later)
+            self._later = None
 
-    def _lengthen(self, query: StreamingQuery) -> None:
+    def _lengthen(self, query: StreamingQuery, seconds: float) -> None:
         jvm = cast(Any, self._spark._jvm)
         trigger = jvm.org.apache.spark.sql.execution.streaming.RealTimeTrigger
-        length = trigger.unapply(trigger.apply(_text(self._wanted)))  # of Scala's long, which Python has none of
+        length = trigger.unapply(trigger.apply(in_milliseconds(seconds)))  # of Scala's long, which Python has none of
         leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()
         for leaf in (leaves.apply(number) for number in range(leaves.size())):
             if leaf.isStreaming():
@@ -48,7 +50,3 @@ class BatchLength:
                 field = relation.getClass().getDeclaredField("realTimeModeDuration")
                 field.setAccessible(True)
                 field.set(relation, length)
-
-
-def _text(seconds: float) -> str:
-    return f"{round(seconds * 1000)} milliseconds"

@@ -36,6 +36,11 @@ def text_of(value: timedelta) -> str:
     return f"{sign}{millis}ms" if left else "0s"
 
 
+def in_milliseconds(seconds: float) -> str:
+    """As Spark takes an interval."""
+    return f"{round(seconds * 1000)} milliseconds"
+
+
 Duration = Annotated[
     timedelta, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": f"^{_PATTERN.pattern}$"})
 ]

@@ -29,6 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.integration)
 
 
+@pytest.fixture
+def no_short_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All batches in Real-Time Mode last as long as declared, in jobs with a process of their own too."""
+    monkeypatch.setenv("LOZENGE_JOB_SHORT_BATCHES", "0")
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A running broker, the same for all tests."""

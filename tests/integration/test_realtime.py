@@ -27,7 +27,7 @@ from tests.integration.harness import (
 )
 from tests.integration.killing import detector_folder, run_through_kills
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
 
 def over(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
@@ -59,12 +59,6 @@ def over_and_slow(events: DataFrame, settings: Settings, tables: Tables) -> Data
 def with_python(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
     shout = F.udf(lambda text: text.upper(), "string")
     return events.select(*alert(reason=shout("merchant_id")))
-
-
-@pytest.fixture(autouse=True)
-def _seldom_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All batches last as long as is declared, in processes of their own too; see `batch_length`."""
-    monkeypatch.setenv("LOZENGE_JOB_SHORT_BATCHES", "0")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from tests.integration.harness import (
 )
 from tests.integration.killing import detector_folder, run_through_kills
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
 CARDS = [f"card_{n}" for n in range(20)]
 DECLARED = {"kind": "aggregate", "mode": "realtime", "trigger": "5s", "lateness": "10m", "window": "10m"}
@@ -67,12 +67,6 @@ def velocity(events: DataFrame, settings: Bands, tables: Tables) -> DataFrame:
             labels={"team": F.lit("cards")},
         )
     )
-
-
-@pytest.fixture(autouse=True)
-def _seldom_commits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All batches last as long as is declared; see `batch_length`."""
-    monkeypatch.setenv("LOZENGE_JOB_SHORT_BATCHES", "0")
 
 
 @pytest.fixture

@@ -61,7 +61,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
     metrics = Metrics(APP, settings.instance)
     spark = starting.result()
-    name, length = f"{APP}-{settings.instance}", BatchLength(spark, settings.short_batches)
+    name = f"{APP}-{settings.instance}"
+    length = BatchLength(spark, settings.short_batches)
     with (
         outliving(spark, "normalising", lambda: stop.asked),
         Reporter(metrics, kafka) as reporter,

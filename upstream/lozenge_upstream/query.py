@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge import logs
+from lozenge.durations import in_milliseconds
 from lozenge.errors import LozengeError
 from lozenge_upstream.gist import gist
 from lozenge_upstream.outputs import APP, in_order
@@ -84,7 +85,7 @@ def run(
             counted(rows)
             .writeStream.queryName(APP)
             .option("checkpointLocation", Path(folder).as_uri())
-            .trigger(processingTime=f"{round(trigger_seconds * 1000)} milliseconds")
+            .trigger(processingTime=in_milliseconds(trigger_seconds))
             .foreachBatch(writer)
             .start()
         )

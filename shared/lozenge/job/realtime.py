@@ -11,19 +11,16 @@ How Spark's rows become alerts, and by what they are left out, differs by kind: 
 
 import time
 from collections.abc import Mapping
+from functools import cached_property
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.batch_length import BatchLength
 from lozenge.job.judgement import Judgement
 from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
-from lozenge.job.settings import JobSettings
 from lozenge.job.turns import Turn
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
 from lozenge.reading import bounds
 from lozenge.spark_positions import LivePositions, Seen, looking
 from lozenge.spark_sink import in_real_time
@@ -38,11 +35,9 @@ class RealtimeRunner(Runner):
     _live: LivePositions
     _query: StreamingQuery
 
-    def __init__(
-        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
-    ) -> None:
-        super().__init__(loaded, job, kafka, spark, metrics)
-        self._length = BatchLength(spark, job.short_batches)
+    @cached_property
+    def _length(self) -> BatchLength:
+        return BatchLength(self._spark, self._job.short_batches)
 
     def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}

@@ -23,6 +23,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge import topics
 from lozenge.admin import check_topics
+from lozenge.durations import in_milliseconds
 from lozenge.errors import ConfigError, DetectorError, Flood
 from lozenge.job.batch_limit import BatchLimit
 from lozenge.job.behind import Behind
@@ -289,7 +290,7 @@ class Runner:
     @property
     def _interval(self) -> str:
         """The trigger as Spark takes it."""
-        return f"{int(self._terms.trigger.total_seconds() * 1000)} milliseconds"
+        return in_milliseconds(self._terms.trigger.total_seconds())
 
     @property
     def _max_batch(self) -> int | None:

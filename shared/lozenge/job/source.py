@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from lozenge import spark_avro
 from lozenge.detector import INPUT
+from lozenge.durations import in_milliseconds
 from lozenge.errors import TopicError
 from lozenge.headers import TRACEPARENT
 from lozenge.kafka import KafkaSettings
@@ -91,7 +92,7 @@ def watermarked(per_partition: Iterable[DataFrame], lateness: timedelta) -> Data
     Spark takes the minimum over the inputs of a union, so a partition that is read ahead of the others
     (as in catching up) can make none of their events late.
     """
-    delay = f"{int(lateness.total_seconds() * 1000)} milliseconds"
+    delay = in_milliseconds(lateness.total_seconds())
     return reduce(DataFrame.unionByName, (part.withWatermark("event_time", delay) for part in per_partition))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from lozenge.avro import Codec
 from tests.bench.harness.consumer import Arrival, Gauge
-from tests.bench.harness.producer import Feed, Segment
+from tests.bench.harness.producer import Feed, Traffic
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, placed, process
 from tests.bench.harness.workload import Task
@@ -51,19 +51,13 @@ def measure(visit: Visit) -> Iterator[Cell]:
             yield visit.cell(POINT, values, "", {"events": events.next}, visit.watch.look())
 
 
-class Events:
+class Events(Traffic):
     """Events that flow slowly, and the alerts about them."""
 
     def __init__(self, feed: Feed, gauge: Gauge, task: Task) -> None:
-        self._feed, self._gauge, self._task = feed, gauge, task
+        super().__init__(feed, RATE)
+        self._gauge, self._task = gauge, task
         self._codec = Codec.of("alert")
-        self.next = 0
-
-    def flow(self, seconds: float) -> None:
-        """For so long."""
-        end = self.next + int(RATE * seconds)
-        self._feed.send(Segment(self.next, end, RATE))
-        self.next = end
 
     def until(self, wanted: Callable[[int], bool], running: Running) -> int:
         """When the first alert came about a wanted event, by its number. Raises Dead."""

@@ -70,6 +70,21 @@ class Feed:
         return sent
 
 
+class Traffic:
+    """Events that come steadily, `rate` a second, one segment behind the other; `next` is the next one's number."""
+
+    def __init__(self, feed: Feed, rate: int) -> None:
+        self._feed, self._rate = feed, rate
+        self.sent: list[Sent] = []
+        self.next = 0
+
+    def flow(self, seconds: float) -> None:
+        """For so long."""
+        end = self.next + int(self._rate * seconds)
+        self.sent.append(self._feed.send(Segment(self.next, end, self._rate)))
+        self.next = end
+
+
 def _serve(kafka: KafkaSettings, task: Task, raw: bool, orders: Connection) -> None:
     gc.disable()  # a collection would delay what it happens to meet
     outlet = _Outlet(kafka, task, raw)

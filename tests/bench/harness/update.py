@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from lozenge.avro import Codec
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.hop import PATIENCE, START_PATIENCE, discrepancy, expected
-from tests.bench.harness.producer import Feed, Segment, Sent
+from tests.bench.harness.producer import Feed, Segment, Sent, Traffic
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, placed, process
 from tests.bench.harness.workload import Task
@@ -41,7 +41,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         def launch(words: Sequence[str]) -> Running:
             return stack.enter_context(process(words, start))
 
-        traffic = Traffic(feed, start.task)
+        traffic = Traffic(feed, RATE)
         old = launch((system.hand_over.live if system.hand_over else system.command)(start))
         traffic.flow(_STEP_SECONDS)
         if not old.await_outputs(gauge, 1, START_PATIENCE):
@@ -56,11 +56,13 @@ def measure(visit: Visit) -> Iterator[Cell]:
         while not new.done():
             traffic.flow(_STEP_SECONDS)
         traffic.flow(AFTER_SECONDS)
-        new.result().await_outputs(gauge, len(expected(traffic.all.segment, start.task)), PATIENCE)
+        whole = _whole(traffic.sent)
+        wanted = expected(whole.segment, start.task)
+        new.result().await_outputs(gauge, len(wanted), PATIENCE)
         load = visit.watch.look()
         codec = Codec.of("alert")
         came = [(start.task.told(codec.decode(arrival.value)), arrival.came_ns) for arrival in gauge.take()]
-        void = discrepancy(traffic.all, expected(traffic.all.segment, start.task), (number for number, _ in came))
+        void = discrepancy(whole, wanted, (number for number, _ in came))
         late = [(number, late_ms(traffic.sent, number, at)) for number, at in came if number < traffic.next]
         values = {
             USUAL.name: max(ms for number, ms in late if settled <= number < ordered),
@@ -69,25 +71,10 @@ def measure(visit: Visit) -> Iterator[Cell]:
         yield visit.cell(POINT, values, void, {"events": traffic.next}, load)
 
 
-class Traffic:
-    """Events that come steadily, and when each was meant to."""
-
-    def __init__(self, feed: Feed, task: Task) -> None:
-        self._feed, self._task = feed, task
-        self.sent: list[Sent] = []
-        self.next = 0
-
-    def flow(self, seconds: float) -> None:
-        """For so long."""
-        end = self.next + int(RATE * seconds)
-        self.sent.append(self._feed.send(Segment(self.next, end, RATE)))
-        self.next = end
-
-    @property
-    def all(self) -> Sent:
-        """As if it were one segment; when its events were meant to go is for `late_ms` to say."""
-        delivered = sum(sent.delivered for sent in self.sent)
-        return Sent(Segment(0, self.next, RATE), self.sent[0].began_ns, delivered, self.sent[-1].late_p99_ms)
+def _whole(sent: Sequence[Sent]) -> Sent:
+    """As if it were one segment; when its events were meant to go is for `late_ms` to say."""
+    delivered = sum(each.delivered for each in sent)
+    return Sent(Segment(0, sent[-1].segment.end, RATE), sent[0].began_ns, delivered, sent[-1].late_p99_ms)
 
 
 def late_ms(sent: Sequence[Sent], number: int, at_ns: int) -> float:
