@@ -26,9 +26,14 @@ class BatchLength:
         self._spark, self._short = spark, short
         self._later: float | None = None  # what the batches of a query that began with short ones are to become
 
+    @property
+    def young(self) -> bool:
+        """Whether there are short ones to come."""
+        return self._short > 0
+
     def begin(self, seconds: float) -> str:
         """How long the batches of a query that starts now last, as Spark takes it; `seconds` is what is wanted."""
-        short = self._short > 0 and seconds > SHORT_SECONDS
+        short = self.young and seconds > SHORT_SECONDS
         self._later = seconds if short else None
         return in_milliseconds(SHORT_SECONDS if short else seconds)
 

@@ -85,6 +85,8 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ui.retainedExecutions": "10",
     "spark.python.worker.faulthandler.enabled": "true",
+    # else each call that makes an expression also looks for its line of code, and takes three times as long
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # No metastore and no tables: nothing of the sort may appear in the working directory.
     "spark.sql.catalogImplementation": "in-memory",
 }

@@ -5,13 +5,15 @@ them. `SinkProducer` comes with them first, so the driver holds the very produce
 tasks run in the driver's JVM, and not on a cluster.
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 COLUMNS = ("topic", "partition", "key", "value", "headers")
 """Of the rows that it takes."""
@@ -25,12 +27,29 @@ _SERIALIZERS = dict.fromkeys(
     ("key.serializer", "value.serializer"), "org.apache.kafka.common.serialization.ByteArraySerializer"
 )
 _NUMBERS = count()
+_CHECK = "spark.sql.streaming.realTimeMode.allowlistCheck"
 
 
 def in_real_time(rows: DataFrame, options: Mapping[str, str], batch: str) -> DataStreamWriter:
     """Writes each of the `rows` when it comes; a `batch` is an interval as Spark takes it."""
     writer = rows.writeStream.format("kafka").options(**options).outputMode("update")
     return writer.trigger(realTime=batch)  # type: ignore[call-overload, no-any-return]
+
+
+@contextmanager
+def into_nothing(rows: DataFrame, batch: str) -> Iterator[StreamingQuery]:
+    """As `in_real_time`, but it runs, until the block ends, and what comes out is thrown away."""
+    writer = rows.writeStream.format("noop").outputMode("update").trigger(realTime=batch)  # type: ignore[call-overload]
+    with tempfile.TemporaryDirectory(prefix="lozenge-nothing-") as folder:
+        rows.sparkSession.conf.set(_CHECK, "false")  # Spark's list of what that mode can write to lacks it
+        try:
+            query: StreamingQuery = writer.option("checkpointLocation", Path(folder).as_uri()).start()
+        finally:
+            rows.sparkSession.conf.unset(_CHECK)
+        try:
+            yield query
+        finally:
+            query.stop()
 
 
 class SinkProducer:

@@ -52,6 +52,8 @@ if order["standby"]:
         reporting.say(phase=Phase.READY)
 else:
     go(order)
+if behaviour == "realtime":
+    reporting.say(mode="realtime")
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
@@ -81,3 +83,7 @@ while not stopped:
         reporting.say(turned_at=1.0)
     elif behaviour != "dead letters":
         reporting.turned()
+for name in ("quiet", "gone") if behaviour == "realtime" else ():  # it tells the rest, and its JVM tidies up
+    while not (folder.parent / name).exists():
+        time.sleep(0.02)
+    reporting.say(ended_at=reporting.now.ended_at or time.time())

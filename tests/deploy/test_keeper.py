@@ -127,6 +127,25 @@ def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House, monk
     assert house.live.facts == new
 
 
+def test_one_in_real_time_mode_is_relieved_once_it_tells_nothing_more(house: House) -> None:
+    house.wish(house.desired.but(release="r1 realtime"))
+    house.until_runs()
+    before = house.live
+    house.change("two", release="r2")
+    house.until(lambda: house.observed.fenced)
+    for _ in range(20):
+        house.keeper.tick(house.desired, house.calm)
+        time.sleep(0.02)
+    assert house.keeper.next is not None
+    assert house.keeper.next.ordered() == house.desired.order(2, standby=True)
+    (house.folder / "quiet").touch()
+    house.until_runs()
+    assert before.alive()
+    (house.folder / "gone").touch()
+    house.until(lambda: not before.alive())
+    assert house.observed.restarts == 0
+
+
 @pytest.mark.parametrize("behaviour", ["crash at start", "crash standing by"])
 def test_one_that_crashes_standing_by_leaves_the_live_one_untouched(house: House, behaviour: str) -> None:
     house.until_runs()

@@ -11,7 +11,9 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert, topics
 from lozenge.avro import Codec
 from lozenge.errors import DetectorError
+from lozenge.job.orders import Order
 from lozenge.job.realtime import RealtimeRunner
+from lozenge.job.report import Phase
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from tests.integration.conftest import Broker
@@ -233,6 +235,26 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
         wait_for(lambda: seconds()[-1] >= 16 and sum(s >= 16 for s in seconds()) >= 2, "another one")
     ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
     assert len(ids) == len(set(ids)) == 200
+
+
+def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded, folder = detector(kafka, over, tmp_path, trigger="5m"), tmp_path / "job"
+    folder.mkdir()
+    send(kafka, some_events(0, 100))
+    Order(standby=True).give(folder)
+    with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
+        report = run.runner._reporting
+        wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
+        assert isinstance(run.runner, RealtimeRunner)
+        assert not run.runner._length.young
+        assert alerts(kafka, loaded.name) == []
+        Order(generation=2).give(folder)
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")
+        assert not report.now.ended_at
+    assert len(alerts(kafka, loaded.name)) == 100
+    assert report.now.ended_at
 
 
 def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:

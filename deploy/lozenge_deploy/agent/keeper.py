@@ -214,11 +214,11 @@ class Keeper:
             self._voice.fall_back(desired, slow)
 
     def _live_must_end_first(self) -> bool:
-        """Whether a job that writes without a fence is still there: it is ended before its successor begins."""
-        if self.live is not None and _realtime(self.live):
+        """Whether a job that writes without a fence may still do so: it is ended before its successor begins."""
+        if self.live is not None and _writes_unfenced(self.live):
             self._voice.note(fenced=self.live.facts.release, fenced_at=now(), fenced_from={})
             self._leave_live()
-        return any(_realtime(instance) for instance in self._leaving)
+        return any(_writes_unfenced(instance) for instance in self._leaving)
 
     def _keep_going(self, before: Desired) -> None:
         """A rebuild takes long: the release that it is to relieve goes on meanwhile, also after it has died."""
@@ -369,10 +369,10 @@ def _why(code: int | None, words: str) -> str:
     return f"was killed by signal {killed}" if killed == signal.SIGKILL else f"ended with code {code}: {words}"
 
 
-def _realtime(instance: Instance) -> bool:
-    """Whether it is to end before its successor begins: Spark's sink writes without a fence."""
+def _writes_unfenced(instance: Instance) -> bool:
+    """Whether Spark's sink may write for it, which knows no fence; that is over before its processes are."""
     report = instance.report()
-    return report is not None and report.mode == "realtime"
+    return report is not None and report.mode == "realtime" and report.ended_at < instance.facts.started_at
 
 
 def _goes(instance: Instance) -> bool:

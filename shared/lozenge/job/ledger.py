@@ -60,6 +60,8 @@ class Ledger:
         self._uncertain = False  # a transaction failed, and may have been committed all the same
         self._told: frozenset[str] = frozenset()  # what a predecessor in Real-Time Mode has told beyond its offsets,
         self._until = dict[int, int]()  # which is of events before these
+        if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.told_by_spark:
+            _ = self._acknowledged  # it asks for its id for half a second, for which the first alert need not wait
 
     def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:
         """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.

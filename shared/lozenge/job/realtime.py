@@ -10,23 +10,31 @@ How Spark's rows become alerts, and by what they are left out, differs by kind: 
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.batch_length import BatchLength
+from lozenge.batch_length import SHORT_SECONDS, BatchLength
+from lozenge.job.hosts import Host
 from lozenge.job.judgement import Judgement
+from lozenge.job.output import AlertWriter
+from lozenge.job.poison import Ranges
 from lozenge.job.positions import REALTIME
 from lozenge.job.runner import Runner
 from lozenge.job.turns import Turn
 from lozenge.reading import bounds
 from lozenge.spark_positions import LivePositions, Seen, looking
-from lozenge.spark_sink import in_real_time
+from lozenge.spark_progress import NewProgress
+from lozenge.spark_sink import in_real_time, into_nothing
+
+REHEARSAL_SECONDS = 60.0
+"""One that takes longer is cut short: it only makes the start behind it quick."""
 
 
-class RealtimeRunner(Runner):
+class RealtimeRunner(Runner, ABC):
     """What jobs in Real-Time Mode have in common; see `Runner` for all that every job has."""
 
     begins_behind = True
@@ -43,6 +51,24 @@ class RealtimeRunner(Runner):
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
         self._live = LivePositions(self._spark, self._identity.app, starts)
         return in_real_time(rows, options, self._length.begin(self._terms.trigger.total_seconds()))
+
+    def _rehearse(self, ranges: Ranges) -> None:
+        """By the query that it is to run but for its end, for as long as its batches would be short."""
+        begins = {p: first for p, (first, _) in ranges.items()}
+        alerts = AlertWriter(self._identity, self._declaration, self._terms.settings)
+        rows = self._written(self._plan.host(begins, None, alerts, self._partitions))
+        with into_nothing(rows, self._length.begin(SHORT_SECONDS)) as query:
+            progress, begun = NewProgress(query), False
+            deadline = time.monotonic() + REHEARSAL_SECONDS
+            while (self._length.young or not begun) and time.monotonic() < deadline and not self._stop.is_set():
+                query.awaitTermination(0.1)  # type: ignore[arg-type]
+                for _ in progress.take():
+                    self._length.ended(query)
+                    begun = True
+
+    @abstractmethod
+    def _written(self, host: Host) -> DataFrame:
+        """What Spark is to write for the host, before what was told is left out."""
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         self._query = query

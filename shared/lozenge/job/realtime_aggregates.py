@@ -12,7 +12,7 @@ process died; a start takes that back (`Checkpoint.back_to`), and the events are
 import time
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge import topics
@@ -62,6 +62,9 @@ class RealtimeAggregateRunner(RealtimeRunner):
         rows = candidate_rows(host.frame(), self._identity, self._candidates.begin())
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
         return self._in_real_time(rows, options)
+
+    def _written(self, host: Host) -> DataFrame:
+        return candidate_rows(host.frame(), self._identity, "")
 
     def _wait(self, query: StreamingQuery) -> bool:
         """Meanwhile it tells."""

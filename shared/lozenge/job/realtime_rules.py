@@ -8,7 +8,7 @@ that it cannot see (on a machine that was cut off) ends at its next commit, whic
 then comes under ids that are told already.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -34,20 +34,27 @@ class RealtimeRuleRunner(RealtimeRunner):
     def _writer(self, host: Host) -> DataStreamWriter:
         self._silence()
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
-        rows = self._without_told(self._plan.written(host.frame()))
-        rows = rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
-        return self._in_real_time(rows, self._producer.options)
+        return self._in_real_time(self._without(self._told(), host), self._producer.options)
 
-    def _without_told(self, rows: DataFrame) -> DataFrame:
-        told = self._ledger.told()
-        if not told:
-            return rows
-        ends = self._ends()
-        again = sum(ends[p] - offset for p, offset in self.offsets.items())
-        logger().info("judges again what came since the last commit", events=again, told=len(told))
+    def _written(self, host: Host) -> DataFrame:
+        return self._without([""], host)  # there will be some, and they are another plan
+
+    def _told(self) -> Collection[str]:
+        if told := self._ledger.told():
+            ends = self._ends()
+            again = sum(ends[p] - offset for p, offset in self.offsets.items())
+            logger().info("judges again what came since the last commit", events=again, told=len(told))
+        return told
+
+    def _without(self, told: Collection[str], host: Host) -> DataFrame:
+        rows = self._plan.written(host.frame())
+        if told:
+            rows = rows.join(F.broadcast(self._frame(told)), ALERT_ID, "left_anti")
+        return rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
+
+    def _frame(self, told: Collection[str]) -> DataFrame:
         # of a list Spark makes an RDD, for which it starts processes of Python: four seconds, and 200 MB that stay
-        known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(told), pa.string())}))
-        return rows.join(F.broadcast(known), ALERT_ID, "left_anti")
+        return self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(told), pa.string())}))
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         super()._stop_at_boundary(query, within=within)

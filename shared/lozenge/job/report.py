@@ -30,9 +30,10 @@ class Report(msgspec.Struct):
 
     `session_at` is when Spark was there, `query_at` when its first query had started, `first_batch_at` when that had
     done its first batch, `turned_at` when it last was between two batches or came further in a search for poison,
-    `committed_at` when its last transaction ended. `since` are the offsets from which on `digest` holds. `revision` is
-    its newest order's, once that is carried out or, for the reason `refused`, is not. `parked` says why it judges
-    nothing at present. `mode` is the declared one, "" in reports of earlier releases.
+    `committed_at` when its last transaction ended, `ended_at` when it had told and committed all that it ever will.
+    `since` are the offsets from which on `digest` holds. `revision` is its newest order's, once that is carried out or,
+    for the reason `refused`, is not. `parked` says why it judges nothing at present. `mode` is the declared one, "" in
+    reports of earlier releases.
     """
 
     pid: int
@@ -53,6 +54,7 @@ class Report(msgspec.Struct):
     first_batch_at: float = 0.0
     turned_at: float = 0.0
     committed_at: float = 0.0
+    ended_at: float = 0.0
     records: int = 0
     dead_letters: int = 0
 

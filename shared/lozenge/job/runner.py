@@ -36,7 +36,7 @@ from lozenge.job.ledger import Ledger
 from lozenge.job.orders import Orders
 from lozenge.job.output import AlertWriter
 from lozenge.job.plan import Plan
-from lozenge.job.poison import refuse_too_many
+from lozenge.job.poison import Ranges, refuse_too_many
 from lozenge.job.positions import Stamp
 from lozenge.job.recovery import Recovery
 from lozenge.job.report import Phase, Reporting
@@ -141,6 +141,7 @@ class Runner:
             self._behind.stop()
             self._share.leave()
         self._ledger.close()
+        self._reporting.say(ended_at=time.time())
 
     # 1. claim, share, stand by and take over
 
@@ -175,8 +176,12 @@ class Runner:
         if not self._warm:
             ends = bounds(self._kafka, self._identity.input, self._partitions)
             with suppress(Exception):  # what fails on these is looked into where they are judged
-                self._plan.evaluate({p: (max(low, end - WARM_UP_OFFSETS), end) for p, (low, end) in ends.items()})
+                self._rehearse({p: (max(low, end - WARM_UP_OFFSETS), end) for p, (low, end) in ends.items()})
         self._warm = True
+
+    def _rehearse(self, ranges: Ranges) -> None:
+        """Judges them and tells nothing."""
+        self._plan.evaluate(ranges)
 
     def _idle(self) -> None:
         """Looks for orders: one of several instances is ready to take over partitions, or has none."""

@@ -54,8 +54,9 @@ _QUICK = {
 def spark() -> SparkSession:
     """The Spark session of the kit, one per process; the first call takes some seconds."""
     # the first session of a process decides on its slots, and another one may run a query in Real-Time Mode; but what
-    # is made of a test's events is in two parts
-    first = spark_session("lozenge-testing", cores=MOST_SLOTS, conf={"spark.default.parallelism": "2"})
+    # is made of a test's events is in two parts. What fails in a test names the author's line
+    conf = {"spark.default.parallelism": "2", "spark.python.sql.dataFrameDebugging.enabled": "true"}
+    first = spark_session("lozenge-testing", cores=MOST_SLOTS, conf=conf)
     session = first.newSession()  # leaves other sessions' settings alone
     for name, value in _QUICK.items():
         session.conf.set(name, value)

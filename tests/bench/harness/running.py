@@ -54,10 +54,15 @@ class Running:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def end(self) -> None:
-        """Ends it as its users do, and waits until it has ended."""
+    def tell_to_end(self) -> None:
+        """As its users do."""
         assert self._process
         self._process.terminate()
+
+    def end(self) -> None:
+        """Tells it to end, and waits until it has ended."""
+        assert self._process
+        self.tell_to_end()
         self._process.wait(_END_SECONDS)
 
     def memory_mb(self) -> float:

@@ -117,14 +117,14 @@ class HandOver:
     """How one process takes over from another: the commands of one that lives at once and of one that stands by.
 
     The second is told to `take` over once it is `ready`, and lives when that returns. It may have to be told only when
-    the other has ended first.
+    the other, told to end, says that it has `ended`; its process may need longer.
     """
 
     live: Callable[[Start], Sequence[str]]
     standby: Callable[[Start], Sequence[str]]
     ready: Callable[[Start], bool]
     take: Callable[[Start], None]
-    ends_first: bool
+    ended: Callable[[Start], bool] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from tests.bench.harness.hop import PATIENCE, START_PATIENCE, discrepancy, expec
 from tests.bench.harness.producer import Feed, Segment, Sent, Traffic
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Dead, Running, empty, placed, process
+from tests.bench.harness.system import Start
 from tests.bench.harness.workload import Task
 
 USUAL, PAUSE = Measure("latest before", "ms"), Measure("latest during it", "ms")
@@ -90,19 +91,23 @@ def _updated(visit: Visit, old: Running, launch: Callable[[Sequence[str]], Runni
         old.end()
         return launch(visit.system.command(start))
     new = launch(hand.standby(start))
-    deadline = time.monotonic() + _READY_SECONDS
-    while not hand.ready(start):
-        new.check()
-        if time.monotonic() > deadline:
-            raise Dead(f"was not ready after {_READY_SECONDS:.0f} s; {new.said()}")
-        time.sleep(_LOOK_SECONDS)
-    if hand.ends_first:
-        old.end()
-        hand.take(start)
-    else:
-        hand.take(start)
-        old.end()
+    _await(new, hand.ready, start)
+    if hand.ended is not None:
+        old.tell_to_end()
+        _await(old, hand.ended, start)
+    hand.take(start)
+    old.end()
     return new
+
+
+def _await(running: Running, condition: Callable[[Start], bool], start: Start) -> None:
+    """Raises Dead if it ends before the condition holds, or is not in time."""
+    deadline = time.monotonic() + _READY_SECONDS
+    while not condition(start):
+        running.check()
+        if time.monotonic() > deadline:
+            raise Dead(f"was not as far after {_READY_SECONDS:.0f} s; {running.said()}")
+        time.sleep(_LOOK_SECONDS)
 
 
 def seconds(plan: Plan, task: Task, systems: int) -> float:

@@ -92,6 +92,10 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
         report = read_report(_folder(start, 2))
         return report is not None and report.phase is phase
 
+    def ended(start: Start) -> bool:
+        report = read_report(_folder(start, 1))
+        return report is not None and report.ended_at > 0
+
     def take(start: Start) -> None:
         Order(generation=2, settings=_settings(start.task)).give(_folder(start, 2))
         wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
@@ -101,7 +105,7 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
         standby=partial(begin, generation=2, standby=True),
         ready=partial(in_phase, phase=Phase.READY),
         take=take,
-        ends_first="mode" in declared,
+        ended=ended if "mode" in declared else None,
     )
 
 
