@@ -1,5 +1,6 @@
 """The latency of a hop: from the moment an event is meant to be sent until its alert is with a reader of the topic."""
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -63,8 +64,9 @@ class Trial:
         self._next = 0
 
     def at_rates(self, visit: Visit) -> Iterator[Cell]:
-        """Warms it up, and measures it at each rate of the visit."""
+        """Warms it up, leaves it alone while it is young, and measures it at each rate of the visit."""
         self.warm_up()
+        time.sleep(visit.system.young)
         dropped = DROPPED if self._task.kind == "rule" else DROPPED_OF_STATE
         for rate in visit.plan.rates:
             visit.watch.look()

@@ -134,7 +134,8 @@ class System:
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
     `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
     measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
-    its time. Without a `hand_over` an update ends it and starts it again.
+    its time. Without a `hand_over` an update ends it and starts it again. Latency is measured when it is no longer
+    `young`, which takes so many seconds.
     """
 
     name: str
@@ -146,6 +147,7 @@ class System:
     probe: Callable[[Start], Mapping[str, float]] | None = None
     core: frozenset[Shape] = frozenset()
     hand_over: HandOver | None = None
+    young: float = 0.0
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

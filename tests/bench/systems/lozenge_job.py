@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from lozenge.declaration import read
+from lozenge.batch_length import SHORT_SECONDS
+from lozenge.declaration import SHORT_BATCHES, read
 from lozenge.errors import ConfigError
 from lozenge.job.orders import Order
 from lozenge.job.report import Phase, read_report
@@ -55,6 +56,8 @@ REALTIME = Guarantees(
     state=STATE,
 )
 REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
+YOUNG_SECONDS = SHORT_BATCHES * (SHORT_SECONDS + 0.5)
+"""A process in Real-Time Mode begins with short batches, each with its commit; so long they last together."""
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
@@ -127,7 +130,8 @@ def _system(
     start = partial(command, declared=declared)
     kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
     hand = hand_over(declared)
-    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand)
+    young = YOUNG_SECONDS if "mode" in declared else 0.0
+    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand, young=young)
 
 
 SYSTEMS = (
