@@ -14,6 +14,7 @@ from lozenge.errors import DetectorError
 from lozenge.job.orders import Order
 from lozenge.job.realtime import RealtimeRunner
 from lozenge.job.report import Phase
+from lozenge.job.runner import WARM_UP_OFFSETS
 from lozenge.kafka import KafkaSettings
 from lozenge.loading import Loaded
 from tests.integration.conftest import Broker
@@ -242,7 +243,8 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
 ) -> None:
     loaded, folder = detector(kafka, over, tmp_path, trigger="5m"), tmp_path / "job"
     folder.mkdir()
-    send(kafka, some_events(0, 100))
+    send(kafka, [event(n, card=f"card_{n % 13}", amount="10.00") for n in range(13 * WARM_UP_OFFSETS)])
+    send(kafka, some_events(0, 100))  # all that it rehearses on can be judged
     Order(standby=True).give(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
         report = run.runner._reporting

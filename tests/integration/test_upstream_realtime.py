@@ -57,7 +57,8 @@ def test_the_group_moves_when_a_batch_ends(bench: Bench, tmp_path: Path) -> None
 
 
 def test_a_young_process_commits_long_before_its_time(bench: Bench, tmp_path: Path) -> None:
-    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="3600") as process:
+    # so many that it is young still when a busy machine has come to its first records
+    with bench.upstream(tmp_path, MODE="realtime", COMMIT_SECONDS="3600", SHORT_BATCHES="100") as process:
         send(bench, 3_000_000)
         wait(bench.done, "the commit", process)
 
