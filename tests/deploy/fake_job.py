@@ -31,6 +31,11 @@ def go(order: Order) -> None:
     reporting.say(revision=order["revision"])
 
 
+def await_file(name: str) -> None:
+    while not (folder.parent / name).exists():
+        time.sleep(0.02)
+
+
 def ordered() -> Order:
     order: Order = json.loads((folder / "order.json").read_text("utf-8"))
     return order
@@ -83,7 +88,7 @@ while not stopped:
         reporting.say(turned_at=1.0)
     elif behaviour != "dead letters":
         reporting.turned()
-for name in ("quiet", "gone") if behaviour == "realtime" else ():  # it tells the rest, and its JVM tidies up
-    while not (folder.parent / name).exists():
-        time.sleep(0.02)
-    reporting.say(ended_at=reporting.now.ended_at or time.time())
+if behaviour == "realtime":
+    await_file("quiet")  # it tells the rest
+    reporting.say(ended_at=time.time())
+    await_file("gone")  # its JVM tidies up

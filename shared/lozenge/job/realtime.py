@@ -56,7 +56,7 @@ class RealtimeRunner(Runner, ABC):
         """By the query that it is to run but for its end, for as long as its batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
         alerts = AlertWriter(self._identity, self._declaration, self._terms.settings)
-        rows = self._written(self._plan.host(begins, None, alerts, self._partitions))
+        rows = self._rehearsed(self._plan.host(begins, None, alerts, self._partitions))
         with into_nothing(rows, self._length.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
             deadline = time.monotonic() + REHEARSAL_SECONDS
@@ -67,8 +67,8 @@ class RealtimeRunner(Runner, ABC):
                     begun = True
 
     @abstractmethod
-    def _written(self, host: Host) -> DataFrame:
-        """What Spark is to write for the host, before what was told is left out."""
+    def _rehearsed(self, host: Host) -> DataFrame:
+        """The rows of a rehearsal, by the plan of those that Spark is to write."""
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         self._query = query

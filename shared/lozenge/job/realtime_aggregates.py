@@ -63,7 +63,7 @@ class RealtimeAggregateRunner(RealtimeRunner):
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
         return self._in_real_time(rows, options)
 
-    def _written(self, host: Host) -> DataFrame:
+    def _rehearsed(self, host: Host) -> DataFrame:
         return candidate_rows(host.frame(), self._identity, "")
 
     def _wait(self, query: StreamingQuery) -> bool:

@@ -36,7 +36,7 @@ class RealtimeRuleRunner(RealtimeRunner):
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
         return self._in_real_time(self._without(self._told(), host), self._producer.options)
 
-    def _written(self, host: Host) -> DataFrame:
+    def _rehearsed(self, host: Host) -> DataFrame:
         return self._without([""], host)  # there will be some, and they are another plan
 
     def _told(self) -> Collection[str]:
@@ -49,12 +49,10 @@ class RealtimeRuleRunner(RealtimeRunner):
     def _without(self, told: Collection[str], host: Host) -> DataFrame:
         rows = self._plan.written(host.frame())
         if told:
-            rows = rows.join(F.broadcast(self._frame(told)), ALERT_ID, "left_anti")
+            # of a list Spark makes an RDD, for which it starts processes of Python: four seconds, and 200 MB that stay
+            known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(told), pa.string())}))
+            rows = rows.join(F.broadcast(known), ALERT_ID, "left_anti")
         return rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
-
-    def _frame(self, told: Collection[str]) -> DataFrame:
-        # of a list Spark makes an RDD, for which it starts processes of Python: four seconds, and 200 MB that stay
-        return self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(told), pa.string())}))
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         super()._stop_at_boundary(query, within=within)

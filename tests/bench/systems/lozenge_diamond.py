@@ -45,7 +45,7 @@ def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, st
 def _system(name: str, commit: str, core: frozenset[Shape], upstream: Mapping[str, str], **declared: str) -> System:
     guarantees = Guarantees("exactly once", commit, state="SQLite of the notifier; a webhook may come again")
     start = partial(command, upstream=upstream, declared=declared)
-    young = lozenge_job.YOUNG_SECONDS if "mode" in declared else 0.0
+    young = lozenge_job.young(declared)
     return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=core, young=young)
 
 

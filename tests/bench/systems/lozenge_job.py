@@ -56,8 +56,6 @@ REALTIME = Guarantees(
     state=STATE,
 )
 REALTIME_KINDS: frozenset[Kind] = frozenset({"rule", "aggregate"})
-YOUNG_SECONDS = SHORT_BATCHES * (SHORT_SECONDS + 0.5)
-"""A process in Real-Time Mode begins with short batches, each with its commit; so long they last together."""
 WINDOWS = {"lateness": "10m", "window": "10m"}
 
 
@@ -79,6 +77,11 @@ def command(start: Start, declared: Mapping[str, str], *variables: str) -> list[
         raise Unavailable("; ".join(error.problems)) from error
     told = f"LOZENGE_JOB_SETTINGS={json.dumps(_settings(start.task))}"
     return ["env", told, *variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+
+
+def young(declared: Mapping[str, str]) -> float:
+    """For how many seconds its batches are short, each with its commit: none but in Real-Time Mode."""
+    return SHORT_BATCHES * (SHORT_SECONDS + 0.5) if "mode" in declared else 0.0
 
 
 def hand_over(declared: Mapping[str, str]) -> HandOver:
@@ -129,9 +132,10 @@ def _system(
 ) -> System:
     start = partial(command, declared=declared)
     kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
-    hand = hand_over(declared)
-    young = YOUNG_SECONDS if "mode" in declared else 0.0
-    return System(f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand, young=young)
+    hand, seconds = hand_over(declared), young(declared)
+    return System(
+        f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand, young=seconds
+    )
 
 
 SYSTEMS = (
