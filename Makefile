@@ -78,7 +78,7 @@ fuzz: .venv/.ready ## 100,000 raw records as nobody would send them; FUZZ_RECORD
 
 .PHONY: compose
 compose: .venv/.ready ## write docker-compose.override.yml: a service for every detector folder
-	@$(PYTHON) -m lozenge_deploy.compose
+	@$(PYTHON) -m lozenge_deploy.local.compose
 
 .PHONY: bench
 bench: .venv/.ready ## ours beside peers and limits; ARGS="rule-hop" names rows, ARGS=--help the rest

@@ -7,7 +7,7 @@ import sys
 
 from kafka import KafkaConsumer, TopicPartition
 
-from lozenge.avro import Codec
+from lozenge.contracts.avro import Codec
 
 codec = Codec.of("notification")
 consumer = KafkaConsumer(

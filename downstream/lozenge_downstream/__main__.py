@@ -4,12 +4,12 @@ import signal
 import sys
 import threading
 
-from lozenge import logs
-from lozenge.environment import load
 from lozenge.errors import LozengeError
-from lozenge.kafka import KafkaSettings
-from lozenge_downstream.job import Notifier
-from lozenge_downstream.render import APP
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import Settings
 
 
@@ -18,13 +18,13 @@ def main() -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    logs.configure(APP)
+    logging.configure(APP)
     try:
         settings, kafka = load(Settings, KafkaSettings)
-        logs.configure(APP, instance=settings.instance)
+        logging.configure(APP, instance=settings.instance)
         Notifier(settings, kafka).run(stop)
     except LozengeError as error:
-        logs.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
+        logging.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     return 0
 

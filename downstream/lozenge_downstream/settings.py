@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.environment import THIS_START, FromEnvironment
+from lozenge.process.env_settings import THIS_START, FromEnvironment
 
 
 def _address(bind: str) -> str:

@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lozenge.currencies import money, money_column
-    from lozenge.detector import Detector, Settings, Tables, alert
+    from lozenge.contracts.money import money, money_column
+    from lozenge.detector.definition import Detector, Settings, Tables, alert
+    from lozenge.detector.events import Alert, Event, Timer
+    from lozenge.detector.fold import Fold, State, fold
     from lozenge.durations import Duration
-    from lozenge.folding import Fold, State, fold
-    from lozenge.records import Alert, Event, Timer
 
 __all__ = [
     "Alert",
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "currencies": ("money", "money_column"),
-    "detector": ("Detector", "Settings", "Tables", "alert"),
+    "contracts.money": ("money", "money_column"),
+    "detector.definition": ("Detector", "Settings", "Tables", "alert"),
     "durations": ("Duration",),
-    "folding": ("Fold", "State", "fold"),
-    "records": ("Alert", "Event", "Timer"),
+    "detector.fold": ("Fold", "State", "fold"),
+    "detector.events": ("Alert", "Event", "Timer"),
 }
 
 

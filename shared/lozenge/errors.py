@@ -5,15 +5,15 @@
     │   ├── BrokerUnavailable     no Kafka broker answered in time
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
-    │   ├── SecretUnusable        (lozenge_downstream.routing.secrets) a secret is not where the routing file says
-    │   ├── NotifierUnavailable   (lozenge_deploy.notifier) no notifier answers where one should
+    │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says
+    │   ├── NotifierUnavailable   (lozenge_deploy.operations.notifier_client) no notifier answers where one should
     │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
-    │   │   └── UnknownSchema     (lozenge.avro) a schema id that nobody has announced
+    │   │   └── UnknownSchema     (lozenge.contracts.avro) a schema id that nobody has announced
     │   ├── DetectError           a detector's code raised on this record
     │   ├── EncodeError           what a detector made of this record is no alert that could be written
-    │   └── Undeliverable         (lozenge_downstream.deliver) a channel refused it, or to the last attempt
+    │   └── Undeliverable         (lozenge_downstream.delivery.dispatcher) a channel refused it, or to the last attempt
     └── Fatal                     a person has to change something first
         ├── UsageError            the command or its arguments
         ├── ConfigError           settings or a declaration; carries every problem at once
@@ -25,7 +25,7 @@
         ├── OffsetsLost           what a job should judge next is gone, or nobody knows where it stood
         ├── StaleGeneration       a newer generation of this job has taken over
         ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
-        ├── Deposed               (lozenge_deploy.control.leadership) another agent leads now
+        ├── Deposed               (lozenge_deploy.control.leader_election) another agent leads now
         └── Fenced                the broker refused this writer: another one called init_transactions
 
 Whoever catches decides by the first level: retry, dead-letter, or stop. `exit_code` is what a

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lozenge.detector import INPUT
-from lozenge.loading import from_folder
+from lozenge.detector.definition import INPUT
+from lozenge.detector.loader import from_folder
 from lozenge.testing import spark
-from lozenge.testing.bench import Bench
+from lozenge.testing.harness import Bench
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("LOZENGE_DATA", ROOT.parent / "shared" / "data"))

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness import row, system
 from tests.bench.harness.asked import Asked, asked
 from tests.bench.harness.page import write

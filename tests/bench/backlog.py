@@ -13,12 +13,12 @@ from typing import Any
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings, Option
-from lozenge.loading import Loaded
-from lozenge.partitions import partition_of
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.detector.loader import Loaded
+from lozenge.kafka.settings import KafkaSettings, Option
+from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import committed, group_offsets, running
 
 EVENTS = 1_000_000

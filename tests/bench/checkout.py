@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from lozenge_deploy.cli.scaffold import write
-from lozenge_deploy.deploying import proof_of
-from lozenge_deploy.environments import environment
-from lozenge_deploy.parts import parts_of
+from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.operations.deploy_plan import proof_of
+from lozenge_deploy.releases.build import parts_of
+from lozenge_deploy.releases.environments import environment
 
 
 class Checkout:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.session import spark_session
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.spark.session import spark_session
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from lozenge.job.transaction import TransactionalWriter
+from lozenge.kafka.writers import TransactionalWriter
 
 _well = TransactionalWriter._retrying
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.job.report import Report
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge_deploy.agent.instance import instances
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.job_status import Report
+from lozenge_deploy.supervision.job_process import instances
 
 CARDS = 200
 LARGE, SMALL = Decimal(900), Decimal(10)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import retained
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import retained
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from tests.bench.systems.kafka_streams import STREAMS

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import psutil
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.cost import counted
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.usage import counted
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 from tests.integration.harness import group_offsets
 

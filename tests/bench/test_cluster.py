@@ -15,11 +15,11 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, free_port
+from lozenge_deploy.local.embedded_broker import LOOPBACK, EmbeddedBroker, free_port
 from tests.bench.backlog import charged_twice, produce
 from tests.integration.harness import committed, ended_behind, group_offsets, wait_for
 

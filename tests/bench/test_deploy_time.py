@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.toolchain import cache_path
-from lozenge_deploy.cli.scaffold import write
+from lozenge_deploy.cli.author.scaffold import write
 from tests.bench.world import World, wait_until, world_of
 
 RATE = 100

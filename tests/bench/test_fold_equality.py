@@ -13,15 +13,16 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, fold, topics
-from lozenge.avro import Codec
-from lozenge.declaration import Declaration
-from lozenge.folding import Raised, Slot, key_bytes
-from lozenge.job.fold_host import FoldHost
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.partitions import partition_of
-from lozenge.records import event_type
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, fold
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.detector.events import event_type
+from lozenge.detector.fold import Raised, Slot, key_bytes
+from lozenge.detector.loader import Loaded
+from lozenge.detector.manifest import Declaration
+from lozenge.job.operators.fold_operator import FoldHost
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.backlog import CARDS, EVENTS, drain, events
 from tests.integration.harness import committed
 

@@ -14,12 +14,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert, topics
-from lozenge.admin import ensure_topics
-from lozenge.cost import Meter
-from lozenge.job.guarantees import WAYS
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge import Detector, Settings, Tables, alert
+from lozenge.contracts import topics
+from lozenge.job.commit.delivery_guarantees import WAYS
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.usage import Meter
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.soak import Alerts, Traffic
 from tests.integration.harness import new_detector, running, wait_for
 

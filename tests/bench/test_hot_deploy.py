@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import partitions
-from lozenge.avro import Codec
-from lozenge.reading import bounds
-from lozenge.registry import announce
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.topic_admin import partitions
+from lozenge.kafka.topic_reader import bounds
 from tests.bench.soak import burning, processor_seconds, quantile
 from tests.bench.world import SEED, World, stopped, wait_until, world_of
 from tests.integration.harness import STOPS_IN_A_TRANSACTION, wider_events

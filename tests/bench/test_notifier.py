@@ -26,12 +26,12 @@ from standardwebhooks import Webhook as Signer
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lozenge import ids, topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.consumer import Arrival, Recorder
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.system import WEBHOOK_SECRET

@@ -26,11 +26,11 @@ from kafka import KafkaConsumer, TopicPartition
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.consumer import Recorder
 from tests.bench.harness.system import WEBHOOK_SECRET
 from tests.bench.harness.webhooks import Noting

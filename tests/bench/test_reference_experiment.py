@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import streams
 from tests.integration.harness import group_offsets
 from tests.integration.upstream_bench import Bench, wait

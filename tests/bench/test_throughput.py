@@ -18,17 +18,17 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.folding import Slot, key_bytes
-from lozenge.job import source
-from lozenge.job.fold_host import FoldHost
-from lozenge.job.state_topic import read_state
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import from_folder
-from lozenge.partitions import partition_of
-from lozenge.records import event_type
-from lozenge.schemas import newest
+from lozenge.contracts import topics
+from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.schemas import newest
+from lozenge.detector.events import event_type
+from lozenge.detector.fold import Slot, key_bytes
+from lozenge.detector.loader import from_folder
+from lozenge.job.operators.fold_operator import FoldHost
+from lozenge.job.query import canonical_events
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.state_topic import read_state
+from lozenge.kafka.topic_admin import ensure_topics
 from tests.bench.backlog import EVENTS, START, drain
 
 KEYS = 1_000_000
@@ -60,7 +60,7 @@ def test_the_fold_by_batch_size(kafka: KafkaSettings, spark: SparkSession, tmp_p
 def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = from_folder(DETECTORS / "duplicate_charge")
     module: Any = __import__("duplicate_charge")
-    from lozenge.folding import Fold
+    from lozenge.detector.fold import Fold
 
     by = ("card_id", "merchant_id", "amount", "currency")
     fold = Fold(None, by, module.Seen, module.step, timedelta(days=90))  # type: ignore[arg-type]
@@ -93,8 +93,8 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
 def _bare(kafka: KafkaSettings, spark: SparkSession) -> float:
     """Seconds for a Spark batch to read and decode the whole topic and nothing else."""
     ends = dict.fromkeys(range(topics.EVENT_PARTITIONS), (0, -1))
-    raw = source.bounded(spark, kafka, "bench", topics.EVENTS, ends)
-    frame = source.events(raw, [newest("event")], "card_id")
+    raw = canonical_events.bounded(spark, kafka, "bench", topics.EVENTS, ends)
+    frame = canonical_events.events(raw, [newest("event")], "card_id")
     return _timed(lambda: frame.write.format("noop").mode("overwrite").save())
 
 

@@ -12,14 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import spark_avro, topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.schemas import newest
-from lozenge.session import spark_session
-from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.feed import Feed
-from lozenge_upstream.position import Position
+from lozenge.contracts import topics
+from lozenge.contracts.schemas import newest
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.spark import avro
+from lozenge.spark.session import spark_session
+from lozenge_deploy.demo.feed import Feed
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
 from tests.integration.harness import move
 
@@ -141,7 +142,7 @@ def _plain_normalise(kafka: KafkaSettings, spark: SparkSession) -> None:
         F.coalesce("r.result", F.lit("")).alias("auth_result"),
         F.struct(F.lit("plain").alias("source"), "topic", "partition", "offset", "timestamp").alias("raw"),
     )
-    rows = parsed.select(F.col("r.pan").alias("key"), spark_avro.encode(event, newest("event")).alias("value"))
+    rows = parsed.select(F.col("r.pan").alias("key"), avro.encode(event, newest("event")).alias("value"))
     rows.write.format("kafka").options(**kafka.spark()).option("topic", "bench.plain.v1").save()
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import psutil
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.job.report import Report
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.agent.instance import instances
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.protocol.job_status import Report
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.supervision.job_process import instances
 from tests.bench.checkout import Checkout
 from tests.bench.soak import Alerts, Traffic, Watcher, live_report
 

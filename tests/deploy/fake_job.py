@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lozenge.job.report import Phase, Reporting
+from lozenge.protocol.job_status import Phase, Reporting
 
 Order = dict[str, Any]
 behaviour, folder = sys.argv[1], Path.cwd()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lozenge.declaration import Declaration
-from lozenge_deploy.agent.instance import Instance, instances
-from lozenge_deploy.agent.keeper import CALM_SECONDS, Keeper
-from lozenge_deploy.agent.voice import Voice
+from lozenge.detector.manifest import Declaration
+from lozenge_deploy.agent.controller import CALM_SECONDS, Keeper
+from lozenge_deploy.agent.status_reporter import Voice
 from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, Phase
+from lozenge_deploy.supervision.job_process import Instance, instances
 
 DEADLINE_SECONDS = 30.0
 FAKE_JOB = Path(__file__).with_name("fake_job.py")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge_deploy.cli.scaffold import write
+from lozenge_deploy.cli.author.scaffold import write
 
 ROOT = Path(__file__).parents[2]
 

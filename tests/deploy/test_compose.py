@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from lozenge.environment import FromEnvironment
+from lozenge.contracts.topics import PARTITIONS_VARIABLE
 from lozenge.job.settings import JobSettings
-from lozenge.kafka import KafkaSettings
-from lozenge.topics import PARTITIONS_VARIABLE
-from lozenge_deploy.catalogue import detectors_in
-from lozenge_deploy.compose import override
-from lozenge_deploy.exporter import PORT
-from lozenge_downstream.routing.file import Routing, routing
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.env_settings import FromEnvironment
+from lozenge_deploy.local.compose import override
+from lozenge_deploy.observe.exporter import PORT
+from lozenge_deploy.releases.detector_catalog import detectors_in
+from lozenge_downstream.routing.config import Routing, routing
 from lozenge_downstream.settings import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
 
@@ -72,7 +72,7 @@ def test_a_new_folder_gets_a_service(tmp_path: Path) -> None:
     folder = shutil.copytree(ROOT / "detectors" / "large_amount", tmp_path / "detectors" / "newcomer")
     declared = (folder / "pyproject.toml").read_text("utf-8").replace("large_amount", "newcomer")
     (folder / "pyproject.toml").write_text(declared.replace("[tool.lozenge]", '[tool.lozenge]\nkey = "account"'))
-    command = [sys.executable, "-m", "lozenge_deploy.compose", str(folder.parent), str(tmp_path / "override.yml")]
+    command = [sys.executable, "-m", "lozenge_deploy.local.compose", str(folder.parent), str(tmp_path / "override.yml")]
     subprocess.run(command, check=True, timeout=60)
     made = yaml.safe_load((tmp_path / "override.yml").read_text("utf-8"))
     assert made["services"].keys() == {"upstream", "newcomer"}

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lozenge_deploy.cli.scaffold import write
-from lozenge_deploy.conventions import problems
+from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.releases.lint import problems
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.job.report import Phase as JobPhase
-from lozenge_deploy.agent.crew import Crew
-from lozenge_deploy.agent.instance import Instance
+from lozenge.protocol.job_status import Phase as JobPhase
+from lozenge_deploy.agent.replica_set import Crew
 from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase
+from lozenge_deploy.supervision.job_process import Instance
 from tests.deploy.keeping import House
 
 NEVER = 3600.0

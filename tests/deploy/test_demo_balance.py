@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lozenge import ids, topics
-from lozenge_deploy.demo.balance import REFUSALS, SOURCE, Case, Line, Summary, as_json, balance, match, table
-from lozenge_deploy.demo.counts import Alert, Counts
-from lozenge_deploy.feed.feed import KINDS
-from lozenge_deploy.feed.poison import REASONS
+from lozenge.contracts import ids, topics
+from lozenge_deploy.demo.feed.generator import KINDS
+from lozenge_deploy.demo.feed.malformed_records import REASONS
+from lozenge_deploy.demo.reconciliation import REFUSALS, SOURCE, Case, Line, Summary, as_json, balance, match, table
+from lozenge_deploy.demo.topic_counts import Alert, Counts
 
 COPY = topics.events_by("terminal")
 

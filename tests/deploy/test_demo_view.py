@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from lozenge_deploy.demo.view import Scene, Stage, draw, plain, seconds
-from lozenge_deploy.readings import Reading, quantile
+from lozenge_deploy.observe.metrics_reader import Reading, quantile
 
 READING = Reading(
     instances=1, records=12345, rate=51.4, lag=7, catch_up=0.0, emitted=3, p50=0.3, p95=2.25, dead_letters=4,

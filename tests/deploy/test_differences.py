@@ -5,10 +5,10 @@ import zipfile
 from datetime import timedelta
 from typing import Any
 
-from lozenge.declaration import Declaration, Resources
-from lozenge_deploy.differences import differences, settings_rows
-from lozenge_deploy.parts import Wheel
-from lozenge_deploy.release import Release
+from lozenge.detector.manifest import Declaration, Resources
+from lozenge_deploy.operations.release_diff import differences, settings_rows
+from lozenge_deploy.releases.build import Wheel
+from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import ToolchainError, UsageError
-from lozenge_deploy import uv_tool
-from lozenge_deploy.environments import environment, environment_of
-from lozenge_deploy.parts import PLATFORM, Parts, Wheel, digest_of, parts_of
+from lozenge_deploy.releases import uv as uv_tool
+from lozenge_deploy.releases.build import PLATFORM, Parts, Wheel, digest_of, parts_of
+from lozenge_deploy.releases.environments import environment, environment_of
 
 
 class FakeUv:

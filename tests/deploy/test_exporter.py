@@ -5,9 +5,9 @@ import time
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from lozenge.metrics import Metrics
-from lozenge_deploy.exporter import Apps, parse
-from lozenge_deploy.table import ALIVE_SECONDS, App, Snapshot
+from lozenge.metrics.app_metrics import Metrics
+from lozenge_deploy.observe.exporter import Apps, parse
+from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
 def exported(*told: Snapshot) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_label_may_hold_anything() -> None:
 
 @pytest.mark.parametrize("port", ["http", "70000"])
 def test_a_port_that_is_none_gets_a_sentence(port: str) -> None:
-    command = [sys.executable, "-m", "lozenge_deploy.exporter", port]
+    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", port]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr
     assert f"port {port}: " in ended.stderr

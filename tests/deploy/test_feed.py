@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 import typer
 
-from lozenge_deploy.feed import ISO, JSON, Feed, Form, Raw
-from lozenge_deploy.feed.__main__ import seconds
-from lozenge_deploy.feed.feed import DUPLICATE, INCREASE, KINDS, LARGE, LARGE_FROM, VELOCITY
-from lozenge_deploy.feed.poison import reasons
-from lozenge_deploy.feed.schedule import micros, steady
-from lozenge_deploy.feed.world import CEILING, SERVICES, SHOPS
+from lozenge_deploy.demo.feed import ISO, JSON, Feed, Form, Raw
+from lozenge_deploy.demo.feed.__main__ import seconds
+from lozenge_deploy.demo.feed.generator import DUPLICATE, INCREASE, KINDS, LARGE, LARGE_FROM, VELOCITY
+from lozenge_deploy.demo.feed.malformed_records import reasons
+from lozenge_deploy.demo.feed.population import CEILING, SERVICES, SHOPS
+from lozenge_deploy.demo.feed.schedule import micros, steady
 
 END = datetime(2026, 11, 20, 19, tzinfo=UTC)
 START = END - timedelta(days=90)

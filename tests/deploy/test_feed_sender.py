@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
+from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import RAW_ISO, RAW_JSON, RAW_PARTITIONS
 from lozenge.errors import TopicError
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge.topics import RAW_ISO, RAW_JSON, RAW_PARTITIONS
-from lozenge_deploy.feed import Feed
-from lozenge_deploy.feed.sender import Sender
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.feed import Feed
+from lozenge_deploy.demo.feed.producer import Sender
 
 NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 
@@ -49,7 +49,7 @@ def read_all(broker: str, topic: str) -> list[Message]:
 
 
 def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "lozenge_deploy.feed", "--bootstrap", broker, "--summary", str(summary)]
+    command = [sys.executable, "-m", "lozenge_deploy.demo.feed", "--bootstrap", broker, "--summary", str(summary)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen([*command, *arguments], env=environment, stderr=subprocess.PIPE, text=True)
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from lozenge_deploy.control.deployments_view import Member
 from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase
-from lozenge_deploy.fleet import Member
 
 
 def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Member:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lozenge.job.report import REPORT, Phase, Report
+from lozenge.protocol.job_status import REPORT, Phase, Report
 from lozenge_deploy.agent.health import EXIT_SECONDS, GROWING_SECONDS, LONGEST_WAIT, SAMPLE_SECONDS, Health, stuck
 
 AT = 1_000_000.0

@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lozenge.job.orders import Order
-from lozenge.job.report import Phase, Report
-from lozenge_deploy.agent import instance as instance_module
-from lozenge_deploy.agent.instance import EXIT, FACTS, LOG, TEMPORARY, Instance, instances
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Phase, Report
 from lozenge_deploy.agent.job_logs import outlived
+from lozenge_deploy.supervision import job_process as instance_module
+from lozenge_deploy.supervision.job_process import EXIT, FACTS, LOG, TEMPORARY, Instance, instances
 from tests.deploy.test_health import write_report
 
 DEADLINE_SECONDS = 20.0
@@ -146,8 +146,8 @@ def test_nothing_runs_if_its_starter_dies_before_it_has_written_down_what_it_sta
     starter = f"""
 import os, sys
 from pathlib import Path
-from lozenge.job.orders import Order
-from lozenge_deploy.agent import instance
+from lozenge.protocol.job_spec import Order
+from lozenge_deploy.supervision import job_process
 instance.replace = lambda file, text: os._exit(9)
 instance.Instance.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, Order(),
     detector="spotter", release="r1", process=[], state="keep", memory_mb=512)

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.files import replace
-from lozenge_deploy.agent import health, keeper, starting
-from lozenge_deploy.agent.instance import FACTS, instances
+from lozenge.process.atomic_write import replace
+from lozenge_deploy.agent import controller, health, restart_policy
 from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase
+from lozenge_deploy.supervision.job_process import FACTS, instances
 from tests.deploy.keeping import House
 
 NEVER = 3600.0
@@ -112,7 +112,7 @@ def test_another_keeper_goes_on_with_a_relief(house: House) -> None:
 
 
 def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(controller, "STOP_SECONDS", 0.3)
     house.wish(house.desired.but(release="r1 deaf"))
     house.until_runs()
     relieved = house.live
@@ -162,7 +162,7 @@ def test_one_that_crashes_standing_by_leaves_the_live_one_untouched(house: House
 def test_one_that_never_gets_ready_is_dropped(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     house.until_runs()
     before = house.live
-    monkeypatch.setattr(keeper, "START_SECONDS", 2.0)
+    monkeypatch.setattr(controller, "START_SECONDS", 2.0)
     house.change("two", release="r2 never ready")
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
@@ -175,7 +175,7 @@ def test_after_a_relief_that_failed_half_way_the_old_release_starts_anew(
 ) -> None:
     house.until_runs()
     before = house.live
-    monkeypatch.setattr(keeper, "GO_SECONDS", 0.5)
+    monkeypatch.setattr(controller, "GO_SECONDS", 0.5)
     house.change("two", release=f"r2 {behaviour}")
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
@@ -286,7 +286,7 @@ def test_nobody_is_judged_while_the_broker_is_away(house: House) -> None:
 
 
 def test_one_that_finds_no_broker_tries_again_and_again(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starting, "NO_BROKER_WAIT", 0.0)
+    monkeypatch.setattr(restart_policy, "NO_BROKER_WAIT", 0.0)
     house.until_runs()
     house.change("two", release="r2 no broker")
     house.until(lambda: len(house.jobs.started) == 6)
@@ -371,7 +371,7 @@ def test_what_is_not_wanted_any_more_ends_and_comes_back_when_it_is(house: House
 
 
 def test_one_that_does_not_end_when_asked_is_killed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "STOP_SECONDS", 0.3)
+    monkeypatch.setattr(controller, "STOP_SECONDS", 0.3)
     house.wish(house.desired.model_copy(update={"release": "r1 deaf"}))
     house.until_runs()
     before = house.live

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lozenge_deploy.control.records import Desired
-from lozenge_deploy.pace import left_behind, refused, repeats, rows
-from lozenge_deploy.release import Release
+from lozenge_deploy.operations.throttle import left_behind, refused, repeats, rows
+from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
 
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from lozenge.avro import Codec
-from lozenge_deploy.peeking import decoded
+from lozenge.contracts.avro import Codec
+from lozenge_deploy.observe.topic_tail import decoded
 
 
 def test_a_verdict_is_shown_as_data() -> None:

@@ -1,6 +1,6 @@
 """What a candidate costs beside the live release."""
 
-from lozenge_deploy.planning import Prospect, per_million
+from lozenge_deploy.operations.impact import Prospect, per_million
 
 
 def test_cost_is_told_per_million_judged_events_with_the_ratio() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lozenge_deploy import processes
-from lozenge_deploy.processes import Program, State, Supervisor, after_exit
+from lozenge_deploy.supervision import supervisor as processes
+from lozenge_deploy.supervision.supervisor import Program, State, Supervisor, after_exit
 
 DEADLINE_SECONDS = 20.0
 
@@ -150,7 +150,7 @@ def test_nothing_survives_the_death_of_the_parent(tmp_path: Path) -> None:
     parent = f"""
 import os, time
 from pathlib import Path
-from lozenge_deploy.processes import Program, Supervisor
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 with Supervisor(Path({str(tmp_path)!r})) as supervisor:
     child = supervisor.start(Program("it", ["sh", "-c", "sleep 600 & echo $!; wait"], lambda _: os.environ, Path("/")))
     while not child.log.read_text():

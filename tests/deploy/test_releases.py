@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from lozenge.declaration import Declaration
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import UsageError
-from lozenge_deploy.parts import Wheel
-from lozenge_deploy.release import Release
-from lozenge_deploy.releases import LARGEST, _record
+from lozenge_deploy.releases.build import Wheel
+from lozenge_deploy.releases.release import Release
+from lozenge_deploy.releases.release_store import LARGEST, _record
 
 LOCK = "toposort==1.10 \\\n    --hash=sha256:ab\n" * 1000
 

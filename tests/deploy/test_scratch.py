@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import DetectorError
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy import own_code
-from lozenge_deploy.scratch import passing_scratch, scratch
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.releases import detector_process
+from lozenge_deploy.supervision.temp_dirs import passing_scratch, scratch
 
 
 def test_what_a_killed_process_left_is_gone_but_not_why_its_jvm_crashed(tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_a_detectors_own_code_leaves_nothing_behind_however_it_ends(tmp_path: Pa
     python.write_text('#!/bin/sh\nmkdir "$TMPDIR/blockmgr" && echo "$TMPDIR" >&2\nkill -9 $$\n')
     python.chmod(0o755)
     with pytest.raises(DetectorError) as asked:
-        own_code.trial("spotter", python, KafkaSettings(), "1h", {})
+        detector_process.trial("spotter", python, KafkaSettings(), "1h", {})
     with pytest.raises(DetectorError) as filled:
-        list(own_code.filled("spotter", python, KafkaSettings(), "r1", {}))
+        list(detector_process.filled("spotter", python, KafkaSettings(), "r1", {}))
     places = {Path(str(error.value)) for error in (asked, filled)}
     assert len(places) == 2
     assert not [place for place in places if place.exists()]

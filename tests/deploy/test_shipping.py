@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.lines import LINE_BYTES, dropped, fields, whole
-from lozenge_deploy.shipping import Shipper
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.supervision.log_lines import LINE_BYTES, dropped, fields, whole
+from lozenge_deploy.supervision.log_shipper import Shipper
 
 NOBODY = KafkaSettings(bootstrap="127.0.0.1:9")
 

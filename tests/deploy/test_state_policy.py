@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from lozenge.declaration import Declaration
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import UsageError
-from lozenge_deploy.release import Release
-from lozenge_deploy.state_policy import consequence, refused, way_back
+from lozenge_deploy.operations.state_migration import consequence, refused, way_back
+from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from lozenge_deploy.cli.status import _poisoned
+from lozenge_deploy.control.deployments_view import Member
 from lozenge_deploy.control.records import Desired, Observed, Outcome, Phase
-from lozenge_deploy.fleet import Member
-from lozenge_deploy.readings import Reading
+from lozenge_deploy.observe.metrics_reader import Reading
 
 
 def reading(dead_share: float) -> Reading:

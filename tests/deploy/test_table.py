@@ -1,8 +1,8 @@
 import pytest
 
-from lozenge.metrics import Metrics
-from lozenge_deploy.readings import Reading, reading_of
-from lozenge_deploy.table import ALIVE_SECONDS, App, Snapshot
+from lozenge.metrics.app_metrics import Metrics
+from lozenge_deploy.observe.metrics_reader import Reading, reading_of
+from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
 def told(metrics: Metrics, at: float, *, ended: bool = False) -> Snapshot:

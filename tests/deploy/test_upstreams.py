@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.platform import become, programs
-from lozenge_deploy.processes import Program, Supervisor
-from lozenge_deploy.shipping import Shipper
-from lozenge_deploy.upstreams import instance_names, wanted_instances
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.local.platform import become, programs
+from lozenge_deploy.local.upstream_replicas import instance_names, wanted_instances
+from lozenge_deploy.supervision.log_shipper import Shipper
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.test_cli import lozenge
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import DetectorError
-from lozenge_deploy import own_code
-from lozenge_deploy.verdicts import read, unproved
+from lozenge_deploy.releases import detector_process
+from lozenge_deploy.releases.test_report import read, unproved
 
 TESTS = """
 import pytest
@@ -31,7 +31,7 @@ def test_knows_its_limits():
 def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_spotter.py").write_text(TESTS)
     report = tmp_path / "report.xml"
-    subprocess.run(own_code.test_command(Path(sys.executable), report), cwd=tmp_path, capture_output=True)
+    subprocess.run(detector_process.test_command(Path(sys.executable), report), cwd=tmp_path, capture_output=True)
     verdicts = read(report)
     assert [(v.test, v.outcome, v.words) for v in verdicts] == [
         ("test_fires_at_night", "passed", ""),
@@ -49,9 +49,9 @@ def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:
 def test_a_release_needs_both_cases_to_have_passed(tmp_path: Path) -> None:
     good, _, _ = TESTS.partition("def test_knows")
     (tmp_path / "test_spotter.py").write_text(good)
-    with own_code.tests_of(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
+    with detector_process.tests_of(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
         passed()
     assert "no test test_stays_silent... has passed" in str(refused.value)
     (tmp_path / "test_spotter.py").write_text(good.replace('@pytest.mark.skip(reason="another day")', ""))
-    with own_code.tests_of(tmp_path, Path(sys.executable)) as passed:
+    with detector_process.tests_of(tmp_path, Path(sys.executable)) as passed:
         passed()

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import sqlalchemy as sql
 
-from lozenge import ids, topics
-from lozenge.avro import Codec
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
 from lozenge_downstream.model import Arrival, Record
-from lozenge_downstream.pipeline import Pipeline
-from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.pipeline.pipeline import Pipeline
+from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store, tables
 from tests.downstream.postgres import database, server
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from lozenge_deploy.processes import leash
+from lozenge_deploy.supervision.supervisor import leash
 
 
 @contextmanager

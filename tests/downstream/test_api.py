@@ -8,15 +8,15 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
-from lozenge import topics
-from lozenge.avro import Codec
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
 from lozenge_downstream.api import api
+from lozenge_downstream.api.feedback_records import Links
+from lozenge_downstream.api.server import Serving
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
-from lozenge_downstream.serving import Serving
 from lozenge_downstream.store import StoreUnavailable
 from lozenge_downstream.store.deliveries import Attempt
-from lozenge_downstream.verdicts import Links
 from tests.downstream.conftest import SECRET, Desk
 
 MakeRecord = Callable[..., Record]
@@ -206,7 +206,7 @@ def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: D
 def test_cases_are_found_by_their_alerts_and_are_no_more_than_asked_for(
     client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.store.overview.AT_ONCE", 2)
+    monkeypatch.setattr("lozenge_downstream.store.case_queries.AT_ONCE", 2)
     desk.routing(route={"group_by": ["entity"], "group_wait": "1m"})
     for number in range(5):
         desk.now += 1
@@ -368,7 +368,7 @@ def test_a_snooze_that_cannot_go_to_kafka_is_no_silence_either(
         raise StoreUnavailable("writing the store: it is full")
 
     said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
-    monkeypatch.setattr("lozenge_downstream.store.offsets.Outbox.send", full)
+    monkeypatch.setattr("lozenge_downstream.store.positions.Outbox.send", full)
     assert client.ask("POST", "/verdicts", said)[0] == 503
     assert client.ask("GET", "/silences")[1] == []
 

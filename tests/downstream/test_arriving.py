@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lozenge.headers import TRACEPARENT
-from lozenge.schemas import Schema, newest
-from lozenge_downstream.arriving import DEAD_LETTERS, FIRST, REPEAT, Arriving, text
+from lozenge.contracts.headers import TRACEPARENT
+from lozenge.contracts.schemas import Schema, newest
+from lozenge_downstream.ingest.decode import DEAD_LETTERS, FIRST, REPEAT, Arriving, text
 from lozenge_downstream.model import Arrival, Outcome, Record
 
 MakeRecord = Callable[..., Record]

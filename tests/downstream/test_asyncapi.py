@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lozenge import topics
-from lozenge.schemas import newest
+from lozenge.contracts import topics
+from lozenge.contracts.schemas import newest
 
 FILE = Path(__file__).parents[2] / "docs" / "asyncapi.yaml"
 TOLD: dict[str, Any] = yaml.safe_load(FILE.read_text("utf-8"))

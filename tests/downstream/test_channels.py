@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from lozenge_deploy.broker import free_port
+from lozenge_deploy.local.embedded_broker import free_port
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.channels.email import compose
 from lozenge_downstream.model import Record
-from lozenge_downstream.routing.file import Routing
-from lozenge_downstream.routing.secrets import SecretUnusable
+from lozenge_downstream.routing.config import Routing
 from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]

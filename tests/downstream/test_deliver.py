@@ -14,16 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from lozenge.metrics import Metrics
-from lozenge_deploy.demo.receiver import Receiver
-from lozenge_downstream.arriving import DEAD_LETTERS
+from lozenge.metrics.app_metrics import Metrics
+from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.channels import Channel, Retry, Sent
-from lozenge_downstream.deliver import Deliverer
-from lozenge_downstream.http import judge
-from lozenge_downstream.lane import Lane, wait_seconds
+from lozenge_downstream.channels.base.http import judge
+from lozenge_downstream.delivery.channel_worker import Lane, wait_seconds
+from lozenge_downstream.delivery.dispatcher import Deliverer
+from lozenge_downstream.ingest.decode import DEAD_LETTERS
 from lozenge_downstream.model import Outgoing, Record
-from lozenge_downstream.pipeline import Pipeline
-from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.pipeline.pipeline import Pipeline
+from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
 from tests.downstream.conftest import NOON, SECRET
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lozenge_downstream.blocking import threads
 from lozenge_downstream.channels import Message, Result, Retry
-from lozenge_downstream.guard import Guard, is_allowed
-from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.channels.base.ssrf_guard import Guard, is_allowed
+from lozenge_downstream.channels.base.thread_pool import threads
+from lozenge_downstream.routing.config import Routing
 from tests.downstream.conftest import SECRET
 
 MESSAGE = Message("id-1", "{}", {})

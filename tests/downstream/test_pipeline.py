@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.headers import TRACEPARENT
-from lozenge.partitions import partition_of
-from lozenge_downstream import telling
-from lozenge_downstream.alarms import Habit, silences
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.headers import TRACEPARENT
+from lozenge.contracts.partitioner import partition_of
 from lozenge_downstream.model import Record
-from lozenge_downstream.muting import rule_of
+from lozenge_downstream.pipeline import notify_policy
+from lozenge_downstream.pipeline.detector_alarms import Habit, silences
+from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.store import tables
 from lozenge_downstream.store.silences import Silence
 from tests.downstream.conftest import Desk
@@ -222,7 +222,7 @@ def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk,
 def test_a_case_of_very_many_alerts_is_told_in_parts(
     desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "MOST", 3)
+    monkeypatch.setattr(notify_policy, "MOST", 3)
     desk.routing(route=BY_CARD | {"group_wait": "1m"})
     desk.take(*(record(n) for n in range(7)))
     for _ in range(4):
@@ -295,7 +295,7 @@ def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -
 def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
     desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.store.arrivals.PAGE", 2)
+    monkeypatch.setattr("lozenge_downstream.store.received_alerts.PAGE", 2)
     card_8, card_9 = ({"type": "card", "id": name} for name in ("card-8", "card-9"))
     desk.take(record(0, severity="critical", entity=card_8))
     desk.later(3000)

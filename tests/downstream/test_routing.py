@@ -11,13 +11,13 @@ import pytest
 
 from lozenge.errors import ConfigError
 from lozenge_downstream.channels import kinds
-from lozenge_downstream.reloading import Reloading
-from lozenge_downstream.routing import file as routing_file
+from lozenge_downstream.routing import config as routing_file
+from lozenge_downstream.routing.config import Routing
+from lozenge_downstream.routing.config_reload import Reloading
 from lozenge_downstream.routing.examples import failures, way
-from lozenge_downstream.routing.file import Routing
 from lozenge_downstream.routing.matchers import Matcher, parse
+from lozenge_downstream.routing.time_intervals import Window
 from lozenge_downstream.routing.tree import Route
-from lozenge_downstream.routing.windows import Window
 from lozenge_downstream.settings import Settings
 from tests.downstream.conftest import SECRET
 
@@ -338,7 +338,7 @@ def test_whatever_a_file_holds_is_a_problem_that_is_told(tmp_path: Path, text: s
 def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.reloading.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
     routing(tmp_path, "[noise]\nalerts = 5\n")
     reloading = Reloading(tmp_path / "routing.toml")
 
@@ -356,7 +356,7 @@ def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_no
 def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.reloading.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
     routing(tmp_path, "[noise]\nalerts = 5\n")
     file = tmp_path / "routing.toml"
     reloading = Reloading(file)

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sql
 from sqlalchemy import Engine, event
 
-from lozenge import topics
-from lozenge.avro import Codec
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
 from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
 from lozenge_downstream.store import Forgetting, Store, StoreUnavailable, Transaction, database

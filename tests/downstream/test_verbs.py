@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lozenge_deploy.peeking import decoded
+from lozenge_deploy.observe.topic_tail import decoded
 from lozenge_downstream.api import api
+from lozenge_downstream.api.server import Serving
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
-from lozenge_downstream.serving import Serving
 from tests.deploy.test_cli import lozenge
 from tests.downstream.conftest import Desk
 

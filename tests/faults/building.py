@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.repeating import every
-from lozenge_deploy.broker import LOOPBACK, EmbeddedBroker, Proxied, free_port
-from lozenge_deploy.platform import jobs_of, programs
-from lozenge_deploy.processes import Program, Supervisor
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.periodic import every
+from lozenge_deploy.local.embedded_broker import LOOPBACK, EmbeddedBroker, Proxied, free_port
+from lozenge_deploy.local.platform import jobs_of, programs
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
 from tests.faults.plan import DETECTORS

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lozenge import topics
-from lozenge.job.transaction import Record, produce
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
+from lozenge.contracts import topics
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.writers import Record, produce
 from tests.faults.records import Sort, record
 
 FLUSH_SECONDS = 120.0

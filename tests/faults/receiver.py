@@ -5,7 +5,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lozenge_deploy.demo.receiver import Receiver
+from lozenge_deploy.demo.webhook_receiver import Receiver
 
 
 class Ledger(Receiver):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from lozenge import topics
-from lozenge.kafka import KafkaSettings
-from lozenge.places import Partition
+from lozenge.contracts import topics
+from lozenge.contracts.record import Partition
+from lozenge.kafka.settings import KafkaSettings
 from tests.faults.plan import DETECTORS
 from tests.faults.scene import Scene
 

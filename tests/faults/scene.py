@@ -11,10 +11,10 @@ import psutil
 import stamina
 
 from lozenge.errors import BrokerUnavailable
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.agent.instance import Instance, instances
-from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.processes import State, Supervisor
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.supervisor import State, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
 from tests.faults.plan import DETECTORS

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.faults import oracle
 from tests.faults.campaign import ROOT
 from tests.faults.plan import DETECTORS

@@ -11,8 +11,8 @@ from typing import Protocol
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.session import MOST_SLOTS, spark_session
-from lozenge_deploy.broker import SETTINGS, EmbeddedBroker, free_port
+from lozenge.spark.session import MOST_SLOTS, spark_session
+from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
 from tests.conftest import container_wanted, docker_answers
 
 

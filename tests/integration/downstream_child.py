@@ -12,15 +12,15 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from lozenge.metrics import Metrics
-from lozenge_downstream import relay
+from lozenge.metrics.app_metrics import Metrics
 from lozenge_downstream.__main__ import main
-from lozenge_downstream.job import Notifier
-from lozenge_downstream.lane import Lane
-from lozenge_downstream.pipeline import Pipeline
-from lozenge_downstream.render import Renderer
+from lozenge_downstream.delivery import outbox_relay
+from lozenge_downstream.delivery.channel_worker import Lane
+from lozenge_downstream.pipeline.pipeline import Pipeline
+from lozenge_downstream.pipeline.render import Renderer
+from lozenge_downstream.service import Notifier
 from lozenge_downstream.store.deliveries import Deliveries
-from lozenge_downstream.store.offsets import Outbox, Positions
+from lozenge_downstream.store.positions import Outbox, Positions
 
 
 def die(*_: Any) -> None:
@@ -76,8 +76,8 @@ class DiesAfterCommit(Producer):
 POINTS: dict[str, Callable[[], None]] = {
     "decided, before the SQL commit": lambda: after(Positions, "move"),
     "decided, after the SQL commit": lambda: after(Notifier, "_decide"),
-    "published, before the Kafka commit": lambda: setattr(relay, "Producer", DiesBeforeCommit),
-    "published, after the Kafka commit": lambda: setattr(relay, "Producer", DiesAfterCommit),
+    "published, before the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesBeforeCommit),
+    "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
     "webhook answered, before it is noted": lambda: before(Lane, "_written"),

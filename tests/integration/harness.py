@@ -18,20 +18,20 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.declaration import Declaration
-from lozenge.detector import Detector
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.schemas import Schema, newest
+from lozenge.detector.definition import Detector
+from lozenge.detector.loader import Loaded
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import LozengeError
-from lozenge.job.modes import runner_of
-from lozenge.job.runner import Runner
+from lozenge.job.lifecycle.job_factory import runner_of
+from lozenge.job.lifecycle.job_loop import Runner
 from lozenge.job.settings import JobSettings
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
-from lozenge.partitions import partition_of
-from lozenge.schemas import Schema, newest
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.metrics.app_metrics import Metrics
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEADLINE_SECONDS = 180.0
@@ -41,7 +41,7 @@ import signal
 import time
 from pathlib import Path
 
-from lozenge.job.transaction import TransactionalWriter
+from lozenge.kafka.writers import TransactionalWriter
 
 _send = TransactionalWriter._retrying
 

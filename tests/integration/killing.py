@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import bounds
 from tests.integration.harness import alerts, move, send, wait_for
 
 PROJECT = """

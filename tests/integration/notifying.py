@@ -17,13 +17,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaConsumer, TopicPartition
 
-from lozenge import ids, topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.demo.receiver import Receiver
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.demo.webhook_receiver import Receiver
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that takes over at once from the one that had this name before."""

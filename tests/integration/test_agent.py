@@ -17,16 +17,16 @@ from typing import Any
 import psutil
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.job.report import Phase, Report, read_report
-from lozenge.kafka import KafkaSettings
-from lozenge.places import places_of
-from lozenge.registry import announce
-from lozenge.repeating import every
-from lozenge_deploy.agent.instance import Instance, instances
-from lozenge_deploy.cli.scaffold import write
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.record import places_of
+from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.periodic import every
+from lozenge.protocol.job_status import Phase, Report, read_report
+from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.supervision.job_process import Instance, instances
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     STOPS_IN_A_TRANSACTION,

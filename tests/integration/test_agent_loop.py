@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import read
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import read
 from lozenge_deploy.agent import agent as agent_module
 from lozenge_deploy.agent.agent import Agent
-from lozenge_deploy.agent.instance import instances
-from lozenge_deploy.control import leadership
+from lozenge_deploy.control import leader_election
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Desired, Goal, Lease, Outcome, Phase
+from lozenge_deploy.supervision.job_process import instances
 from tests.deploy.keeping import FakeJobs
 from tests.integration.conftest import Broker
 
@@ -42,8 +42,8 @@ class Jobs(FakeJobs):
 
 @pytest.fixture
 def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
-    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3.0)
-    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.5)
+    monkeypatch.setattr(leader_election, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.5)
     monkeypatch.setattr(agent_module, "TIDY_SECONDS", 0.5)
     settings = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(settings, topics.platform_topics())

@@ -8,9 +8,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from lozenge import ids, topics
-from lozenge.avro import Codec
-from lozenge_downstream.verdicts import Links
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge_downstream.api.feedback_records import Links
 from tests.deploy.test_cli import lozenge
 from tests.integration.notifying import World, world_of
 

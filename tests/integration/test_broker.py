@@ -24,10 +24,10 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lozenge.errors import BrokerUnavailable, UsageError
-from lozenge.job.positions import Group, Stamp
-from lozenge.job.transaction import Record, TransactionalWriter
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker, Proxied, SecureListener, _answers, free_port
+from lozenge.kafka.positions import Group, Stamp
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied, SecureListener, _answers, free_port
 
 PROXIED, PROXY = free_port(0), 1
 
@@ -171,7 +171,7 @@ def test_damaged_data_folder(tmp_path: Path) -> None:
 
 def test_dies_with_its_owner(tmp_path: Path) -> None:
     script = (
-        "import sys, time, pathlib, lozenge_deploy.broker as b\n"
+        "import sys, time, pathlib, lozenge_deploy.local.embedded_broker as b\n"
         "broker = b.EmbeddedBroker(pathlib.Path(sys.argv[1])); broker.start()\n"
         "print(broker.pid, flush=True); time.sleep(600)\n"
     )

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics, partitions
-from lozenge.kafka import KafkaSettings
-from lozenge.metrics import Metrics, Reporter
-from lozenge.testing.promises import PROMISES
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.testing.invariants import PROMISES
 from tests.deploy.test_cli import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for

@@ -12,13 +12,14 @@ from kafka import TopicPartition as Place
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import ids, spark_avro
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
-from lozenge.schemas import newest
-from lozenge.topics import Topic
+from lozenge.contracts import ids
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
+from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.spark import avro
 from tests.integration.conftest import Broker
 
 KEYS = [f"card_{random.Random(n).getrandbits(96):024x}" for n in range(9_990)] + [
@@ -63,8 +64,8 @@ def test_an_event_has_the_same_bytes_from_spark_and_from_python(spark: SparkSess
     records = [_event(n) for n in range(500)]
     encoded = [codec.encode(record) for record in records]
     frame = spark.createDataFrame([(value,) for value in encoded], "value binary")
-    again = frame.select(spark_avro.decode(F.col("value"), [schema], schema).alias("event")).select(
-        spark_avro.encode(F.col("event"), schema).alias("value")
+    again = frame.select(avro.decode(F.col("value"), [schema], schema).alias("event")).select(
+        avro.encode(F.col("event"), schema).alias("value")
     )
     assert [bytes(row["value"]) for row in again.collect()] == encoded
     assert [codec.decode(value) for value in encoded] == records

@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import Producer
 from pydantic import BaseModel
 
-from lozenge import topics
+from lozenge.contracts import topics
 from lozenge.errors import UsageError
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control import client
 from lozenge_deploy.control.client import Control, NotDone, OutOfTime
 from lozenge_deploy.control.records import Desired, Goal, Lease, Observed, Outcome, Phase
-from lozenge_deploy.control.table import Table
 from tests.integration.conftest import Broker
 
 LONG = 60.0

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics, partitions
+from lozenge.contracts import topics
 from lozenge.errors import ConfigError, DetectorError, UsageError
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.altering import back, resettle
-from lozenge_deploy.cli.scaffold import write
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import Happening
-from lozenge_deploy.deploying import Candidate, prepare
-from lozenge_deploy.releases import Releases
+from lozenge_deploy.operations.change_plan import back, resettle
+from lozenge_deploy.operations.deploy_plan import Candidate, prepare
+from lozenge_deploy.releases.release_store import Releases
 from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from lozenge_deploy.cli.scaffold import write
-from lozenge_deploy.parts import CHECKOUT
+from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.releases.build import CHECKOUT
 
 pytestmark = pytest.mark.integration
 
 
 def describe(detector: str | Path, *more: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "lozenge.job.describe", str(CHECKOUT / "detectors" / detector), *more]
+    command = [sys.executable, "-m", "lozenge.job.tools.describe", str(CHECKOUT / "detectors" / detector), *more]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
 
 

@@ -17,11 +17,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.contracts import topics
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
-from lozenge_downstream.arriving import CUT_BYTES
+from lozenge_downstream.ingest.decode import CUT_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration

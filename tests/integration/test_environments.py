@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import ToolchainError
-from lozenge_deploy.environments import environment_of
-from lozenge_deploy.parts import CHECKOUT
+from lozenge_deploy.releases.build import CHECKOUT
+from lozenge_deploy.releases.environments import environment_of
 
 pytestmark = pytest.mark.integration
 

@@ -14,18 +14,19 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
+from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.schemas import Schema, newest
+from lozenge.detector.events import Alert
+from lozenge.detector.loader import Loaded
 from lozenge.errors import Fenced, StaleGeneration
-from lozenge.job.runner import Runner
+from lozenge.job.lifecycle.job_loop import Runner
 from lozenge.job.settings import JobSettings
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
-from lozenge.records import Alert
-from lozenge.registry import announce
-from lozenge.schemas import Schema, newest
+from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.metrics.app_metrics import Metrics
 from tests.integration.harness import (
     Crash,
     Running,

@@ -13,28 +13,29 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
-from lozenge.avro import Codec
+from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.detector.events import Alert
+from lozenge.detector.loader import Loaded
 from lozenge.errors import BrokerUnavailable, Fenced
-from lozenge.job import guarantees
-from lozenge.job.coverage import gaps, openings
-from lozenge.job.fill import fill
-from lozenge.job.hosts import RuleHost
+from lozenge.job.batch_result import Judgement
+from lozenge.job.commit import delivery_guarantees
+from lozenge.job.commit.alert_encoder import AlertWriter, Finding
+from lozenge.job.commit.committer import Ledger
 from lozenge.job.identity import Identity
-from lozenge.job.judgement import Judgement
-from lozenge.job.ledger import Ledger
-from lozenge.job.output import AlertWriter, Finding
-from lozenge.job.positions import Stamp
-from lozenge.job.runner import Runner
+from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.job.operators.operator import RuleHost
 from lozenge.job.settings import JobSettings
-from lozenge.job.transaction import Record, TransactionalWriter
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
-from lozenge.partitions import partition_of
-from lozenge.reading import bounds
-from lozenge.records import Alert
-from lozenge_deploy.covering import covered
+from lozenge.job.tools.backfill import fill
+from lozenge.kafka.positions import Stamp
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds
+from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.protocol.coverage import gaps, openings
+from lozenge_deploy.observe.coverage_report import covered
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     NOW,
@@ -259,7 +260,7 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
 
 
 def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
-    assert guarantees.WAYS.keys() == TIMES_TOLD.keys()
+    assert delivery_guarantees.WAYS.keys() == TIMES_TOLD.keys()
 
 
 def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(

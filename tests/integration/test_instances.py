@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge import Detector
+from lozenge.contracts.topics import coverage
+from lozenge.detector.loader import Loaded
 from lozenge.errors import Fenced
-from lozenge.job.coverage import gaps, intervals, openings, overlaps
-from lozenge.job.report import Phase
-from lozenge.job.writers import Writers
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.topics import coverage
+from lozenge.kafka.partition_writers import Writers
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.coverage import gaps, intervals, openings, overlaps
+from lozenge.protocol.job_status import Phase
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
 from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, told_once

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.topics import Topic
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.channels import Message, Result, Retry, Sent
 from lozenge_downstream.channels.kafka import Channel
 from tests.integration.conftest import Broker

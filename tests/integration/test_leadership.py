@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.broker import EmbeddedBroker
-from lozenge_deploy.control import leadership
-from lozenge_deploy.control.leadership import Deposed, Leadership, Row
+from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.control import leader_election
+from lozenge_deploy.control.leader_election import Deposed, Leadership, Row
 from lozenge_deploy.control.records import Lease, Observed
-from lozenge_deploy.control.table import Table
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.conftest import Broker
 
 DEADLINE_SECONDS = 60.0
@@ -27,8 +27,8 @@ DEADLINE_SECONDS = 60.0
 
 @pytest.fixture
 def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
-    monkeypatch.setattr(leadership, "LEASE_SECONDS", 3.0)
-    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.5)
+    monkeypatch.setattr(leader_election, "LEASE_SECONDS", 3.0)
+    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.5)
     settings = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(settings, topics.control_topics())
     return settings
@@ -121,7 +121,7 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Call
     one, other = agent(), agent()
     until(one.tick)
     until(lambda: not other.tick() and other.leader == one.leader)
-    awake = time.monotonic() + 1.5 * leadership.LEASE_SECONDS
+    awake = time.monotonic() + 1.5 * leader_election.LEASE_SECONDS
     while time.monotonic() < awake:
         assert one.tick()
     assert not other.tick()
@@ -129,8 +129,8 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Call
 
 
 def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leadership, "CALL_SECONDS", 1.0)
-    monkeypatch.setattr(leadership, "RENEW_SECONDS", 0.2)
+    monkeypatch.setattr(leader_election, "CALL_SECONDS", 1.0)
+    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.2)
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.control_topics())

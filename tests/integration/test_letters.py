@@ -8,21 +8,22 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert, ids, topics
-from lozenge.avro import Codec
+from lozenge import Detector, Settings, Tables, alert
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.headers import cut, dead_letter
+from lozenge.detector.loader import Loaded
 from lozenge.errors import Fenced, UsageError
-from lozenge.headers import cut, dead_letter
-from lozenge.job import replay as replaying
-from lozenge.job.orders import Order
-from lozenge.job.replay import Step, replay
-from lozenge.job.report import Report, read_report
-from lozenge.job.resolving import DROPPED, Choice, Resolver, standing
 from lozenge.job.settings import JobSettings
-from lozenge.job.transaction import Record, TransactionalWriter
-from lozenge.kafka import KafkaSettings
-from lozenge.letters import Letter, letters
-from lozenge.loading import Loaded
-from lozenge_deploy.replaying import refuse_strays, send_back
+from lozenge.job.tools import dlq_replay as replaying
+from lozenge.job.tools.dlq_replay import Step, replay
+from lozenge.kafka.dead_letter_queue import Letter, letters
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolver, standing
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Report, read_report
+from lozenge_deploy.operations.dlq_resend import refuse_strays, send_back
 from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.harness import (

@@ -8,10 +8,10 @@ import signal
 import pytest
 from confluent_kafka import Consumer
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.members import bury
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_downstream.ingest.stale_members import bury
 from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 

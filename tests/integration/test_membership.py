@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.membership import Membership, Slot
-from lozenge.topics import Topic
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.group_membership import Membership, Slot
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 
@@ -92,8 +92,8 @@ def _member_elsewhere(kafka: KafkaSettings, topic: str) -> Iterator[subprocess.P
     """A process of its own that is a member and gives up whatever it is to give up."""
     code = f"""
 import time
-from lozenge.kafka import KafkaSettings
-from lozenge.membership import Membership
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.group_membership import Membership
 member = Membership(KafkaSettings.model_construct(bootstrap={kafka.bootstrap!r}), {topic!r}, [{topic!r}])
 member.join()
 while True:

@@ -19,14 +19,15 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.metrics import Metrics, Reporter
-from lozenge_deploy.broker import EmbeddedBroker, free_port
-from lozenge_deploy.journal import Journal
-from lozenge_deploy.readings import Reading, Readings
-from lozenge_deploy.shipping import Shipper
+from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
+from lozenge_deploy.observe.log_reader import Journal
+from lozenge_deploy.observe.metrics_reader import Reading, Readings
+from lozenge_deploy.supervision.log_shipper import Shipper
 from tests.deploy.test_cli import lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
@@ -331,7 +332,7 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
         with Reporter(metrics := Metrics(app, generation, "1.0.0"), kafka):
             metrics.records(30)
     port = free_port(0)
-    command = [sys.executable, "-m", "lozenge_deploy.exporter", str(port)]
+    command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", str(port)]
     environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
 
     def told() -> str:

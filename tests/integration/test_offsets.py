@@ -13,23 +13,24 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert, topics
+from lozenge import Detector, Settings, Tables, alert
+from lozenge.contracts import topics
+from lozenge.contracts.record import places_of
+from lozenge.detector.loader import Loaded
 from lozenge.errors import OffsetsLost, UsageError
-from lozenge.job import fill as filling
-from lozenge.job.behind import Behind
-from lozenge.job.coverage import Interval, Opening, gaps, intervals, openings, overlaps
-from lozenge.job.fill import fill
-from lozenge.job.resolving import standing
+from lozenge.job.lifecycle.backfill_worker import Behind
 from lozenge.job.settings import JobSettings
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
-from lozenge.places import places_of
-from lozenge.reading import bounds
-from lozenge_deploy import moving
-from lozenge_deploy.covering import covered, verdict
-from lozenge_deploy.letterbox import put_aside
-from lozenge_deploy.moving import Move
+from lozenge.job.tools import backfill as filling
+from lozenge.job.tools.backfill import fill
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.protocol.coverage import Interval, Opening, gaps, intervals, openings, overlaps
+from lozenge.protocol.dlq_resolutions import standing
+from lozenge_deploy.observe.coverage_report import covered, verdict
+from lozenge_deploy.observe.dead_letter_report import put_aside
+from lozenge_deploy.operations import offset_reset
+from lozenge_deploy.operations.offset_reset import Move
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
 
@@ -81,7 +82,7 @@ def ends(kafka: KafkaSettings) -> dict[int, int]:
 
 def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
     """Moves it as `lozenge offsets` does."""
-    moving.commit(kafka, Move(detector, topics.EVENTS, now(kafka, detector), then, "keep", None))
+    offset_reset.commit(kafka, Move(detector, topics.EVENTS, now(kafka, detector), then, "keep", None))
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come
     asked_for = Move(over_limit.name, topics.EVENTS, now(kafka, over_limit.name), {0: begin[0]}, "keep", None)
     large(kafka, 16)
     judge(over_limit)
-    moving.commit(kafka, asked_for)
+    offset_reset.commit(kafka, asked_for)
     assert now(kafka, over_limit.name) == {**ends(kafka), 0: begin[0]}
 
 
@@ -247,7 +248,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     ):
         judge(over_limit)
     assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)
-    moving.commit(kafka, Move(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
+    offset_reset.commit(kafka, Move(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
     judge(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
     assert intervals(openings(kafka, topics.coverage(over_limit.name)), ends(kafka))[0].begin >= last[0]

@@ -3,10 +3,10 @@
 import pytest
 from confluent_kafka import Producer
 
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import read
-from lozenge.topics import Topic
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import read
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.integration

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lozenge.avro import Codec
-from lozenge.topics import NOTIFICATIONS
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import NOTIFICATIONS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "consume_notifications.py"

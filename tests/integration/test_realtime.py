@@ -8,15 +8,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert, topics
-from lozenge.avro import Codec
+from lozenge import Detector, Settings, Tables, alert
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.detector.loader import Loaded
 from lozenge.errors import DetectorError
-from lozenge.job.orders import Order
-from lozenge.job.realtime import RealtimeRunner
-from lozenge.job.report import Phase
-from lozenge.job.runner import WARM_UP_OFFSETS
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
+from lozenge.job.drivers.realtime import RealtimeRunner
+from lozenge.job.lifecycle.job_loop import WARM_UP_OFFSETS
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Phase
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     alerts,

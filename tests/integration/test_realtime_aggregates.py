@@ -10,19 +10,20 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Detector, Settings, Tables, alert, topics
-from lozenge.avro import Codec
-from lozenge.declaration import Declaration
+from lozenge import Detector, Settings, Tables, alert
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.schemas import newest
+from lozenge.detector.loader import Loaded
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import DetectorError
-from lozenge.job import source
-from lozenge.job.eligible import refuse_ineligible
-from lozenge.job.orders import Order
-from lozenge.job.realtime_aggregates import RealtimeAggregateRunner
-from lozenge.job.report import Phase
-from lozenge.job.turns import Turn
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.schemas import newest
+from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateRunner
+from lozenge.job.query import canonical_events
+from lozenge.job.query.realtime_plan_check import refuse_ineligible
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Phase
+from lozenge.spark.triggers import Turn
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
@@ -161,9 +162,11 @@ def by_card(events: DataFrame) -> Any:
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     spark: SparkSession, tmp_path: Path, counted: Any, operator: str
 ) -> None:
-    stream = source.events(spark.readStream.schema(source.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id")
+    stream = canonical_events.events(
+        spark.readStream.schema(canonical_events.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id"
+    )
     declared = Declaration.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
-    frame = counted(source.watermarked([stream, stream], timedelta(minutes=10)))
+    frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))
     if not operator:
         refuse_ineligible("one", declared, frame)
         return

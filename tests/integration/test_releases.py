@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.declaration import Declaration
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
-from lozenge.job.describe import Description
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.parts import Parts, Wheel
-from lozenge_deploy.release import Built, build
-from lozenge_deploy.releases import LARGEST, Releases, environment_for
+from lozenge.job.tools.describe import Description
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.releases.build import Parts, Wheel
+from lozenge_deploy.releases.release import Built, build
+from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
 from tests.integration.conftest import Broker
 
 MODULE = '''"""Finds nothing; it misses everything."""
@@ -168,7 +168,7 @@ def test_a_release_runs_where_its_folder_is_not(releases: Releases, name: str, c
     shutil.rmtree(cache)
     python = environment_for(releases.get(name, "r1"), releases)
     assert environment_for(releases.get(name, "r1"), releases) == python
-    command = [str(python), "-P", "-m", "lozenge.job.describe"]
+    command = [str(python), "-P", "-m", "lozenge.job.tools.describe"]
     told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env={}).stdout
     assert Description.model_validate_json(told) == made.description
     tried = subprocess.run([*command, "--settings", '{"limit": "x", "no": 1}'], capture_output=True, text=True, env={})

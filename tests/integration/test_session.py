@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
-from lozenge.session import spark_session
+from lozenge.spark.session import spark_session
 from lozenge.toolchain import cds
 from tests.integration.conftest import Broker
 
@@ -92,7 +92,7 @@ def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 SILENT = """
-from lozenge import session
+from lozenge.spark import session
 session._START_SECONDS = 4.0
 session.spark_session("silent", conf={"spark.driver.extraJavaOptions": "%s"})
 """

@@ -12,10 +12,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.stopping import OVERDUE
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.shutdown import OVERDUE
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, send, wait_for
 
@@ -25,7 +25,7 @@ DETECTOR = Path(__file__).parents[2] / "detectors" / "large_amount"
 UPSTREAM, JOB = ["-m", "lozenge_upstream"], ["-m", "lozenge.job", f"{DETECTOR}{os.sep}"]
 IN_A_SECOND = """
 import os, sys
-from lozenge import stopping
+from lozenge.process import shutdown
 stopping.STOP_SECONDS = 1.0
 from lozenge.job.__main__ import main
 os._exit(main())
@@ -140,7 +140,7 @@ def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothi
 def test_the_exporter_ends_at_once(broker: Broker, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with started(["-m", "lozenge_deploy.exporter", str(port)], "", broker, tmp_path) as (process, log):
+    with started(["-m", "lozenge_deploy.observe.exporter", str(port)], "", broker, tmp_path) as (process, log):
         wait_for(lambda: serves(port), "its first answer")
         process.terminate()
         process.wait(60)

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.metrics import LATENCY_BUCKETS
-from lozenge.spark_clock import COUNT, counted, latencies
+from lozenge.metrics.app_metrics import LATENCY_BUCKETS
+from lozenge.spark.row_latency import COUNT, counted, latencies
 
 pytestmark = pytest.mark.integration
 

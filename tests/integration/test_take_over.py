@@ -13,16 +13,17 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge import Detector, Event, Fold, State, Tables, fold, topics
-from lozenge.avro import Codec
+from lozenge import Detector, Event, Fold, State, Tables, fold
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.detector.events import Alert
+from lozenge.detector.loader import Loaded
 from lozenge.errors import Fenced
-from lozenge.job.report import Phase, read_report
-from lozenge.job.runner import Runner
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.reading import bounds
-from lozenge.records import Alert
-from lozenge_deploy.broker import EmbeddedBroker
+from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds
+from lozenge.protocol.job_status import Phase, read_report
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.harness import (
     Crash,
     alerts,

@@ -10,14 +10,15 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold, topics
-from lozenge.avro import Codec
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.detector.loader import Loaded
 from lozenge.job.settings import JobSettings
-from lozenge.job.trial import Outcome, chunks, trial
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.reading import bounds
-from lozenge.registry import announce
+from lozenge.job.tools.backtest import Outcome, chunks, trial
+from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     alerts,

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.currencies import money, money_column
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.money import money, money_column
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
 from tests.integration.conftest import Broker
 from tests.integration.upstream_bench import BY_TERMINAL, DEAD, DEADLINE_SECONDS, KEY, Bench, wait
 from tests.integration.upstream_child import DEATHS, SLOW

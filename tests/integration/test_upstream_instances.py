@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge import topics
+from lozenge.contracts import topics
 from tests.integration.conftest import Broker
 from tests.integration.upstream_bench import DEADLINE_SECONDS, Bench, wait
 from tests.integration.upstream_child import HELD_UP, INSIDE

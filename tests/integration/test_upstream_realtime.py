@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.headers import ERROR_PREFIX, PLACE
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.headers import ERROR_PREFIX, PLACE
 from tests.integration.conftest import Broker
 from tests.integration.upstream_bench import BY_TERMINAL, DEAD, Bench, wait
 from tests.upstream.samples import PAN, flat

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.api import api
+from lozenge_downstream.api.server import Serving
 from lozenge_downstream.model import Record
-from lozenge_downstream.serving import Serving
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
 from tests.deploy.test_cli import ROOT, lozenge

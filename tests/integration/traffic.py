@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Event, Fold, Settings, State, Tables, alert, fold
-from lozenge.job.orders import Order
-from lozenge.job.report import Phase, Report, read_report
-from lozenge.job.runner import Runner
+from lozenge.detector.events import Alert
+from lozenge.detector.loader import Loaded
+from lozenge.job.lifecycle.job_loop import Runner
 from lozenge.job.settings import JobSettings
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import Loaded
-from lozenge.metrics import Metrics
-from lozenge.records import Alert
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Phase, Report, read_report
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
 
 

@@ -16,12 +16,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
-from lozenge.reading import read
-from lozenge_upstream.position import Offsets
+from lozenge.contracts import topics
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import read
+from lozenge_upstream.streaming.group_position import Offsets
 from tests.integration.conftest import Broker
 from tests.integration.harness import committed, ended_behind, move
 

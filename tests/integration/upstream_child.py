@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from lozenge_upstream.__main__ import main
-from lozenge_upstream.sink import Sink
+from lozenge_upstream.streaming.transactional_sink import Sink
 
 
 def die() -> None:

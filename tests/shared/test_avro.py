@@ -13,9 +13,9 @@ from fastavro.utils import generate_one
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.avro import Codec, UnknownSchema
+from lozenge.contracts.avro import Codec, UnknownSchema
+from lozenge.contracts.schemas import Schema, newest, packaged
 from lozenge.errors import DecodeError, SchemaError
-from lozenge.schemas import Schema, newest, packaged
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 EVENT: dict[str, Any] = {
@@ -98,7 +98,7 @@ def test_every_version_reads_what_every_other_one_of_its_contract_wrote(written:
 
 def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for file in ("lock.json", "event.v1.avsc", "alert.v1.avsc", "notification.v1.avsc"):
-        text = (resources.files("lozenge.schemas") / file).read_text("utf-8")
+        text = (resources.files("lozenge.contracts.schemas") / file).read_text("utf-8")
         (tmp_path / file).write_text(text + (" " if file == "alert.v1.avsc" else ""), "utf-8")
     monkeypatch.setattr(resources, "files", lambda _: tmp_path)
     packaged.cache_clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.cost import Meter, counted
+from lozenge.process.usage import Meter, counted
 
 BUSY = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from lozenge.currencies import ALPHABETIC, MINOR_DIGITS, minor_digits, money
+from lozenge.contracts.money import ALPHABETIC, MINOR_DIGITS, minor_digits, money
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3), ("CLF", 4), ("HUF", 2)])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.declaration import Declaration, parse, read
+from lozenge.detector.manifest import Declaration, parse, read
 from lozenge.errors import ConfigError
 
 GOOD = """\

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from lozenge import Alert, Duration, Settings
-from lozenge.records import MAX_CHARACTERS
+from lozenge.detector.events import MAX_CHARACTERS
 
 
 class Limits(Settings):

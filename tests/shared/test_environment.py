@@ -9,8 +9,8 @@ import pytest
 from pydantic import Json, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.environment import FromEnvironment, load
 from lozenge.errors import ConfigError
+from lozenge.process.env_settings import FromEnvironment, load
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,9 +77,9 @@ def test_two_classes_tell_the_problems_of_both(monkeypatch: pytest.MonkeyPatch) 
         ["lozenge.job", "large_amount"],
         ["lozenge_upstream"],
         ["lozenge_downstream"],
-        ["lozenge_deploy.catalogue"],
-        ["lozenge_deploy.exporter"],
-        ["lozenge_deploy.feed"],
+        ["lozenge_deploy.releases.detector_catalog"],
+        ["lozenge_deploy.observe.exporter"],
+        ["lozenge_deploy.demo.feed"],
     ],
     ids=lambda command: command[0],
 )

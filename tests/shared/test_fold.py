@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lozenge import Alert, Event, Fold, State, Timer, fold
-from lozenge.folding import REMEMBERED, Entry, Failure, Key, Outcome, Raised, Slot, key_bytes
-from lozenge.records import event_type
+from lozenge.detector.events import event_type
+from lozenge.detector.fold import REMEMBERED, Entry, Failure, Key, Outcome, Raised, Slot, key_bytes
 
 START = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 POISON = 13

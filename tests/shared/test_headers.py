@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
+from lozenge.contracts.headers import cloud_event, dead_letter, derived_traceparent, for_another_try
 from lozenge.errors import DecodeError
-from lozenge.headers import cloud_event, dead_letter, derived_traceparent, for_another_try
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from lozenge import ids
+from lozenge.contracts import ids
 
 
 @pytest.mark.parametrize("number", range(50))  # all variants, and digits of every kind

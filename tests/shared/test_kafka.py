@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka.settings import KafkaSettings
 
 SECURE = KafkaSettings(
     bootstrap="broker:9094",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lozenge import loading
+from lozenge.detector import loader
+from lozenge.detector.loader import from_folder, installed
 from lozenge.errors import ConfigError, DetectorError
-from lozenge.loading import from_folder, installed
 
 MODULE = """
 from lozenge import Detector, Settings
@@ -99,8 +99,8 @@ def test_a_declaration_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}:detector", loading.GROUP) for n in names)
-    monkeypatch.setattr(loading, "entry_points", lambda group: points)
+    points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}:detector", loader.GROUP) for n in names)
+    monkeypatch.setattr(loader, "entry_points", lambda group: points)
 
 
 def test_an_unknown_detector_is_told_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
-from lozenge.detector import INPUT
-from lozenge.loading import Loaded
+from lozenge.detector.definition import INPUT
+from lozenge.detector.loader import Loaded
 from lozenge.testing import check, declared
-from lozenge.testing.promises import PROMISES, Subject
-from lozenge.testing.running import case_of
+from lozenge.testing.invariants import PROMISES, Subject
+from lozenge.testing.runner import case_of
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold, ids
+from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
+from lozenge.contracts import ids
+from lozenge.detector.fold import Failure, Raised
 from lozenge.errors import DetectorError
-from lozenge.folding import Failure, Raised
 from lozenge.testing import NOW, declared, events, hostile, late, plain_fold, repeated, run, shuffled
 
 pytestmark = pytest.mark.integration

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lozenge import topics
+from lozenge.contracts import topics
 
 
 def test_the_alert_pattern_takes_live_detectors_and_nothing_beside_them() -> None:

@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.session import MOST_SLOTS, spark_session
-from lozenge_upstream.plan import SPARK
+from lozenge.spark.session import MOST_SLOTS, spark_session
+from lozenge_upstream.streaming.query_builder import SPARK
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from lozenge.currencies import ALPHABETIC, MINOR_DIGITS
-from lozenge_upstream.countries import ALPHABETIC as COUNTRIES
-from lozenge_upstream.mapping import Mapping
+from lozenge.contracts.money import ALPHABETIC, MINOR_DIGITS
+from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
+from lozenge_upstream.normalise.mapping import Mapping
 from tests.upstream.samples import ISO_FIELDS, JSON, JSON_FIELDS, NOW, Raw
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from lozenge import topics
-from lozenge_upstream.mapping import Mapping, load
-from lozenge_upstream.normalise import normalise
-from lozenge_upstream.outputs import outputs
+from lozenge.contracts import topics
+from lozenge_upstream.normalise.mapping import Mapping, load
+from lozenge_upstream.normalise.normaliser import normalise
+from lozenge_upstream.normalise.output_records import outputs
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123000, UTC)
 KEY = b"a-key-for-tests-only"

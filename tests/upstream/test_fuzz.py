@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lozenge import ids, topics
-from lozenge.avro import Codec
-from lozenge.currencies import MINOR_DIGITS
-from lozenge.declaration import KEYS
+from lozenge.contracts import ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.money import MINOR_DIGITS
+from lozenge.contracts.partitioner import partition_of
+from lozenge.detector.manifest import KEYS
 from lozenge.errors import DecodeError
-from lozenge.partitions import partition_of
-from lozenge_upstream.countries import ALPHABETIC as COUNTRIES
-from lozenge_upstream.mapping import Mapping
-from lozenge_upstream.normalise import DECODE_KINDS, FUTURE_SECONDS, KINDS
+from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
+from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS, FUTURE_SECONDS, KINDS
 from tests.upstream.fuzzing import odd_values, records
 from tests.upstream.samples import COPIES, ISO, JSON, PARTITIONS, Raw, written
 

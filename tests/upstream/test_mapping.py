@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.currencies import MINOR_DIGITS
+from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.errors import ConfigError
-from lozenge_upstream import countries, mapping
+from lozenge_upstream.normalise import countries, mapping
 from lozenge_upstream.settings import DEMO_TOKEN_KEY, UpstreamSettings
 
 NESTED = """

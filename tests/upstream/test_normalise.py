@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lozenge import ids
+from lozenge.contracts import ids
 from tests.upstream.samples import ABSENT, ISO, NOW, PAN, Raw, flat, iso, normalised
 
 REQUIRED = "event_time card_id merchant_id terminal_id mcc country amount currency channel auth_result"

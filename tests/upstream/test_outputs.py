@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lozenge import headers, ids, topics
-from lozenge.avro import Codec
-from lozenge.currencies import MINOR_DIGITS
-from lozenge.declaration import KEYS
+from lozenge.contracts import headers, ids, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.money import MINOR_DIGITS
+from lozenge.contracts.partitioner import partition_of
+from lozenge.detector.manifest import KEYS
 from lozenge.errors import DecodeError
-from lozenge.partitions import partition_of
-from lozenge_upstream.countries import ALPHABETIC as COUNTRIES
-from lozenge_upstream.outputs import in_order
+from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
+from lozenge_upstream.normalise.output_records import in_order
 from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, written
 
 EVENTS = 2_000
@@ -218,7 +218,7 @@ def test_no_card_number_leaves_in_an_event_or_a_dead_letters_headers(upstream_sp
 def test_tokens_are_hmacs_for_every_length_of_key(key: bytes, upstream_spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from lozenge_upstream.transforms import token as column
+    from lozenge_upstream.normalise.transforms import token as column
 
     (row,) = upstream_spark.range(1).select(column(F.lit(PAN), key).alias("token")).collect()
     assert row.token == token(PAN, key)

@@ -5,25 +5,25 @@ Everything is set by environment variables, `LOZENGE_UPSTREAM_*` (see `settings.
 wrong, 3 no broker.
 """
 
-from lozenge import logs
-from lozenge.environment import load
 from lozenge.errors import Fenced, LozengeError
-from lozenge.kafka import KafkaSettings
-from lozenge.stopping import end
-from lozenge_upstream.job import run
-from lozenge_upstream.outputs import APP
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge.process.shutdown import end
+from lozenge_upstream.normalise.output_records import APP
+from lozenge_upstream.service import run
 from lozenge_upstream.settings import UpstreamSettings
 
 
 def main() -> int:
     """Runs upstream and returns the exit code."""
-    logs.configure(APP)
+    logging.configure(APP)
     try:
         settings, kafka = load(UpstreamSettings, KafkaSettings)
-        logs.configure(APP, instance=settings.instance)
+        logging.configure(APP, instance=settings.instance)
         run(settings, kafka)
     except LozengeError as error:
-        say = logs.logger().warning if isinstance(error, Fenced) else logs.logger().error
+        say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error
         say(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     return 0

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.declaration import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER, SHORT_BATCHES
-from lozenge.environment import THIS_START, FromEnvironment
-from lozenge_upstream.outputs import REKEYS
+from lozenge.detector.manifest import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER, SHORT_BATCHES
+from lozenge.process.env_settings import THIS_START, FromEnvironment
+from lozenge_upstream.normalise.output_records import REKEYS
 
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
 """Known to everybody who reads this: tokens made with it can be turned back into card numbers by trying."""

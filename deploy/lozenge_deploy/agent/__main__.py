@@ -8,10 +8,10 @@ import signal
 import sys
 from pathlib import Path
 
-from lozenge import logs
 from lozenge.errors import LozengeError
-from lozenge.kafka import KafkaSettings
-from lozenge.stopping import end
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.process.shutdown import end
 from lozenge_deploy.agent.agent import Agent
 
 FOLDER = Path(".lozenge/jobs")
@@ -19,11 +19,11 @@ FOLDER = Path(".lozenge/jobs")
 
 def main() -> int:
     """Runs until a signal; returns the exit code."""
-    logs.configure("agent")
+    logging.configure("agent")
     try:
         agent = Agent(KafkaSettings.load(), Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
     except LozengeError as error:
-        logs.logger().error(error.message, hint=error.hint)
+        logging.logger().error(error.message, hint=error.hint)
         return error.exit_code
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: agent.stop())

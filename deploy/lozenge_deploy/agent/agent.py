@@ -7,19 +7,19 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.kafka import KafkaSettings
-from lozenge.logs import logger
-from lozenge_deploy.agent.crew import Crew
+from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.logging import logger
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
-from lozenge_deploy.control.leadership import Deposed, Leadership, Row
+from lozenge_deploy.agent.replica_set import Crew
+from lozenge_deploy.control.leader_election import Deposed, Leadership, Row
 from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
-from lozenge_deploy.control.table import Table
-from lozenge_deploy.releases import Releases
-from lozenge_deploy.standing import newest_stamp
+from lozenge_deploy.observe.group_lag import newest_stamp
+from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1
 TIDY_SECONDS = 30.0

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lozenge.job.report import Report
+from lozenge.protocol.job_status import Report
 
 EXITS, EXIT_SECONDS = 3, 300.0
 """So many exits within this time are a crash loop."""

@@ -4,10 +4,10 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lozenge.job.report import Phase
-from lozenge.kafka import KafkaSettings
-from lozenge_deploy.agent.instance import FACTS, LOG, Instance, instances
-from lozenge_deploy.shipping import Shipper
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.job_status import Phase
+from lozenge_deploy.supervision.job_process import FACTS, LOG, Instance, instances
+from lozenge_deploy.supervision.log_shipper import Shipper
 
 
 class JobLogs:

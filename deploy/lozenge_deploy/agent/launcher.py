@@ -4,12 +4,12 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from lozenge.declaration import Declaration
+from lozenge.detector.manifest import Declaration
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.agent.instance import Instance
 from lozenge_deploy.control.records import Desired
-from lozenge_deploy.environments import in_environment
-from lozenge_deploy.releases import Releases, environment_for
+from lozenge_deploy.releases.environments import in_environment
+from lozenge_deploy.releases.release_store import Releases, environment_for
+from lozenge_deploy.supervision.job_process import Instance
 
 OVERHEAD_MB = 1024
 """Beside its JVM's heap a job takes the JVM's own memory, its driver's Python with a fold's state, and workers."""

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import author, deploy, dlq, look, machine, notify, operate
+from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify
+from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import coverage, fill, offsets
 from lozenge_deploy.cli.options import DEBUG
@@ -25,23 +26,23 @@ app = typer.Typer(
     rich_markup_mode=None,  # its help needs 0.25 s to import what it is drawn with
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(author.new)
-app.command()(author.check)
-app.command("test")(author.run_tests)
-app.command("try")(author.try_)
-app.command()(author.dev)
-app.command()(machine.up)
-app.command()(machine.down)
+app.command()(commands.new)
+app.command()(commands.check)
+app.command("test")(commands.run_tests)
+app.command("try")(commands.try_)
+app.command()(commands.dev)
+app.command()(local.up)
+app.command()(local.down)
 app.command()(deploy.plan)
 app.command()(deploy.deploy)
 app.command()(deploy.rollback)
 app.command("set")(deploy.set_)
-app.command()(operate.pause)
-app.command()(operate.resume)
-app.command()(operate.restart)
-app.command()(operate.retire)
-app.command()(operate.scale)
-app.command()(operate.history)
+app.command()(lifecycle.pause)
+app.command()(lifecycle.resume)
+app.command()(lifecycle.restart)
+app.command()(lifecycle.retire)
+app.command()(lifecycle.scale)
+app.command()(lifecycle.history)
 app.command()(offsets)
 app.command()(coverage)
 app.command()(fill)
@@ -56,10 +57,10 @@ app.command()(why)
 app.command()(notify.verdict)
 app.command()(status)
 app.command()(logs)
-app.command()(look.describe)
-app.command()(look.peek)
-app.command()(look.state)
-app.command()(look.doctor)
+app.command()(inspect.describe)
+app.command()(inspect.peek)
+app.command()(inspect.state)
+app.command()(inspect.doctor)
 
 
 def _version(asked: bool) -> None:

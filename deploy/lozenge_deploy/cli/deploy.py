@@ -21,7 +21,7 @@ from lozenge_deploy.cli.options import (
     settings_of,
     show,
 )
-from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
+from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5
 """Building and testing take processors and must not slow down what runs, but have to end where all are busy."""
@@ -38,12 +38,12 @@ def plan(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Tell what a deploy would change, raise and cost, beside the live release; change nothing."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.cli.told import tell, tell_cost
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.cli.backtest_output import tell, tell_cost
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.conventions import require_sound
-    from lozenge_deploy.deploying import prepare
-    from lozenge_deploy.planning import prospect
+    from lozenge_deploy.operations.deploy_plan import prepare
+    from lozenge_deploy.operations.impact import prospect
+    from lozenge_deploy.releases.lint import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     seconds_of(last, "--last")
@@ -78,10 +78,10 @@ def deploy(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Release a detector's folder and put it in the place of what runs, at an exact offset."""
-    from lozenge.kafka import KafkaSettings
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.conventions import require_sound
-    from lozenge_deploy.deploying import prepare
+    from lozenge_deploy.operations.deploy_plan import prepare
+    from lozenge_deploy.releases.lint import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
@@ -110,9 +110,9 @@ def rollback(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Put an earlier release in the place of the present one, at an exact offset."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.altering import back
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
+    from lozenge_deploy.operations.change_plan import back
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
     with Control(kafka) as control:
@@ -143,9 +143,9 @@ def set_(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Change settings or resources of what runs, without a release."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.altering import resettle
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
+    from lozenge_deploy.operations.change_plan import resettle
 
     settings = settings_of(values, unset=True)
     if trigger is not None and seconds_of(trigger, "--trigger") == 0:

@@ -7,12 +7,12 @@ import typer
 
 from lozenge.errors import DetectorError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, show, tell
-from lozenge_deploy.cli.progress import MESSAGE
+from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
-    from lozenge.job.resolving import Choice
-    from lozenge.kafka import KafkaSettings
-    from lozenge.letters import Letter
+    from lozenge.kafka.dead_letter_queue import Letter
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.dlq_resolutions import Choice
 
 app = typer.Typer(help="Show, replay or drop dead letters: what could not be processed.", no_args_is_help=True)
 
@@ -28,10 +28,10 @@ def ls(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show how many dead letters stand, since when, and why."""
-    from lozenge.job.resolving import standing
-    from lozenge.kafka import KafkaSettings
-    from lozenge.letters import apps_with_letters
-    from lozenge_deploy.letterbox import summaries
+    from lozenge.kafka.dead_letter_queue import apps_with_letters
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.dlq_resolutions import standing
+    from lozenge_deploy.observe.dead_letter_report import summaries
 
     kafka = KafkaSettings.load()
     if name is not None:
@@ -53,10 +53,10 @@ def show_(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show the dead letters of an app that stand; or one of them, decoded, with all that is known of it."""
-    from lozenge.job.resolving import standing
-    from lozenge.kafka import KafkaSettings
-    from lozenge.places import place_of
-    from lozenge_deploy.letterbox import whole
+    from lozenge.contracts.record import place_of
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.dlq_resolutions import standing
+    from lozenge_deploy.observe.dead_letter_report import whole
 
     target = app_of(name)
     where = place_of(place) if place is not None else None
@@ -88,10 +88,10 @@ def replay(
 
     Those of upstream and downstream go back to the topic that they came from.
     """
-    from lozenge.job.resolving import standing
-    from lozenge.kafka import KafkaSettings
-    from lozenge.topics import STAGES
-    from lozenge_deploy.replaying import refuse_strays
+    from lozenge.contracts.topics import STAGES
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.dlq_resolutions import standing
+    from lozenge_deploy.operations.dlq_resend import refuse_strays
 
     choice, target, kafka = _choice("replaying", name, places, key, all_), app_of(name), KafkaSettings.load()
     if target not in STAGES:
@@ -107,7 +107,7 @@ def replay(
     if dry_run or not chosen:
         _list(target, chosen, output)
         return
-    from lozenge_deploy.replaying import send_back
+    from lozenge_deploy.operations.dlq_resend import send_back
 
     sent = sum(line.letters for line in send_back(kafka, target, choice, message))
     tell(f"{target}: {sent} sent back to where they came from", {"app": target, "letters": sent}, output)
@@ -116,10 +116,10 @@ def replay(
 def _judge(
     kafka: "KafkaSettings", target: str, choice: "Choice", in_order: bool, message: str, dry_run: bool, output: Format
 ) -> None:
-    from lozenge.job.resolving import replayable, standing
-    from lozenge_deploy import own_code
+    from lozenge.protocol.dlq_resolutions import replayable, standing
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.releases import Releases, environment_for
+    from lozenge_deploy.releases import detector_process
+    from lozenge_deploy.releases.release_store import Releases, environment_for
 
     with Control(kafka) as control:
         present = control.deployed(target)
@@ -130,7 +130,7 @@ def _judge(
         _list(target, chosen, output)
         return
     python, steps = environment_for(release, releases), []
-    for step in own_code.replayed(
+    for step in detector_process.replayed(
         target, python, kafka, present.release, present.settings, choice, in_order=in_order, message=message
     ):
         steps.append(step)
@@ -159,22 +159,22 @@ def drop(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Write down that nothing is to be done about dead letters; they stay in their topic until that forgets them."""
-    from lozenge.job.resolving import standing
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy import replaying
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.protocol.dlq_resolutions import standing
+    from lozenge_deploy.operations import dlq_resend
 
     choice, target, kafka = _choice("dropping", name, places, key, all_), app_of(name), KafkaSettings.load()
     chosen = choice.of(target, standing(kafka, target))
     if dry_run or not chosen:
         _list(target, chosen, output)
         return
-    dropped = sum(line.letters for line in replaying.drop(kafka, target, choice, message))
+    dropped = sum(line.letters for line in dlq_resend.drop(kafka, target, choice, message))
     tell(f"{target}: {dropped} dropped", {"app": target, "letters": dropped}, output)
 
 
 def _choice(doing: str, name: str, places: list[str] | None, key: str | None, all_: bool) -> "Choice":
-    from lozenge.job.resolving import Choice
-    from lozenge.places import place_of
+    from lozenge.contracts.record import place_of
+    from lozenge.protocol.dlq_resolutions import Choice
 
     asked = bool(places) + (key is not None) + all_
     if asked != 1:
@@ -185,7 +185,7 @@ def _choice(doing: str, name: str, places: list[str] | None, key: str | None, al
 
 
 def _list(target: str, letters: "Sequence[Letter]", output: Format) -> None:
-    from lozenge_deploy.letterbox import row_of
+    from lozenge_deploy.observe.dead_letter_report import row_of
 
     if letters or output is Format.JSON:
         show([row_of(letter) for letter in letters], output, brief=_BRIEF)

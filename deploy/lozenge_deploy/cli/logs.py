@@ -11,7 +11,7 @@ from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of
 
 if TYPE_CHECKING:
-    from lozenge.kafka import KafkaSettings
+    from lozenge.kafka.settings import KafkaSettings
 
 
 class Level(StrEnum):
@@ -32,8 +32,8 @@ def logs(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show what an app has logged; with `-o json`, one JSON object per line."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.journal import Journal
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.observe.log_reader import Journal
 
     kafka = KafkaSettings.load()
     journal = Journal(kafka, app_of(name), level)
@@ -52,8 +52,8 @@ def logs(
 
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
-    from lozenge_deploy.conventions import APPS
-    from lozenge_deploy.fleet import Fleet
+    from lozenge_deploy.control.deployments_view import Fleet
+    from lozenge_deploy.releases.lint import APPS
 
     with Fleet(kafka) as fleet:
         known = {*APPS, *fleet.members()}

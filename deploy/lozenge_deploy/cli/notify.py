@@ -9,7 +9,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, Format, seconds_of, show, tell
-from lozenge_deploy.cli.readable import moment, show_readable
+from lozenge_deploy.cli.output import moment, show_readable
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
 cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
@@ -49,7 +49,7 @@ def routes_test(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Read the routing file and run the examples that stand in it; exit code 1 if one is not as it says."""
-    from lozenge_deploy.notifier import routing
+    from lozenge_deploy.operations.notifier_client import routing
 
     code, said = routing("test", *(["--secrets"] if secrets else []), file)
     count, failed = said["examples"], said["failed"]
@@ -69,7 +69,7 @@ def routes_show(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show which routes take an alert, to which channels, and in what case."""
-    from lozenge_deploy.notifier import routing
+    from lozenge_deploy.operations.notifier_client import routing
 
     _, rows = routing("show", file, alert)
     show(rows, output, brief=("route", "channels", "case", "group_wait", "group_interval"))
@@ -85,7 +85,7 @@ def cases_ls(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show the open cases with an alert that matches all MATCHERs: what was told, what waits, and why."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     asked = [*(("match", text) for text in matchers or ()), ("limit", str(count))]
     rows = ask("GET", f"/cases?{urlencode(asked)}")
@@ -100,7 +100,7 @@ def cases_show(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show one case, and each of its latest 1,000 alerts: which notification told it, or why none did."""
-    from lozenge_deploy.notifier import ask, in_path
+    from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/cases/{in_path(id)}")
     if output is Format.JSON:
@@ -122,7 +122,7 @@ def silence_add(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Tell nobody of alerts that match all MATCHERs, for a while; what is not over by then is told then."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     seconds = seconds_of(for_, "--for")
     asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
@@ -136,7 +136,7 @@ def silence_add(
 @silence.command("ls")
 def silence_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show the silences: who wanted them, why, and until when."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     show_readable(ask("GET", "/silences"), output, "no silence holds", times=("starts_at", "ends_at"))
 
@@ -148,7 +148,7 @@ def silence_end(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """End a silence now."""
-    from lozenge_deploy.notifier import ask, in_path
+    from lozenge_deploy.operations.notifier_client import ask, in_path
 
     told = ask("DELETE", f"/silences/{in_path(id)}", dry_run=dry_run)
     tell(f"silence {id} {'would be' if dry_run else 'is'} over", told, output)
@@ -157,7 +157,7 @@ def silence_end(
 @channels.command("ls")
 def channels_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show what waits for each channel, what was sent, what was given up, and why one is off."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     show_readable(ask("GET", "/channels"), output, "there is no channel")
 
@@ -165,7 +165,7 @@ def channels_ls(output: OUTPUT = Format.TABLE) -> None:
 @channels.command("enable")
 def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
     """Turn a channel on again whose receiver wanted nothing more; what waits for it is sent."""
-    from lozenge_deploy.notifier import ask, in_path
+    from lozenge_deploy.operations.notifier_client import ask, in_path
 
     told = ask("POST", f"/channels/{in_path(channel)}/enable", {}, dry_run=dry_run)
     tell(f"{channel} {'would be' if dry_run else 'is'} on", told, output)
@@ -174,7 +174,7 @@ def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT =
 @noise.command("ls")
 def noise_ls(output: OUTPUT = Format.TABLE) -> None:
     """Show how many alerts of each detector are parked."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     show_readable(ask("GET", "/noise"), output, "nothing is parked")
 
@@ -203,7 +203,7 @@ def replay(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Send the notifications of a channel once more, under the ids that they had."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     asked = {"channel": to, "from": from_, "partition": partition, "all": all_}
     told = ask("POST", "/replay", asked, dry_run=dry_run)
@@ -220,7 +220,7 @@ def verdict(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Say what you make of an alert; `snooze` silences its detector about the same entity for a while."""
-    from lozenge_deploy.notifier import ask
+    from lozenge_deploy.operations.notifier_client import ask
 
     said = verdict.replace("-", "_")
     if said not in ("confirmed", "false_alarm", "snooze"):
@@ -232,7 +232,7 @@ def verdict(
 
 
 def _unpark(detector: str, what: str, author: str | None, dry_run: bool, output: Format) -> None:
-    from lozenge_deploy.notifier import ask, in_path
+    from lozenge_deploy.operations.notifier_client import ask, in_path
 
     told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)}, dry_run=dry_run)
     done = f"{'would be ' if dry_run else ''}{what}{'d' if what == 'release' else 'ped'}"

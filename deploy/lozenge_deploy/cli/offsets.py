@@ -8,15 +8,15 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show, tell
-from lozenge_deploy.cli.progress import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
+from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from lozenge.kafka import KafkaSettings
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.control.records import Desired
-    from lozenge_deploy.moving import Move
+    from lozenge_deploy.operations.offset_reset import Move
 
 
 def offsets(
@@ -32,23 +32,23 @@ def offsets(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show where a detector stands on its input; or end it at a batch boundary, move it, and let it go on there."""
-    from lozenge import topics
-    from lozenge.kafka import KafkaSettings
-    from lozenge.reading import offsets_at
-    from lozenge_deploy import moving
+    from lozenge.contracts import topics
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.topic_reader import offsets_at
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.releases import Releases
-    from lozenge_deploy.scaling import refused
+    from lozenge_deploy.operations import offset_reset
+    from lozenge_deploy.operations.scaling import refused
+    from lozenge_deploy.releases.release_store import Releases
 
     def planned() -> "Move":
-        there = moving.standing_on(kafka, detector, topic)
+        there = offset_reset.standing_on(kafka, detector, topic)
         if to is not None:
-            target = moving.given(to)
+            target = offset_reset.given(to)
         elif moment is not None:
             target = offsets_at(kafka, topic, len(there), moment)
         else:
             target = {place.partition: place.earliest if earliest else place.end for place in there}
-        return moving.planned(release, there, target, state)
+        return offset_reset.planned(release, there, target, state)
 
     asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(asked) > 1:
@@ -57,14 +57,14 @@ def offsets(
         raise UsageError(
             f"moving {name}: --state is given, and no place", hint="add --to, --at, --earliest or --latest"
         )
-    moment = moving.moment_of(at) if at is not None else None
+    moment = offset_reset.moment_of(at) if at is not None else None
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
     with Control(kafka) as control:
         present = control.deployed(detector)
         release = Releases(kafka).get(detector, present.release)
         topic = topics.events_by(release.declaration.key)
         if not asked:
-            there = moving.standing_on(kafka, detector, topic)
+            there = offset_reset.standing_on(kafka, detector, topic)
             show([vars(place) | {"behind": place.end - (place.next or place.earliest)} for place in there], output)
             return
         move = planned()
@@ -86,14 +86,14 @@ def _move(
     output: Format,
 ) -> None:
     """`planned` tells the move anew once nothing of the detector runs: until then it has gone on judging."""
-    from lozenge_deploy import moving
+    from lozenge_deploy.operations import offset_reset
 
     deadline = time.monotonic() + limit
     # wished before the move: whatever happens then, no process takes the old memory to the new offsets
     memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
     with _ended(control, present, memory, message, limit) as ended:
         move = planned()
-        said = moving.commit(kafka, move)
+        said = offset_reset.commit(kafka, move)
     wanted = control.change(ended, "offsets", f"{said}; {message}" if message else said, goal=present.goal, before=None)
     await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
 
@@ -126,9 +126,9 @@ def coverage(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show which release judged which events under which settings, what nobody judged, and what was judged twice."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.covering import covered, rows_of, verdict
-    from lozenge_deploy.letterbox import put_aside
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.observe.coverage_report import covered, rows_of, verdict
+    from lozenge_deploy.observe.dead_letter_report import put_aside
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     intervals = covered(kafka, detector)
@@ -143,11 +143,11 @@ def coverage(
 
 def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
     """Judge what nobody judged, by the release and settings that are wanted now, beside the job that runs."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy import own_code
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.covering import covered, gap_rows
-    from lozenge_deploy.releases import Releases, environment_for
+    from lozenge_deploy.observe.coverage_report import covered, gap_rows
+    from lozenge_deploy.releases import detector_process
+    from lozenge_deploy.releases.release_store import Releases, environment_for
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     with Control(kafka) as control:
@@ -159,7 +159,7 @@ def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TAB
     releases = Releases(kafka)
     python = environment_for(releases.get(detector, present.release), releases)
     steps = []
-    for step in own_code.filled(detector, python, kafka, present.release, present.settings):
+    for step in detector_process.filled(detector, python, kafka, present.release, present.settings):
         steps.append(step)
         typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['left']} events to go", err=True)
     judged = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}

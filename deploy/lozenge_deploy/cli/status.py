@@ -11,9 +11,9 @@ from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
 
 if TYPE_CHECKING:
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.fleet import Member
-    from lozenge_deploy.readings import Reading, Readings
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.control.deployments_view import Member
+    from lozenge_deploy.observe.metrics_reader import Reading, Readings
 
 MANY_DEAD = 0.1
 """More than this share of what an app reads is worth a line of its own."""
@@ -29,9 +29,9 @@ def status(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show what runs, and what should and does not: phase, throughput, lag, cost; of one app, where it stands."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.fleet import Fleet
-    from lozenge_deploy.readings import Readings
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.control.deployments_view import Fleet
+    from lozenge_deploy.observe.metrics_reader import Readings
 
     kafka = KafkaSettings.load()
     readings = Readings(kafka)
@@ -56,7 +56,7 @@ def status(
 
 def _show_all(readings: "Readings", members: "Mapping[str, Member]", kafka: "KafkaSettings", output: Format) -> None:
     wanted = {name for name, member in members.items() if not member.gone}
-    from lozenge_deploy.standing import standing
+    from lozenge_deploy.observe.group_lag import standing
 
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
     for row in rows:
@@ -143,7 +143,7 @@ def _measured(reading: "Reading | None", member: "Member | None") -> dict[str, A
 
 def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     """What the broker knows of an app, whether it runs or not; None where that says nothing."""
-    from lozenge_deploy.standing import alerts_last_hour, standing
+    from lozenge_deploy.observe.group_lag import alerts_last_hour, standing
 
     where = standing(kafka, name)
     stamp = where.stamp if where else None
@@ -159,8 +159,8 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
 
 def _promised(kafka: "KafkaSettings", member: "Member | None") -> dict[str, Any]:
     """The mode and guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
-    from lozenge_deploy.pace import repeats
-    from lozenge_deploy.releases import Releases
+    from lozenge_deploy.operations.throttle import repeats
+    from lozenge_deploy.releases.release_store import Releases
 
     if member is None:
         return {"mode": None, "guarantee": None, "repeats": None}

@@ -3,14 +3,14 @@
 from typing import Any
 
 from lozenge_deploy.cli.options import ALERT, OUTPUT, Format, show
-from lozenge_deploy.cli.readable import labels, moment
+from lozenge_deploy.cli.output import labels, moment
 
 
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
     """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
-    from lozenge.kafka import KafkaSettings
-    from lozenge_deploy.notifier import ask, in_path
-    from lozenge_deploy.tracing import origin
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.observe.alert_trace import origin
+    from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/alerts/{in_path(alert_id)}")
     first = found["arrivals"][0]

@@ -13,15 +13,15 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge import topics
-from lozenge.admin import ensure_topics
+from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
-from lozenge.job.resolving import resolutions
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import read
-from lozenge_deploy.control.leadership import LEASE_SECONDS
+from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import read
+from lozenge.protocol.dlq_resolutions import resolutions
+from lozenge_deploy.control.leader_election import LEASE_SECONDS
 from lozenge_deploy.control.records import Desired, Goal, Happening, Lease, Observed, Outcome, now
-from lozenge_deploy.control.table import Table
 
 SEND_SECONDS = 10.0
 NO_AGENT_SECONDS = 2 * LEASE_SECONDS

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge.contracts.record import places_of
+from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.job.orders import Order
-from lozenge.places import places_of
-from lozenge.topics import EVENT_PARTITIONS
+from lozenge.protocol.job_spec import Order
 
 
 class _Record(BaseModel):

@@ -21,11 +21,11 @@ from rich.live import Live
 
 from lozenge.durations import duration
 from lozenge.errors import Fatal, LozengeError, UsageError
-from lozenge_deploy.catalogue import detectors_in
-from lozenge_deploy.demo import balance
-from lozenge_deploy.demo.diamond import Diamond, Plan, result
+from lozenge_deploy.demo import reconciliation
+from lozenge_deploy.demo.scenario import Diamond, Plan, result
 from lozenge_deploy.demo.view import draw, plain
-from lozenge_deploy.parts import CHECKOUT
+from lozenge_deploy.releases.build import CHECKOUT
+from lozenge_deploy.releases.detector_catalog import detectors_in
 
 TICK_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
@@ -142,12 +142,12 @@ def _watch(diamond: Diamond, plan: Plan, screen: Screen, stop: Stop) -> int | No
 def _balance(diamond: Diamond, plan: Plan, output: Output) -> int:
     diamond.stop_jobs()
     folder = plan.detectors[0].folder.parent
-    lines = balance.balance_of(diamond.kafka, diamond.summary, diamond.receiver.url, folder)
-    outcome = result(balance.as_json(lines), diamond)
+    lines = reconciliation.balance_of(diamond.kafka, diamond.summary, diamond.receiver.url, folder)
+    outcome = result(reconciliation.as_json(lines), diamond)
     if output is Output.json:
         print(json.dumps(outcome, indent=1))
     else:
-        Console().print(balance.table(lines))
+        Console().print(reconciliation.table(lines))
         Console().print(", ".join(f"{name} {at:.1f} s" for name, at in diamond.milestones.items()))
     return 0 if outcome["holds"] else 1
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from lozenge import admin, topics
-from lozenge.kafka import KafkaSettings
-from lozenge.places import Partition
-from lozenge_deploy.catalogue import DetectorFolder
+from lozenge.contracts import topics
+from lozenge.contracts.record import Partition
+from lozenge.kafka import topic_admin
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.releases.detector_catalog import DetectorFolder
 
 QUIET_SECONDS = 3.0
 _CALL_SECONDS = 10.0
@@ -20,7 +21,7 @@ class Drain:
 
     def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
         self._admin = AdminClient(kafka.client())
-        self._partitions = admin.partitions(kafka)
+        self._partitions = topic_admin.partitions(kafka)
         # in the order of the flow: when a group is found at its end, nothing more comes to the next one
         self._inputs: dict[str, list[str]] = {
             "upstream": [topics.RAW_JSON],

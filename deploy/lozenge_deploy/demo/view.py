@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from lozenge_deploy.readings import Reading
+from lozenge_deploy.observe.metrics_reader import Reading
 
 LATEST = 8
 _COLOURS = {"running": "green", "starting": "yellow", "restarting": "red", "failed": "bold red", "waiting": "dim"}

@@ -21,12 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from lozenge_downstream.api.analysts import Analysts
-from lozenge_downstream.api.answering import answering, broken, no_such_request
+from lozenge_downstream.api.feedback import Analysts
+from lozenge_downstream.api.feedback_records import Links
 from lozenge_downstream.api.operators import Operators
-from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.api.request_handling import answering, broken, no_such_request
+from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
-from lozenge_downstream.verdicts import Links
 
 
 def api(store: Store, pipeline: Pipeline, wake: Callable[[], None], token: str, links: Links | None) -> Starlette:

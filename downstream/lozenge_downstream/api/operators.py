@@ -5,11 +5,11 @@ from typing import Any
 
 from starlette.requests import Request
 
-from lozenge import topics
-from lozenge_downstream.api.answering import Refused, changing, is_dry
-from lozenge_downstream.api.asked import By, NewSilence, Replay, WhichCases
+from lozenge.contracts import topics
+from lozenge_downstream.api.request_handling import Refused, changing, is_dry
+from lozenge_downstream.api.requests import By, NewSilence, Replay, WhichCases
 from lozenge_downstream.model import Outcome
-from lozenge_downstream.pipeline import Pipeline
+from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
 BATCH = 500

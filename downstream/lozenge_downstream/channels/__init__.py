@@ -103,7 +103,7 @@ class Channel(BaseModel, ABC):
 
 def kinds() -> list[str]:
     """The types that there are, in order."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 
 @cache

@@ -12,7 +12,7 @@ import msgspec
 from pydantic import HttpUrl
 
 from lozenge_downstream.channels import Message, Result
-from lozenge_downstream.http import Client, HttpChannel
+from lozenge_downstream.channels.base.http import Client, HttpChannel
 
 PATH = "api/v2/alerts"
 HOPELESS = frozenset({400})

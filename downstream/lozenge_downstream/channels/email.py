@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lozenge_downstream.blocking import Threads, threads
 from lozenge_downstream.channels import Channel as Base
 from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent, with_links
-from lozenge_downstream.routing.secrets import Secret
+from lozenge_downstream.channels.base.secrets import Secret
+from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 DOMAIN = "lozenge.invalid"
 PERMANENT = 500

@@ -8,8 +8,8 @@ import msgspec
 from pydantic import HttpUrl
 
 from lozenge_downstream.channels import Message, Result, links
-from lozenge_downstream.http import Client, HttpChannel
-from lozenge_downstream.routing.secrets import Secret
+from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.secrets import Secret
 
 SEVERITIES = {"info": "info", "low": "info", "medium": "warning", "high": "error", "critical": "critical"}
 HOPELESS = frozenset({400})

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from lozenge_downstream.channels import Message, Result, links
-from lozenge_downstream.http import Client, HttpChannel
-from lozenge_downstream.routing.secrets import Secret
+from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.secrets import Secret
 
 COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
 HOPELESS = frozenset({400, 403, 404})

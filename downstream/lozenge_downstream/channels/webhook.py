@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, Field, HttpUrl
 from standardwebhooks import Webhook as Signer
 
 from lozenge_downstream.channels import Message, Result
-from lozenge_downstream.http import Client, HttpChannel
-from lozenge_downstream.routing.secrets import SigningSecret
+from lozenge_downstream.channels.base.http import Client, HttpChannel
+from lozenge_downstream.channels.base.secrets import SigningSecret
 
 _Secrets = Annotated[
     tuple[SigningSecret, ...],

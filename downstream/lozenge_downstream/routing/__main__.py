@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from lozenge.errors import LozengeError, UsageError
-from lozenge_downstream.arriving import labels_of
+from lozenge_downstream.ingest.decode import labels_of
+from lozenge_downstream.routing.config import routing
 from lozenge_downstream.routing.examples import failures, way
-from lozenge_downstream.routing.file import routing
 
 SECRETS = "--secrets"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lozenge_downstream.routing.file import Example, Routing
+from lozenge_downstream.routing.config import Example, Routing
 from lozenge_downstream.routing.tree import Route
 
 

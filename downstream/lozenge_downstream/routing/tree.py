@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lozenge.durations import TextDuration
 from lozenge_downstream.routing.matchers import Condition, Labels, all_match
-from lozenge_downstream.routing.windows import Window
+from lozenge_downstream.routing.time_intervals import Window
 
 ALONE = ("...",)
 """`group_by` of a route that tells each alert by itself."""

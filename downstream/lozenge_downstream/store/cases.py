@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from lozenge_downstream.model import Alert, Case
-from lozenge_downstream.store.arrivals import decode_alert
-from lozenge_downstream.store.rows import among, found, insert, upsert_greater
+from lozenge_downstream.store.received_alerts import decode_alert
+from lozenge_downstream.store.sql_helpers import among, found, insert, upsert_greater
 from lozenge_downstream.store.tables import (
     arrivals,
     cases,

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
 from lozenge.errors import ConfigError, Fatal, Retryable
-from lozenge_downstream.store.migrating import up_to_date
+from lozenge_downstream.store.migrations import up_to_date
 from lozenge_downstream.store.tables import SCHEMA_VERSION, meta, metadata
 from lozenge_downstream.store.transaction import Transaction
 

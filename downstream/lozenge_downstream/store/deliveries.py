@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import bindparam
 
-from lozenge_downstream.store.rows import among, found, insert, upsert
+from lozenge_downstream.store.sql_helpers import among, found, insert, upsert
 from lozenge_downstream.store.tables import DUE, deliveries, disabled, failures, is_due, outbox
 
 _BEFORE, _EARLIER = outbox.alias("before"), deliveries.alias("earlier")

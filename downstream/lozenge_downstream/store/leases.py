@@ -2,7 +2,7 @@
 
 import sqlalchemy as sql
 
-from lozenge_downstream.store.rows import upsert
+from lozenge_downstream.store.sql_helpers import upsert
 from lozenge_downstream.store.tables import leases
 
 LEASE_SECONDS = 6.0

@@ -9,7 +9,7 @@ import msgspec
 import sqlalchemy as sql
 
 from lozenge_downstream.routing.matchers import Labels, Matcher, all_match, parse
-from lozenge_downstream.store.rows import insert
+from lozenge_downstream.store.sql_helpers import insert
 from lozenge_downstream.store.tables import silences
 
 

@@ -4,16 +4,16 @@ from functools import cached_property
 
 import sqlalchemy as sql
 
-from lozenge_downstream.store.arrivals import Arrivals
+from lozenge_downstream.store.alert_history import History
+from lozenge_downstream.store.case_queries import Overview
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
-from lozenge_downstream.store.forgetting import Forgetting
-from lozenge_downstream.store.history import History
+from lozenge_downstream.store.feedback import Verdicts
 from lozenge_downstream.store.leases import Leases
-from lozenge_downstream.store.offsets import Outbox, Positions
-from lozenge_downstream.store.overview import Overview
+from lozenge_downstream.store.positions import Outbox, Positions
+from lozenge_downstream.store.received_alerts import Arrivals
+from lozenge_downstream.store.retention import Forgetting
 from lozenge_downstream.store.silences import Silences
-from lozenge_downstream.store.verdicts import Verdicts
 
 
 class Transaction:

@@ -7,37 +7,37 @@ must mend.
 
 import sys
 
-from lozenge import logs
-from lozenge.admin import partitions
-from lozenge.environment import load
+from lozenge.detector.loader import find
 from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
+from lozenge.job.effective_config import Terms
 from lozenge.job.identity import Identity
-from lozenge.job.orders import Orders
-from lozenge.job.poison import first_line
+from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
-from lozenge.job.terms import Terms
-from lozenge.kafka import KafkaSettings
-from lozenge.loading import find
-from lozenge.metrics import Metrics, Reporter
-from lozenge.stopping import end, stopped_by_signals
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
+from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge.process.shutdown import end, stopped_by_signals
+from lozenge.protocol.job_spec import Orders
 
 
 def main() -> int:
     """Runs until a signal or an error; returns the exit code."""
-    logs.configure("job")
+    logging.configure("job")
     debug = False
     try:
         job, kafka = load(JobSettings, KafkaSettings)
         debug = job.debug
-        logs.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
+        logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
         which = sys.argv[1] if len(sys.argv) > 1 else None
         loaded = find(which)
         identity = Identity.of(loaded, job)
-        logs.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
+        logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         Terms.of(loaded, Orders(job).current)
         partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
-        from lozenge.job.modes import runner_of, slots  # Spark is imported only once it is needed
-        from lozenge.session import outliving, spark_session
+        from lozenge.job.lifecycle.job_factory import runner_of, slots  # Spark is imported only once it is needed
+        from lozenge.spark.session import outliving, spark_session
 
         declared = loaded.declaration.resources
         if job.master is not None and loaded.declaration.realtime:
@@ -68,14 +68,14 @@ def main() -> int:
         if debug:
             raise
         relieved = isinstance(error, Fenced | StaleGeneration)  # how every job ends that another one relieves
-        say = logs.logger().warning if relieved else logs.logger().error
+        say = logging.logger().warning if relieved else logging.logger().error
         say(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     except Exception as fault:
         if debug:
             raise
         # nobody foresaw it: its stack goes where whoever looks for the cause finds it
-        logs.logger().critical(f"the job failed: {type(fault).__name__}: {first_line(fault)}", exc_info=True)
+        logging.logger().critical(f"the job failed: {type(fault).__name__}: {first_line(fault)}", exc_info=True)
         return 1
 
 

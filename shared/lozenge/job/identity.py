@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from lozenge import topics
+from lozenge.contracts import topics
+from lozenge.contracts.topics import Topic
+from lozenge.detector.loader import Loaded
 from lozenge.job.settings import JobSettings
-from lozenge.loading import Loaded
-from lozenge.topics import Topic
 
 
 @dataclass(frozen=True)

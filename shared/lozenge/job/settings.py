@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.declaration import SHORT_BATCHES
-from lozenge.detector import Settings
-from lozenge.environment import THIS_START, FromEnvironment
+from lozenge.detector.definition import Settings
+from lozenge.detector.loader import Loaded
+from lozenge.detector.manifest import SHORT_BATCHES
 from lozenge.errors import ConfigError
-from lozenge.loading import Loaded
+from lozenge.process.env_settings import THIS_START, FromEnvironment
 
 
 class JobSettings(FromEnvironment):

@@ -14,12 +14,12 @@ Kafka is left out. `events` shows what a partial event becomes, `repeated`, `shu
 (`promises`) `lozenge test` shows by itself on the events of all runs; `check` does so for some events.
 """
 
-from lozenge.testing.bench import spark
 from lozenge.testing.events import NOW, events
 from lozenge.testing.faults import hostile, late, repeated, shuffled
-from lozenge.testing.oracle import plain_fold
-from lozenge.testing.promises import check
-from lozenge.testing.running import AlertRecord, DeadLetter, Run, beside, declared, run
+from lozenge.testing.harness import spark
+from lozenge.testing.invariants import check
+from lozenge.testing.reference_fold import plain_fold
+from lozenge.testing.runner import AlertRecord, DeadLetter, Run, beside, declared, run
 
 __all__ = [
     "NOW",

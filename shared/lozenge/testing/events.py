@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from lozenge.detector import INPUT
+from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Place
+from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import EVENT_PARTITIONS, RAW_JSON
+from lozenge.detector.definition import INPUT
 from lozenge.durations import duration
-from lozenge.partitions import partition_of
-from lozenge.places import Place
-from lozenge.schemas import newest
-from lozenge.topics import EVENT_PARTITIONS, RAW_JSON
 
 NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 """The moment that tests happen at."""

@@ -1,6 +1,6 @@
 """Pytest shows every promise of a detector after its own tests, on the events of those tests; nobody writes a test.
 
-Loaded with `-p lozenge.testing.plugin`, it adds the tests `fault[...]` of `lozenge.testing.promises` behind each
+Loaded with `-p lozenge.testing.plugin`, it adds the tests `fault[...]` of `lozenge.testing.invariants` behind each
 `<name>/test_<name>.py`. The same `--fault-seed` makes the same events.
 """
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lozenge.errors import LozengeError
-from lozenge.testing.harvest import gather
-from lozenge.testing.promises import PROMISES, Subject
-from lozenge.testing.running import Case, Run, listen
+from lozenge.testing.case_generator import gather
+from lozenge.testing.invariants import PROMISES, Subject
+from lozenge.testing.runner import Case, Run, listen
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -72,7 +72,7 @@ def make(*, timeout: float = 600) -> Path | None:
 
 def _training(made: Path) -> list[str]:
     write = "-XX:AOTCacheOutput=" if find_java().version >= _ONE_STEP_AOT else "-XX:ArchiveClassesAtExit="
-    return [sys.executable, "-m", "lozenge.toolchain.training", f"{write}{made}", str(made.parent)]
+    return [sys.executable, "-m", "lozenge.spark.cds_training", f"{write}{made}", str(made.parent)]
 
 
 def _stem() -> Path:

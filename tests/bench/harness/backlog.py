@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.hop import START_PATIENCE, discrepancy, expected
 from tests.bench.harness.producer import Feed, Segment, Sent

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lozenge import topics
-from lozenge.kafka import KafkaSettings
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
 
 
 class Arrival(NamedTuple):

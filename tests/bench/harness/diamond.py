@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lozenge import topics
+from lozenge.contracts import topics
 from tests.bench.harness.hop import MEASURES, Trial, seconds
 from tests.bench.harness.producer import Feed
 from tests.bench.harness.row import Cell, Method, Visit

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from lozenge.avro import Codec
+from lozenge.contracts.avro import Codec
 from tests.bench.harness.consumer import Arrival, Gauge, Recorder
 from tests.bench.harness.producer import Feed, Segment, Sent
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit

@@ -8,7 +8,7 @@ of all of its processes while nothing comes, warm from the events before.
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from lozenge.avro import Codec
+from lozenge.contracts.avro import Codec
 from tests.bench.harness.consumer import Arrival, Gauge
 from tests.bench.harness.producer import Feed, Traffic
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit

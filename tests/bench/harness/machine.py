@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from lozenge import topics
-from lozenge.cost import Meter
+from lozenge.contracts import topics
+from lozenge.process.usage import Meter
 
 OTHERS_CORES, STEAL_CORES = 0.15, 0.05
 """More than this of other work, or taken by the hypervisor, and a figure is not scored."""

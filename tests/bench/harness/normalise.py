@@ -6,8 +6,8 @@ empty and with upstream at the first raw record: it finds no output of an earlie
 
 from collections.abc import Iterator
 
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
+from lozenge.contracts.avro import Codec
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.backlog import MEASURES, drained, write
 from tests.bench.harness.row import START_SECONDS, Cell, Method, Plan, Visit
 from tests.bench.harness.running import empty, stamped

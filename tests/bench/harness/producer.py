@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lozenge import topics
-from lozenge.avro import Codec
-from lozenge.kafka import KafkaSettings
-from lozenge.partitions import partition_of
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.workload import Task
 

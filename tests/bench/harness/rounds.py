@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lozenge.errors import LozengeError
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.machine import PATIENCE_SECONDS, Watch, await_calm
 from tests.bench.harness.row import Cell, Plan, Row, Visit
 from tests.bench.harness.running import Dead

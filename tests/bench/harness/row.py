@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.machine import Load, Watch
 from tests.bench.harness.system import Shape, Start, System
 from tests.bench.harness.workload import Task

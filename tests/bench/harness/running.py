@@ -12,11 +12,11 @@ import psutil
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from lozenge import topics
-from lozenge.admin import ensure_topics, partitions
-from lozenge.cost import Meter, counted
-from lozenge.kafka import KafkaSettings
-from lozenge.topics import Topic
+from lozenge.contracts import topics
+from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.process.usage import Meter, counted
 from tests.bench.harness.consumer import Recorder
 from tests.bench.harness.system import Start, System
 from tests.integration.harness import ended_behind

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lozenge import topics
-from lozenge.kafka import KafkaSettings
-from lozenge.schemas import newest
+from lozenge.contracts import topics
+from lozenge.contracts.schemas import newest
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_upstream.settings import DEMO_TOKEN_KEY
 from tests.bench.harness.workload import LIMIT, Kind, Task
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.kafka import KafkaSettings
+from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness import rounds
 from tests.bench.harness.report import verdict
 from tests.bench.harness.rounds import Disturbed, Outcome, run

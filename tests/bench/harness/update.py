@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from lozenge.avro import Codec
+from lozenge.contracts.avro import Codec
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.hop import PATIENCE, START_PATIENCE, discrepancy, expected
 from tests.bench.harness.producer import Feed, Segment, Sent, Traffic

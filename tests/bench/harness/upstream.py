@@ -1,9 +1,9 @@
 """Where upstream begins: its group's offsets are the only truth about that, and outlive each of its processes."""
 
-from lozenge import topics
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds
-from lozenge_upstream.outputs import APP
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds
+from lozenge_upstream.normalise.output_records import APP
 from tests.integration.harness import move
 
 

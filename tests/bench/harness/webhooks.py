@@ -7,7 +7,7 @@ from multiprocessing.sharedctypes import Synchronized
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lozenge_deploy.demo.receiver import Receiver
+from lozenge_deploy.demo.webhook_receiver import Receiver
 from tests.bench.harness.consumer import Arrival, Recorder
 from tests.bench.harness.system import WEBHOOK_SECRET
 

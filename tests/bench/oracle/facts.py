@@ -6,7 +6,7 @@ Asks neither system: by these facts differences are explained, and the messages 
 from collections import defaultdict
 from collections.abc import Iterable
 
-from lozenge_downstream.routing.file import Inhibition
+from lozenge_downstream.routing.config import Inhibition
 from lozenge_downstream.routing.matchers import all_match, parse
 from tests.bench.oracle.script import GROUP_WAIT, INTERVAL, OPENS, SHUTS, SILENCES, Given, alerts
 from tests.bench.oracle.told import Place

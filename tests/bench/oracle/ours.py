@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lozenge.avro import Codec
+from lozenge.contracts.avro import Codec
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
 from tests.bench.oracle.routes import ours

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lozenge_downstream.routing.file import Routing
+from lozenge_downstream.routing.config import Routing
 from tests.bench.oracle.script import GROUP_WAIT, INTERVAL, LASTS, REPEAT, window
 
 RECEIVERS = ("default", "audit", "three", "urgent", "ones", "night", "brief")

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import fastavro
 
-from lozenge import topics
-from lozenge.cost import Meter
-from lozenge.kafka import KafkaSettings
-from lozenge.reading import bounds, retained
-from lozenge.schemas import newest
+from lozenge.contracts import topics
+from lozenge.contracts.schemas import newest
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds, retained
+from lozenge.process.usage import Meter
 from tests.bench.harness.system import BACKLOG, Guarantees, Start, System
 
 PROJECT = Path(__file__).parents[3]
@@ -46,13 +46,13 @@ def by_spark(start: Start) -> Mapping[str, float]:
 
 
 def _spark(kafka: KafkaSettings) -> Mapping[str, float]:
-    from lozenge.job import source
-    from lozenge.session import spark_session
+    from lozenge.job.query import canonical_events
+    from lozenge.spark.session import spark_session
 
     spark = spark_session("decode", cores=1)
     ranges = bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS)
-    raw = source.bounded(spark, kafka, "bench", topics.EVENTS, ranges)
-    frame = source.events(raw, [newest("event")], "card_id")
+    raw = canonical_events.bounded(spark, kafka, "bench", topics.EVENTS, ranges)
+    frame = canonical_events.events(raw, [newest("event")], "card_id")
     meter = Meter()
     for _ in ("to warm up", "to measure"):
         began, cpu = time.monotonic(), meter.read().cpu_seconds

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lozenge.errors import ToolchainError
 from lozenge.toolchain import cache_path
-from lozenge_deploy import uv_tool
-from lozenge_deploy.parts import BUILD_CONSTRAINTS
+from lozenge_deploy.releases import uv
+from lozenge_deploy.releases.build import BUILD_CONSTRAINTS
 from tests.bench.harness.system import Unavailable
 
 LOCKS = Path(__file__).with_name("requirements")
@@ -25,12 +25,12 @@ def python(peer: str) -> Path:
     def make(stage: Path) -> None:
         doing = f"making the environment of {peer}"
         print(f"{doing} (once)", file=sys.stderr)
-        uv_tool.uv(doing, "venv", "--relocatable", "--python", sys.executable, str(stage))
+        uv.uv(doing, "venv", "--relocatable", "--python", sys.executable, str(stage))
         into = ("--python", str(stage / "bin" / "python"))
         hashes = ("--require-hashes", "--build-constraints", str(BUILD_CONSTRAINTS))
-        uv_tool.uv_offline_first(doing, "pip", "install", *into, *hashes, "-r", str(lock))
+        uv.uv_offline_first(doing, "pip", "install", *into, *hashes, "-r", str(lock))
 
     try:
-        return uv_tool.made_once(home, make) / "bin" / "python"
+        return uv.made_once(home, make) / "bin" / "python"
     except ToolchainError as error:
         raise Unavailable(error.message) from error

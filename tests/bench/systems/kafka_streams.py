@@ -9,7 +9,7 @@ from pathlib import Path
 from lozenge.toolchain import cache_path
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.uv_tool import made_once
+from lozenge_deploy.releases.uv import made_once
 from tests.bench.harness.system import OF_A_JOB, Guarantees, Start, System, Unavailable
 from tests.bench.systems.jars import Jar
 

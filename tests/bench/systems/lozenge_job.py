@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from lozenge.batch_length import SHORT_SECONDS
-from lozenge.declaration import SHORT_BATCHES, read
+from lozenge.detector.manifest import SHORT_BATCHES, read
 from lozenge.errors import ConfigError
-from lozenge.job.orders import Order
-from lozenge.job.report import Phase, read_report
+from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_status import Phase, read_report
+from lozenge.spark.realtime_batches import SHORT_SECONDS
 from tests.bench.harness.system import (
     ALL_KINDS,
     BACKLOG,

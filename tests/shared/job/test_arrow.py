@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lozenge.job import arrow
+from lozenge.job.operators import rows
 
 MOMENT = datetime(2026, 3, 29, 1, 59, 59, 999_999, tzinfo=UTC)
 COLUMNS: dict[str, tuple[Any, list[Any]]] = {
@@ -25,14 +25,14 @@ def table() -> pa.Table:
 
 
 def test_rows_are_those_of_pyarrow() -> None:
-    assert list(arrow.rows(table())) == table().to_pylist()
+    assert list(rows.rows(table())) == table().to_pylist()
 
 
 def test_rows_of_several_chunks_come_in_order() -> None:
     both = pa.concat_tables([table(), table()])
     assert both.column("text").num_chunks == 2
-    assert list(arrow.rows(both)) == [*table().to_pylist(), *table().to_pylist()]
+    assert list(rows.rows(both)) == [*table().to_pylist(), *table().to_pylist()]
 
 
 def test_a_table_without_rows_has_none() -> None:
-    assert list(arrow.rows(table().slice(0, 0))) == []
+    assert list(rows.rows(table().slice(0, 0))) == []

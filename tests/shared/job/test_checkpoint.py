@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lozenge.job.checkpoint import Checkpoint
+from lozenge.spark.checkpoint import Checkpoint
 
 
 def test_a_renewed_checkpoint_is_empty_and_has_another_id(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from lozenge.declaration import Declaration
+from lozenge.detector.manifest import Declaration
 from lozenge.errors import OffsetsLost
-from lozenge.job.continuity import refuse_another, resumable, too_far
-from lozenge.job.coverage import Opening
-from lozenge.job.positions import Positions, Stamp
+from lozenge.job.commit.resume_offsets import refuse_another, resumable, too_far
+from lozenge.kafka.positions import Positions, Stamp
+from lozenge.protocol.coverage import Opening
 
 BOUNDS = {0: (10, 100), 1: (0, 50)}
 KNOWN = Opening("start", "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input="one")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.job.coverage import Interval, Opening, gaps, intervals, judges, left_behind, overlaps
+from lozenge.protocol.coverage import Interval, Opening, gaps, intervals, judges, left_behind, overlaps
 
 
 def line(release: str, since: Mapping[int, int], ended: Mapping[int, int] | None = None, **more: object) -> Opening:

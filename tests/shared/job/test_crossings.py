@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from lozenge.declaration import read
-from lozenge.detector import Settings
-from lozenge.job.crossings import KEPT, Crossings
+from lozenge.detector.definition import Settings
+from lozenge.detector.events import Alert
+from lozenge.detector.manifest import read
+from lozenge.job.commit.alert_encoder import AlertWriter, Finding
 from lozenge.job.identity import Identity
-from lozenge.job.output import AlertWriter, Finding
-from lozenge.records import Alert
+from lozenge.job.operators.emitted_alerts import KEPT, Crossings
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECLARATION = read(Path(__file__).parents[3] / "detectors" / "card_velocity" / "pyproject.toml")[2]

@@ -4,12 +4,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lozenge.detector.events import Alert
 from lozenge.errors import DetectError, DetectorError
-from lozenge.job import held as held_module
-from lozenge.job.held import Held
-from lozenge.job.judgement import Judgement
-from lozenge.job.output import Finding, Poisoned, Unplaced
-from lozenge.records import Alert
+from lozenge.job.batch_result import Judgement
+from lozenge.job.commit import standby_buffer as held_module
+from lozenge.job.commit.alert_encoder import Finding, Poisoned, Unplaced
+from lozenge.job.commit.standby_buffer import Held
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

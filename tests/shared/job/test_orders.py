@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from lozenge.errors import ConfigError
-from lozenge.job import orders as orders_module
-from lozenge.job.orders import ORDER, Order, Orders, read_order
 from lozenge.job.settings import JobSettings
+from lozenge.protocol import job_spec as orders_module
+from lozenge.protocol.job_spec import ORDER, Order, Orders, read_order
 
 FULL = Order(
     revision="one",

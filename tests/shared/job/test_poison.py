@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lozenge.errors import BrokerUnavailable, Flood
-from lozenge.job.poison import MAX_POISON, Ranges, find_poison
+from lozenge.job.query.poison_search import MAX_POISON, Ranges, find_poison
 
 Places = set[tuple[int, int]]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lozenge.errors import StaleGeneration
-from lozenge.job.positions import REALTIME, Positions, Stamp, refuse_if_stale
+from lozenge.kafka.positions import REALTIME, Positions, Stamp, refuse_if_stale
 
 
 def test_a_stamp_survives_the_commit_metadata() -> None:

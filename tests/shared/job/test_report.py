@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.job.report import REPORT, Phase, Reporting, read_report
+from lozenge.protocol.job_status import REPORT, Phase, Reporting, read_report
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lozenge.contracts.record import Place, place_of
 from lozenge.errors import UsageError
-from lozenge.job.resolving import DROPPED, Choice, Resolution, _ranges, replayable
-from lozenge.letters import Letter
-from lozenge.places import Place, place_of
+from lozenge.kafka.dead_letter_queue import Letter
+from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolution, _ranges, replayable
 
 
 def letter(place: Place, origin: Place, key: bytes = b"card", stage: str = "detect") -> Letter:

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from lozenge.folding import Fold, State
-from lozenge.job.state_shape import refusal, shape
+from lozenge.detector.fold import Fold, State
+from lozenge.detector.state_schema import refusal, shape
 
 HOUR = timedelta(hours=1)
 

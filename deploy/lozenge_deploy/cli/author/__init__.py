@@ -1,0 +1,1 @@
+"""The verbs of a detector's author: new, test, dev."""

@@ -1,0 +1,165 @@
+"""The verbs of whoever writes detectors: new, check, test, try, dev."""
+
+import getpass
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lozenge.errors import DetectorError, LozengeError, UsageError
+from lozenge_deploy.cli.options import (
+    DRY_RUN,
+    EXAMPLES,
+    LAST,
+    NAME,
+    OUTPUT,
+    SET,
+    Format,
+    detectors_folder,
+    folder_of,
+    seconds_of,
+    settings_of,
+    show,
+)
+
+if TYPE_CHECKING:
+    from lozenge_deploy.releases.test_report import Verdict
+
+
+class Kind(StrEnum):
+    """What `new` can write."""
+
+    RULE = "rule"
+    AGGREGATE = "aggregate"
+    STATEFUL = "stateful"
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
+    kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or memory per key.")] = Kind.RULE,
+    owner: Annotated[str, typer.Option(help="Who answers for it; you, unless you say otherwise.")] = "",
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Write the folder of a new detector, with tests that pass."""
+    from lozenge_deploy.cli.author.scaffold import texts, write
+
+    detectors = detectors_folder()
+    files = (texts if dry_run else write)(detectors, name, kind, owner or getpass.getuser())
+    if output is Format.JSON:
+        show([{"file": str(file), "bytes": len(text.encode())} for file, text in files.items()], output)
+        return
+    for file in files:
+        typer.echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")
+    if not dry_run:
+        typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
+
+
+def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
+    """Tell everything that is wrong with a detector's folder, without running it.
+
+    Of one in Real-Time Mode that Spark cannot run so, too, which takes some seconds.
+    """
+    from lozenge.detector.manifest import read
+    from lozenge_deploy.releases.lint import problems, require_sound
+    from lozenge_deploy.releases.release import build
+
+    folder = folder_of(name)
+    found = problems(folder)
+    ineligible: LozengeError | None = None
+    if not found and read(folder / "pyproject.toml")[2].realtime:
+        try:
+            build(folder)
+        except LozengeError as error:
+            found, ineligible = [str(error)], error
+    if output is Format.JSON:
+        show([{"detector": folder.name, "problem": problem} for problem in found], output)
+    if ineligible is not None:
+        raise ineligible
+    require_sound(folder)
+    if output is not Format.JSON:
+        typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
+
+
+def run_tests(
+    name: NAME = ".",
+    arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Run a detector's own tests on the code that runs it live, then their events under every fault."""
+    from lozenge_deploy.releases import test_report
+    from lozenge_deploy.releases.detector_process import test_command
+    from lozenge_deploy.releases.environments import environment_of, in_environment
+    from lozenge_deploy.supervision.temp_dirs import passing_scratch
+
+    folder = folder_of(name)
+    if not (folder / f"test_{folder.name}.py").is_file():
+        raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
+    with tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
+        report = Path(place) / "report.xml"
+        command = [*test_command(environment_of(folder), report), *(arguments or [])]
+        said = sys.stderr if output is Format.JSON else sys.stdout
+        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=said)
+        found = test_report.read(report)
+    if output is Format.JSON:
+        show([asdict(verdict) for verdict in found], output)
+    elif faults := [verdict for verdict in found if verdict.fault]:
+        show([_under(fault) for fault in faults], output)
+    if run.returncode:
+        raise DetectorError(f"testing {folder.name}: its tests fail", hint="what they said stands above")
+
+
+def _under(verdict: "Verdict") -> dict[str, Any]:
+    """What became of one fault, in a line."""
+    because = verdict.words.partition("\n")[0] or None
+    seconds = round(verdict.seconds, 1)
+    return {"fault": verdict.fault, "verdict": verdict.outcome, "seconds": seconds, "because": because}
+
+
+def try_(
+    name: NAME = ".",
+    last: LAST = "1h",
+    set_: SET = None,
+    examples: EXAMPLES = 5,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Tell what the detector would have raised over the retained topic, beside the live release."""
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.cli.backtest_output import tell
+    from lozenge_deploy.releases.detector_process import trial
+    from lozenge_deploy.releases.environments import environment_of
+
+    folder, settings = folder_of(name), settings_of(set_)
+    seconds_of(last, "--last")
+    outcome = trial(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
+    if output is Format.JSON:
+        show([outcome], output)
+    else:
+        tell(outcome, examples, output)
+
+
+def dev(
+    name: NAME = ".",
+    last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
+    dry_run: DRY_RUN = False,
+    output: OUTPUT = Format.TABLE,
+) -> None:
+    """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
+    from datetime import timedelta
+
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.cli.author.dev import develop
+
+    folder, back = folder_of(name), timedelta(seconds=seconds_of(last, "--last"))
+    if dry_run and output is Format.JSON:
+        show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
+    elif dry_run:
+        typer.echo(f"would run {folder} from {last} ago on, with topics and a group of its own; Ctrl-C removes them")
+    else:
+        develop(folder, KafkaSettings.load(), back, as_json=output is Format.JSON)

@@ -1,0 +1,158 @@
+"""`lozenge dev`: one detector on live traffic, beside the live release, started again whenever its folder changes."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import stamina
+import typer
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from watchfiles import PythonFilter, watch
+
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.detector.manifest import read as declared
+from lozenge.errors import LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import offsets_at
+from lozenge.toolchain import cache_path
+from lozenge_deploy.releases.environments import environment_of, in_environment
+from lozenge_deploy.supervision.supervisor import leash
+from lozenge_deploy.supervision.temp_dirs import passing_scratch
+
+PARTITIONS = topics.EVENT_PARTITIONS
+STOP_SECONDS = 30.0
+_FILES = PythonFilter(extra_extensions=(".toml", ".csv", ".parquet"))
+
+
+def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: bool = False) -> None:
+    """Prints alerts from `last` ago on, a line each, until Ctrl-C; then takes away the topics and group that it used.
+
+    The job reads the source folder; only the dependencies come from an environment, which is made anew when
+    `pyproject.toml` changes. A job that fails has said why, and the next change starts it again.
+    """
+    name, _, declaration = declared(folder / "pyproject.toml")
+    release = f"dev-{uuid.uuid4().hex[:6]}"
+    python = environment_of(folder)
+    with (
+        passing_scratch() as temporary,
+        _place(kafka, name, release, topics.events_by(declaration.key), last),
+        _telling(kafka, name, release, as_json),
+    ):
+        job = _Job(python, folder, temporary, release, generation := 1)
+        typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C ends it", err=True)
+        try:
+            for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
+                typer.echo(f"{name} has changed and starts again", err=True)
+                job.stop()
+                if any(Path(file).name == "pyproject.toml" for _, file in changes):
+                    python = _remade(folder) or python
+                job = _Job(python, folder, temporary, release, generation := generation + 1)
+        except KeyboardInterrupt:
+            pass  # the way it is meant to end
+        finally:
+            job.stop()
+
+
+def _remade(folder: Path) -> Path | None:
+    try:
+        return environment_of(folder)
+    except LozengeError as error:
+        typer.echo(str(error), err=True)
+        return None
+
+
+@contextmanager
+def _place(kafka: KafkaSettings, name: str, release: str, source: str, last: timedelta) -> Iterator[None]:
+    """Topics and a group of its own, which begins `last` ago, for the length of the block."""
+    made = topics.shadow_topics(name, release)
+    group = f"{name}@{release}"
+    starts = offsets_at(kafka, source, PARTITIONS, datetime.now(UTC) - last)
+    ensure_topics(kafka, made)
+    try:
+        consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
+        places = [TopicPartition(source, partition, offset) for partition, offset in starts.items()]
+        for attempt in stamina.retry_context(on=KafkaException, timeout=20):  # its coordinator may have to be found
+            with attempt:
+                consumer.commit(offsets=places, asynchronous=False)
+        consumer.close()
+        yield
+    finally:
+        admin = AdminClient(kafka.client())
+        for future in admin.delete_topics([topic.name for topic in made]).values():
+            with suppress(Exception):  # a broker that has gone takes them along, or they expire
+                future.result(10)
+        with suppress(Exception):
+            admin.delete_consumer_groups([group])[group].result(10)
+
+
+@contextmanager
+def _telling(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> Iterator[None]:
+    """Prints the release's alerts from a thread for the length of the block."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        codec, topic = Codec.of("alert"), topics.shadow_alerts(name, release)
+        consumer = Consumer(
+            kafka.client(group_id="lozenge-dev", enable_auto_commit=False, isolation_level="read_committed")
+        )
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        while not ended.is_set():
+            for message in consumer.consume(100, 0.2):
+                if message.error() is None:
+                    alert = codec.decode(message.value())
+                    typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
+        consumer.close()
+
+    thread = threading.Thread(target=tell, name="alerts", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join(5)
+
+
+def _line(alert: Mapping[str, Any]) -> str:
+    when = f"{alert['event_time']:%Y-%m-%d %H:%M:%S}"
+    return f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}"
+
+
+class _Job:
+    """The running job; it ends with this process, however that ends."""
+
+    def __init__(self, python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> None:
+        order = {
+            "LOZENGE_JOB_RELEASE": release,
+            "LOZENGE_JOB_GENERATION": str(generation),
+            "LOZENGE_JOB_LIVE": "false",
+            "LOZENGE_JOB_WORK": str(cache_path("dev")),
+        }
+        # a group of its own: Ctrl-C in the terminal is for us alone, who then end it in order
+        command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
+        variables = in_environment(os.environ | order | temporary)
+        self._process = subprocess.Popen(command, env=variables, cwd=folder, process_group=0)
+        self._leash = leash(self._process.pid)
+
+    def stop(self) -> None:
+        """Ends it at a batch boundary, or after some time at once."""
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._leash.kill()
+        self._leash.wait()
+        if self._leash.stdin:
+            self._leash.stdin.close()

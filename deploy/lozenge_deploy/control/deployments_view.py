@@ -1,0 +1,79 @@
+"""What is wanted of every detector and how it is, side by side, for whoever only looks."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from lozenge.contracts import topics
+from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
+from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase, places
+
+
+@dataclass(frozen=True)
+class Member:
+    """A detector that has been deployed; `observed` is None until an agent has seen to it."""
+
+    desired: Desired
+    observed: Observed | None
+
+    @property
+    def phase(self) -> str:
+        """Where it stands, in a word or two."""
+        return self.observed.phase.value if self.observed else "asked for"
+
+    @property
+    def trouble(self) -> tuple[str, str] | None:
+        """What is wrong and the next command; None if it is as it should be, or on its way there."""
+        name, seen = self.desired.detector, self.observed
+        if seen is None:
+            return "no agent has taken it up", "`lozenge up` starts one on this machine"
+        if seen.phase is Phase.PARKED:
+            past = f"`lozenge offsets {name} --to ...` goes past it, and `lozenge coverage {name}` keeps the gap"
+            return seen.reason, f"nothing is lost; `lozenge deploy {name}` with a mend judges it, or {past}"
+        if seen.outcome is Outcome.FAILED or seen.reason:
+            return seen.reason, f"`lozenge logs {name} --level error`, then `lozenge history {name}`"
+        return None
+
+    @property
+    def fenced(self) -> str | None:
+        """Which release was relieved by the present one, when, and at which offsets; None if none was."""
+        if self.observed is None or self.observed.fenced in ("", self.observed.release) or not self.observed.fenced_at:
+            return None
+        since = f" at {places(self.observed.fenced_from)}" if self.observed.fenced_from else ""
+        return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC{since}"
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody wants it any more."""
+        return self.desired.goal is Goal.RETIRED
+
+
+class Fleet:
+    """Follows the control topics and changes nothing; used by one thread. Empty where nothing was ever deployed."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        """Raises BrokerUnavailable."""
+        self._desired: Table[Desired] | None = None
+        self._observed: Table[Observed] | None = None
+        self._closing = ExitStack()
+        if {topics.DEPLOYMENTS, topics.STATUS} <= partitions(kafka).keys():
+            self._desired = self._closing.enter_context(Table(kafka, topics.DEPLOYMENTS, Desired))
+            self._observed = self._closing.enter_context(Table(kafka, topics.STATUS, Observed))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closing.close()
+
+    def members(self) -> dict[str, Member]:
+        """Every detector that was ever deployed, by name, with what has come since the last call."""
+        if self._desired is None or self._observed is None:
+            return {}
+        list(self._desired.poll(0.0))
+        list(self._observed.poll(0.0))
+        observed = self._observed.rows
+        return {name: Member(desired, observed.get(name)) for name, desired in sorted(self._desired.rows.items())}

@@ -1,0 +1,127 @@
+"""`python -m lozenge_deploy.demo.feed`: history first, then live traffic, then a summary of what was injected.
+
+Ends after `--for`, on Ctrl-C or on SIGTERM; every way out completes the cases that have begun, flushes and
+writes the summary. Exit codes are those of `lozenge.errors`; 1 also if the broker did not take everything.
+"""
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lozenge.durations import duration
+from lozenge.errors import LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.feed.formats import FORMS
+from lozenge_deploy.demo.feed.generator import Feed
+from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
+from lozenge_deploy.demo.feed.producer import Sender
+from lozenge_deploy.demo.feed.schedule import flat_out, paced, steady
+
+
+class Format(StrEnum):
+    """The raw forms."""
+
+    json = "json"
+    iso = "iso"
+
+
+class Stop:
+    """Set by SIGINT or SIGTERM; a plain flag, because a signal handler must not take locks."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
+
+
+def seconds(text: str) -> float:
+    """`60s`, `1.5m` or `2h` in seconds."""
+    try:
+        value = duration(text).total_seconds()
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    if value < 0:
+        raise typer.BadParameter(f"{text!r} is a time that has passed")
+    return value
+
+
+def run(
+    bootstrap: Annotated[str, typer.Option(help="Kafka brokers; else LOZENGE_KAFKA_BOOTSTRAP.")] = "",
+    past_days: Annotated[int, typer.Option(min=0, help="Days of history.")] = 90,
+    count: Annotated[int, typer.Option(min=0, help="Records of history.")] = 100_000,
+    rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
+    for_: Annotated[float | None, typer.Option("--for", parser=seconds, help="Live time; else until stopped.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds, times and counts give equal records.")] = 7,
+    cards: Annotated[int, typer.Option(min=LEAST_CARDS)] = 1000,
+    merchants: Annotated[int, typer.Option(min=LEAST_MERCHANTS)] = 400,
+    poison_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of records that are spoilt.")] = 0.002,
+    case_every: Annotated[float, typer.Option(min=0.1, help="Seconds between two live cases.")] = 3.0,
+    format: Annotated[Format, typer.Option(help="The raw form.")] = Format.json,
+    summary: Annotated[Path | None, typer.Option(help="Where the JSON summary goes.")] = None,
+) -> None:
+    """Sends made-up card authorisations and remembers what a detector should find in them."""
+    stopped = Stop()
+    form = FORMS[format]
+    end = datetime.now(UTC)
+    feed = Feed(
+        end - timedelta(days=past_days), seed=seed, cards=cards, merchants=merchants, poison_rate=poison_rate, form=form
+    )
+    sender: Sender | None = None
+    past = 0
+    try:
+        kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
+        sender = Sender(kafka, form.topic, stopped)
+        if past_days and count:
+            sender.send(feed.past(end, count))
+            past = feed.sent
+            typer.echo(f"{past} records of the last {past_days} days sent", err=True)
+        sender.send(feed.live(_slots(rate, for_, stopped), case_every))
+        for raw in feed.finish(datetime.now(UTC)):
+            sender.send_one(raw)
+    except LozengeError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(error.exit_code) from error
+    finally:
+        if sender is not None:
+            sender.close()
+        failed = sender.failed if sender else 0
+        if summary is not None:
+            _write(summary, feed, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
+    if failed:
+        typer.echo(f"the broker did not acknowledge {failed} of {feed.sent} records", err=True)
+        raise typer.Exit(1)
+
+
+def _slots(rate: float, limit: float | None, stopped: Stop) -> Iterator[int]:
+    if rate == 0:
+        return flat_out(limit, stopped)
+    return paced(steady(datetime.now(UTC), rate, limit), stopped)
+
+
+def _write(path: Path, feed: Feed, run: dict[str, object]) -> None:
+    """Replaces the summary in one step, so that a reader never sees half of it."""
+    cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.cases]
+    text = json.dumps(run | {"sent": feed.sent, "poison": dict(feed.poison), "cases": cases}, indent=1)
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(run)
+    sys.exit(app())

@@ -1,0 +1,74 @@
+"""The raw forms in which an authorisation is written, one `Form` each.
+
+Hand-formatted, because every character is known to need no escape and this is the feed's hottest path.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import NamedTuple
+
+from lozenge.contracts.topics import RAW_ISO, RAW_JSON
+from lozenge_deploy.demo.feed.population import Card, Merchant
+
+ISO_CHANNELS = {"pos": "051", "ecom": "812", "atm": "021", "recurring": "102"}
+"""DE 22: chip read, electronic commerce, magnetic stripe (cash machines), credential on file."""
+
+
+class Authorisation(NamedTuple):
+    """One authorisation before it is written; `at` in microseconds since 1970, `minor` in minor units."""
+
+    number: int
+    at: int
+    card: Card
+    merchant: Merchant
+    terminal: str
+    minor: int
+    approved: bool = True
+
+    @property
+    def txn_id(self) -> str:
+        """The source's own transaction id: twelve characters, as a retrieval reference number has."""
+        return f"{self.number:012x}"
+
+
+class Form(NamedTuple):
+    """How one raw topic writes an authorisation, and the field names that a poison record spoils."""
+
+    topic: str
+    write: Callable[[Authorisation, datetime], bytes]
+    card: str
+    merchant: str
+    amount: str
+    time: str
+    impossible_time: str
+
+
+def _json(auth: Authorisation, when: datetime) -> bytes:
+    merchant = auth.merchant
+    category = merchant.category
+    country = merchant.country
+    time = when.isoformat(timespec="microseconds")[:-6]  # without +00:00
+    amount = f"{auth.minor // 100}.{auth.minor % 100:02d}" if country.decimals else str(auth.minor)
+    return (
+        f'{{"txn_id":"{auth.number:012x}","ts":"{time}Z","pan":"{auth.card.pan}","account":"{auth.card.account}",'
+        f'"merchant":"{merchant.id}","terminal":"{auth.terminal}","mcc":"{category.mcc}",'
+        f'"country":"{country.code}","amount":"{amount}","currency":"{country.currency}",'
+        f'"channel":"{category.channel}","result":"{"approved" if auth.approved else "declined"}"}}'
+    ).encode()
+
+
+def _iso(auth: Authorisation, when: datetime) -> bytes:
+    merchant = auth.merchant
+    country = merchant.country
+    return (
+        f'{{"mti":"0100","de2":"{auth.card.pan}","de4":"{auth.minor:012d}","de7":"{when:%m%d%H%M%S}",'
+        f'"de11":"{auth.number % 1_000_000:06d}","de18":"{merchant.category.mcc}","de19":"{country.number}",'
+        f'"de22":"{ISO_CHANNELS[merchant.category.channel]}","de37":"{auth.number:012x}",'
+        f'"de39":"{"00" if auth.approved else "05"}","de41":"{auth.terminal}","de42":"{merchant.id}",'
+        f'"de49":"{country.currency_number}"}}'
+    ).encode()
+
+
+JSON = Form(RAW_JSON, _json, "pan", "merchant", "amount", "ts", "2026-02-31T12:00:00.000000Z")
+ISO = Form(RAW_ISO, _iso, "de2", "de42", "de4", "de7", "0231120000")
+FORMS = {"json": JSON, "iso": ISO}

@@ -1,0 +1,258 @@
+"""The stream of raw records: ordinary traffic of a small world, with injected cases and poison records.
+
+Equal arguments give byte-equal records, transaction ids included. What a detector should find is injected
+and remembered in `Feed.cases`; ordinary traffic never shows it (see `world`), so a case without an alert
+was missed and an alert without a case is false.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import chain, cycle, repeat
+from random import Random
+from typing import NamedTuple
+from zlib import crc32
+
+from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form
+from lozenge_deploy.demo.feed.malformed_records import reasons, spoil
+from lozenge_deploy.demo.feed.population import DAY, REST, SECOND, Card, Subscription, World
+from lozenge_deploy.demo.feed.schedule import history, micros, moment
+
+VELOCITY = "card_velocity"
+DUPLICATE = "duplicate_charge"
+LARGE = "large_amount"
+INCREASE = "recurring_price_increase"
+KINDS = (VELOCITY, DUPLICATE, LARGE, INCREASE)
+
+LARGE_FROM = 3000
+EQUAL_PERIODS = 3
+_BURST = (14, 18)
+_DECLINED = 0.04
+_RECORDS_PER_PAST_CASE = 2000
+_EARLY_RENEWAL = DAY
+
+
+class Raw(NamedTuple):
+    """One record of the raw topic."""
+
+    key: bytes
+    value: bytes
+    event_time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something a detector should find; the last of `txn_ids`, at `at`, completes it."""
+
+    kind: str
+    txn_ids: tuple[str, ...]
+    pan: str
+    at: datetime
+
+
+class _Tempo(NamedTuple):
+    """How quickly a case unfolds, microseconds: the gaps of a burst, the longest wait for a second charge."""
+
+    burst_gap: int
+    second_charge: int
+
+
+class _FollowUp(NamedTuple):
+    """A charge of a case that is still to come; the last of a case names the case's kind and all its charges."""
+
+    at: int
+    number: int
+    auth: Authorisation
+    kind: str = ""
+    txn_ids: tuple[str, ...] = ()
+
+
+_PAST = _Tempo(8 * SECOND, 9 * 60 * SECOND)
+_LIVE = _Tempo(SECOND // 4, 5 * SECOND)
+
+
+class Feed:
+    """Call `past`, then `live`, then `finish`, each to its end; one feed is one run.
+
+    `start` is where the history begins (and where a purely live feed begins). `sent`, `poison` and `cases`
+    grow with every record taken from an iterator, so whoever takes one must send it.
+    """
+
+    def __init__(
+        self,
+        start: datetime,
+        *,
+        seed: int = 7,
+        cards: int = 1000,
+        merchants: int = 400,
+        poison_rate: float = 0.002,
+        form: Form = JSON,
+    ) -> None:
+        self.cases: list[Case] = []
+        self.poison: Counter[str] = Counter()
+        self.sent = 0
+        self._random = Random(seed)
+        self._world = World(self._random, cards, merchants, seed)
+        self._form = form
+        self._poison_rate = poison_rate
+        self._reasons = cycle(reasons(form))
+        self._kinds = cycle(KINDS)
+        self._increase_wanted = False
+        self._start = start
+        # Runs into one topic must not share transaction ids: 20 bits name the run, 28 count its records.
+        self._number = crc32(f"{seed} {start.isoformat()}".encode()) % (1 << 20) << 28
+        self._follow_ups: list[_FollowUp] = []
+        first = micros(start)
+        self._renewals: list[tuple[int, int, Subscription]] = [
+            (first + int(self._random.random() * subscription.period), order, subscription)
+            for order, subscription in enumerate(self._world.subscriptions)
+        ]
+        heapify(self._renewals)
+
+    def past(self, end: datetime, count: int) -> Iterator[Raw]:
+        """`count` records in event-time order from the feed's start to `end`, with a case in every 2,000.
+
+        Subscriptions run from the start, so a history of 90 days holds three periods of each.
+        """
+        slots = history(self._random, self._start, end, count)
+        cases = max(count // _RECORDS_PER_PAST_CASE, 1)
+        every = (micros(end) - micros(self._start)) // (cases + 1)
+        return self._stream(slots, repeat(every), _PAST)
+
+    def live(self, slots: Iterable[int], case_every: float = 3.0) -> Iterator[Raw]:
+        """A record for each of `slots`, dated then; within ten seconds a case of each kind, then one each `case_every`.
+
+        A price increase needs a subscription that is due within a day and has three equal periods behind it;
+        while there is none it waits. At fewer than ten records a second raise `case_every`, or the cases
+        displace the ordinary traffic.
+        """
+        soon = [SECOND, *[5 * SECOND // 2] * (len(KINDS) - 1)]
+        return self._stream(slots, chain(soon, repeat(int(case_every * SECOND))), _LIVE)
+
+    def finish(self, now: datetime) -> Iterator[Raw]:
+        """Completes at once, dated no later than `now`, the cases that have begun."""
+        while self._follow_ups:
+            yield self._follow_up(micros(now))
+
+    def _stream(self, slots: Iterable[int], gaps: Iterator[int], tempo: _Tempo) -> Iterator[Raw]:
+        case_at: int | None = None
+        debt = 0
+        for at in slots:
+            while self._follow_ups and self._follow_ups[0].at <= at:
+                yield self._follow_up(at)
+                debt += 1
+            # A follow-up keeps its own time but takes the place of an ordinary record, so that counts and rates hold.
+            if debt:
+                debt -= 1
+                continue
+            if case_at is None:
+                case_at = at + next(gaps)
+            if at >= case_at:
+                case_at += next(gaps)
+                if case := self._inject(next(self._kinds), at, tempo):
+                    yield case
+                    continue
+            yield self._renewal(at) or self._purchase(at)
+
+    def _inject(self, kind: str, at: int, tempo: _Tempo) -> Raw | None:
+        """The first record of a case; None for an increase, which the next renewal shows."""
+        if kind == INCREASE:
+            self._increase_wanted = True
+            self._bring_forward(at)
+            return None
+        card = self._world.rested_card(at)
+        if kind == VELOCITY:
+            return self._burst(card, at, tempo)
+        auth = self._charge(card, at)
+        if kind == DUPLICATE:
+            return self._duplicate(auth, tempo)
+        large = int((LARGE_FROM + 6000 * self._random.random()) * 10**auth.merchant.country.decimals)
+        return self._found(LARGE, auth._replace(minor=large))
+
+    def _burst(self, card: Card, at: int, tempo: _Tempo) -> Raw:
+        """Somebody tries a stolen card: small, rising amounts at merchants everywhere."""
+        least, most = _BURST
+        charges = []
+        for n in range(least + int(self._random.random() * (most - least + 1))):
+            merchant = self._world.anyone()
+            charges.append(Authorisation(self._next(), at, card, merchant, merchant.terminals[0], 50 + 7 * n))
+            at += int(tempo.burst_gap * (0.5 + 0.5 * self._random.random()))
+        txn_ids = tuple(charge.txn_id for charge in charges)
+        for charge in charges[1:-1]:
+            heappush(self._follow_ups, _FollowUp(charge.at, charge.number, charge))
+        last = charges[-1]
+        heappush(self._follow_ups, _FollowUp(last.at, last.number, last, VELOCITY, txn_ids))
+        card.rested = last.at + REST
+        return self._raw(charges[0])
+
+    def _duplicate(self, auth: Authorisation, tempo: _Tempo) -> Raw:
+        at = auth.at + int(tempo.second_charge * (0.1 + 0.9 * self._random.random()))
+        again = auth._replace(number=self._next(), at=at)
+        heappush(self._follow_ups, _FollowUp(at, again.number, again, DUPLICATE, (auth.txn_id, again.txn_id)))
+        auth.card.rested = at + REST
+        return self._raw(auth)
+
+    def _follow_up(self, latest: int) -> Raw:
+        due = heappop(self._follow_ups)
+        auth = due.auth._replace(at=min(due.at, latest))
+        return self._found(due.kind, auth, due.txn_ids) if due.kind else self._raw(auth)
+
+    def _bring_forward(self, at: int) -> None:
+        """Makes a renewal that is due soon and could show an increase due now, if there is one."""
+        for place, (due, order, subscription) in enumerate(self._renewals):
+            if subscription.equal >= EQUAL_PERIODS and due <= at + _EARLY_RENEWAL:
+                self._renewals[place] = (min(due, at), order, subscription)
+                heapify(self._renewals)
+                return
+
+    def _renewal(self, at: int) -> Raw | None:
+        """The charge of a subscription that is due, at a higher price if an increase is wanted."""
+        due, order, subscription = self._renewals[0]
+        if due > at:
+            return None
+        heapreplace(self._renewals, (at + subscription.period, order, subscription))
+        increase = self._increase_wanted and subscription.equal >= EQUAL_PERIODS
+        if increase:
+            self._increase_wanted = False
+            subscription.rise(self._random)
+        subscription.equal += 1
+        card, merchant = subscription.card, subscription.merchant
+        auth = Authorisation(self._next(), at, card, merchant, merchant.terminals[0], subscription.price)
+        return self._found(INCREASE, auth) if increase else self._raw(auth)
+
+    def _purchase(self, at: int) -> Raw:
+        auth = self._charge(self._world.rested_card(at), at)
+        draw = self._random.random()
+        if draw < self._poison_rate:
+            return self._poisoned(self._raw(auth))
+        return self._raw(auth if draw < 1 - _DECLINED else auth._replace(approved=False))
+
+    def _charge(self, card: Card, at: int) -> Authorisation:
+        merchant = self._world.merchant_for(card)
+        terminals = merchant.terminals
+        terminal = terminals[int(self._random.random() * len(terminals))]
+        amount = self._world.amount(card, merchant)
+        card.purchases += 1
+        card.rested = at + REST
+        return Authorisation(self._next(), at, card, merchant, terminal, amount)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _raw(self, auth: Authorisation) -> Raw:
+        self.sent += 1
+        when = moment(auth.at)
+        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when)
+
+    def _found(self, kind: str, auth: Authorisation, txn_ids: tuple[str, ...] = ()) -> Raw:
+        raw = self._raw(auth)
+        self.cases.append(Case(kind, txn_ids or (auth.txn_id,), auth.card.pan, raw.event_time))
+        return raw
+
+    def _poisoned(self, raw: Raw) -> Raw:
+        reason = next(self._reasons)
+        self.poison[reason] += 1
+        return raw._replace(value=spoil(reason, raw.value, raw.event_time, self._form))

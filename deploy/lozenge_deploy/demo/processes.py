@@ -1,0 +1,112 @@
+"""What the demo runs: each stage's command and environment, as an operator would give them."""
+
+import base64
+import json
+import os
+import secrets
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lozenge.toolchain.java import java_home
+from lozenge_deploy.releases.build import digest_of
+from lozenge_deploy.releases.detector_catalog import DetectorFolder
+from lozenge_deploy.releases.environments import in_environment
+from lozenge_deploy.supervision.supervisor import Program
+
+SECRET_VARIABLE = "LOZENGE_DEMO_WEBHOOK_SECRET"
+SHORT_PAST = 100_000
+"""Up to so many records of history the JVMs' first compiler alone is quicker: the second pays off after minutes."""
+
+NICE = 7
+"""Detectors that come later must not slow down what already runs."""
+
+
+ROUTING = """[channels.demo]
+type = "webhook"
+url = "{url}"
+networks = ["127.0.0.0/8"]
+secret = {{ env = "{secret}" }}
+[route]
+channels = ["demo"]
+[noise]
+alerts = 1000000
+"""
+"""Past days come within a minute, and no detector is parked for it."""
+
+
+class Programs:
+    """The programs of one run, around one broker; their files lie in `work`."""
+
+    def __init__(self, bootstrap: str, work: Path, past: int) -> None:
+        self._bootstrap, self._work, self._past = bootstrap, work, past
+        self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+    def upstream(self, rekeys: tuple[str, ...]) -> Program:
+        """The normaliser. One batch may take the whole past.
+
+        Batches end at other moments in each partition. Where ninety days are sent in seconds, those moments lie
+        hours apart in the events' own time, more than a detector must forgive.
+        """
+        variables = {
+            "LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys),
+            "LOZENGE_UPSTREAM_MAX_OFFSETS": str(self._past + 100_000),
+        }
+        return self._program("upstream", ["lozenge_upstream"], variables)
+
+    def downstream(self, webhook_url: str) -> Program:
+        """The notifier, with one webhook that takes every alert."""
+        routing = self._work / "routing.toml"
+        routing.write_text(ROUTING.format(url=webhook_url, secret=SECRET_VARIABLE))
+        variables = {
+            "LOZENGE_DOWNSTREAM_STORE": f"sqlite:///{self._work / 'downstream.db'}",
+            "LOZENGE_DOWNSTREAM_ROUTING": str(routing),
+            "LOZENGE_DOWNSTREAM_INSTANCE": "demo",
+            SECRET_VARIABLE: self.secret,
+        }
+        return self._program("downstream", ["lozenge_downstream"], variables)
+
+    def feed(self, rate: float, seed: int, seconds: float | None) -> Program:
+        """The generator; it ends by itself after `seconds` of live traffic."""
+        arguments = [
+            "--count",
+            str(self._past),
+            "--rate",
+            str(rate),
+            "--seed",
+            str(seed),
+            "--summary",
+            str(self.summary),
+        ]
+        if seconds is not None:
+            arguments += ["--for", f"{seconds:f}s"]
+        return self._program("feed", ["lozenge_deploy.demo.feed", *arguments], {}, finite=True)
+
+    def detector(self, detector: DetectorFolder, python: Path, nice: int = 0) -> Program:
+        """A detector in its own environment; every start carries a higher generation than the one before."""
+        common = {
+            "LOZENGE_JOB_RELEASE": f"{detector.version}+{digest_of(detector.folder)[:8]}",
+            "LOZENGE_JOB_WORK": str(self._work / "jobs"),
+            # One copy of Spark's jars for all, so that they share pages and the class-data archive.
+        }
+
+        def environment(start: int) -> Mapping[str, str]:
+            return in_environment(self._environment(common | {"LOZENGE_JOB_GENERATION": str(start + 1)}))
+
+        return Program(detector.name, [str(python), "-m", "lozenge.job"], environment, self._work, nice)
+
+    @property
+    def summary(self) -> Path:
+        """Where the feed says what it sent and injected."""
+        return self._work / "feed.json"
+
+    def _program(self, name: str, module: list[str], variables: Mapping[str, str], *, finite: bool = False) -> Program:
+        command = [sys.executable, "-m", *module]
+        return Program(name, command, lambda _: self._environment(variables), self._work, finite=finite)
+
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Ours, without what points at another cluster, and `variables`."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
+        ours = {"LOZENGE_KAFKA_BOOTSTRAP": self._bootstrap, "JAVA_HOME": str(java_home())}
+        quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"} if self._past <= SHORT_PAST else {}
+        return quick | kept | ours | dict(variables)

@@ -1,0 +1,198 @@
+"""The whole diamond on one machine: what is started when, how it is watched, and how it ends."""
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from lozenge.kafka import topic_admin
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.drain import Drain
+from lozenge_deploy.demo.processes import NICE, Programs
+from lozenge_deploy.demo.throughput import Meter
+from lozenge_deploy.demo.view import Scene, Stage
+from lozenge_deploy.demo.webhook_receiver import Receiver
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, all_topics, copies
+from lozenge_deploy.releases.environments import environment_of
+from lozenge_deploy.supervision.supervisor import Child, State, Supervisor
+
+PATIENCE_SECONDS = 60.0
+"""The later detectors wait until the first one has judged something or given up, but not longer than this."""
+START_SECONDS = 20.0
+"""And each waits until the one before it has reported, but not longer than this."""
+
+
+ORDER = ("rule", "model", "stateful", "aggregate")
+"""By kind: a rule is quickest to its first alert, an aggregate has the most to start."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run; `seconds` of live traffic, None for without end."""
+
+    detectors: list[DetectorFolder]
+    past: int
+    rate: float
+    seed: int
+    seconds: float | None
+
+
+class Diamond:
+    """Enter, `start`, then `tick` a few times a second; leaving stops every process, the broker last."""
+
+    def __init__(self, plan: Plan, work: Path, began: float) -> None:
+        self._plan, self._work, self._began = plan, work, began
+        self._detectors = sorted(plan.detectors, key=lambda d: ORDER.index(d.declaration.kind))
+        self._first, *self._later = self._detectors
+        self._stack = ExitStack()
+        self.milestones: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, at: TracebackType | None) -> None:
+        self._stack.close()
+
+    def start(self) -> None:
+        """Starts broker, feed, both ends and the first detector; returns when they are started, not ready."""
+        self._environments = self._prepare()
+        broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
+        self._reached("broker answers")
+        # as the children do, without the LOZENGE_KAFKA_* that speak of another cluster
+        self.kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
+        self._programs = programs = Programs(broker.bootstrap, self._work, self._plan.past)
+        self.receiver = self._stack.enter_context(Receiver(programs.secret))
+        topic_admin.ensure_topics(self.kafka, all_topics(self._detectors))
+        self._reached("topics made")
+        self.meter = Meter(self.kafka)
+        self._stack.callback(self.meter.close)
+        self.drain = Drain(self.kafka, self._detectors)
+        self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
+        self._supervisor.start(programs.upstream(copies(self._detectors)))
+        self._start_detector(self._first)
+        self._supervisor.start(programs.downstream(self.receiver.url))
+        self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
+        self._reached("processes started")
+
+    def tick(self) -> None:
+        """Restarts what died, starts what is due, reads the newest numbers."""
+        self._supervisor.watch()
+        self.meter.read()
+        self._note_milestones()
+        if self._later and self._may_start_next():
+            self._start_detector(self._later.pop(0), NICE)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the demo began."""
+        return time.monotonic() - self._began
+
+    @property
+    def first_notification(self) -> float | None:
+        """Seconds from the beginning to the first webhook; None before it."""
+        return self.milestones.get("first notification")
+
+    @property
+    def feed_ended(self) -> bool:
+        """Whether the feed has sent everything and written its summary."""
+        return self._supervisor.children["feed"].state is State.ENDED
+
+    @property
+    def summary(self) -> Path:
+        """The feed's summary."""
+        return self._programs.summary
+
+    def failed(self) -> dict[str, str]:
+        """Processes that no restart will mend, with their last words."""
+        return {n: c.last_words() for n, c in self._supervisor.children.items() if c.state is State.FAILED}
+
+    def come_through(self) -> bool:
+        """Whether everything sent has reached the receiver and all is quiet; ask repeatedly."""
+        notifier, distinct = self.meter.reading("downstream"), self.receiver.count()["distinct"]
+        if self._later or notifier is None or distinct < notifier.emitted or self.drain.behind():
+            return False
+        return self.drain.settled(distinct)
+
+    def stop_jobs(self) -> None:
+        """Stops every process but broker and receiver."""
+        self._supervisor.stop(self._supervisor.children)
+
+    def scene(self, notice: str = "") -> Scene:
+        """What there is to see now."""
+        return Scene(self.elapsed, self.first_notification, list(self._stages()), list(self.receiver.latest), notice)
+
+    def _prepare(self) -> Mapping[str, Future[Path]]:
+        """The environments, made one after the other while the broker starts; the first one is needed first."""
+        workers = ThreadPoolExecutor(1)
+        made = {d.name: workers.submit(environment_of, d.folder) for d in self._detectors}
+        self._stack.callback(workers.shutdown, cancel_futures=True)
+        return made
+
+    def _start_detector(self, detector: DetectorFolder, nice: int = 0) -> None:
+        python = self._environments[detector.name].result()
+        self._supervisor.start(self._programs.detector(detector, python, nice))
+
+    def _may_start_next(self) -> bool:
+        """One after the other, so that no start disturbs what runs, or another start."""
+        if not self._first_is_done() and self.elapsed < PATIENCE_SECONDS:
+            return False
+        if not self._environments[self._later[0].name].done():
+            return False
+        jobs = [child for name, child in self._supervisor.children.items() if name != "feed"]
+        return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
+
+    def _first_is_done(self) -> bool:
+        """Whether nothing more is to be expected of the first detector alone."""
+        if self._supervisor.children[self._first.name].state is State.FAILED:
+            return True
+        return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
+
+    def _starting(self, child: Child) -> bool:
+        """Whether it runs and has not published since its newest start."""
+        reading = self.meter.reading(child.program.name)
+        silent = reading is None or time.time() - reading.at > _age(child)
+        return child.state is State.RUNNING and silent
+
+    def _stages(self) -> Iterator[Stage]:
+        children = self._supervisor.children
+        yield Stage("feed", str(children["feed"].state), self.meter.sent())
+        for name in ("upstream", *(d.name for d in self._detectors), "downstream"):
+            if name not in children:
+                yield Stage(name, "waiting")
+                continue
+            child = children[name]
+            state = "starting" if self._starting(child) else str(child.state)
+            trouble = child.last_words() if child.state in (State.WAITING, State.FAILED) else ""
+            yield Stage(name, state, self.meter.reading(name), trouble)
+        yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
+
+    def _note_milestones(self) -> None:
+        for name in ("upstream", self._first.name):
+            if reading := self.meter.reading(name):
+                self._reached(f"{name} runs")
+                if reading.records:
+                    self._reached(f"{name} has done a batch")
+        if self.receiver.count()["received"]:
+            self._reached("first notification")
+
+    def _reached(self, milestone: str) -> None:
+        self.milestones.setdefault(milestone, round(self.elapsed, 1))
+
+
+def _age(child: Child) -> float:
+    return time.monotonic() - child.started_at
+
+
+def result(lines: list[dict[str, Any]], diamond: Diamond) -> dict[str, Any]:
+    """What an unattended run says, for programs."""
+    return {
+        "holds": all(line["holds"] for line in lines),
+        "seconds": round(diamond.elapsed, 1),
+        "milestones": diamond.milestones,
+        "balance": lines,
+    }

@@ -1,0 +1,194 @@
+"""What is in the topics, counted by a Kafka client that shares no code with the stages (kafka-python).
+
+Reads committed records only, from the first to what is the end at the time of asking.
+"""
+
+import json
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from lozenge.contracts import topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.headers import ERROR_PREFIX
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.settings import KafkaSettings
+
+SILENCE_MS = 10_000
+BATCH = 20_000
+
+
+@dataclass
+class Alert:
+    """What the balance needs of an alert."""
+
+    id: str
+    evidence: frozenset[str]
+
+
+@dataclass
+class Counts:
+    """Everything a balance compares. `judged` is (offsets behind a detector, offsets of its input).
+
+    `events` and `copies` are records, `event_ids` and the second number of a copy different ids among them;
+    `refused` counts each raw record once, `refused_again` the other dead letters of upstream. `late` says of
+    the events asked for how far, in event time, they first came behind what their partition already held.
+    """
+
+    raw: int = 0
+    events: int = 0
+    event_ids: int = 0
+    late: dict[str, timedelta] = field(default_factory=dict)
+    copies: dict[str, tuple[int, int]] = field(default_factory=dict)
+    refused: Counter[str] = field(default_factory=Counter)
+    refused_again: int = 0
+    judged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    alerts: dict[str, list[Alert]] = field(default_factory=dict)
+    notified: list[str] = field(default_factory=list)
+    notification_ids: set[str] = field(default_factory=set)
+    seq_gaps: int = 0
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    webhooks: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def repeats(self) -> int:
+        """How many records of upstream repeat an earlier one."""
+        return self.refused_again + sum(n - ids for n, ids in [(self.events, self.event_ids), *self.copies.values()])
+
+
+def count(
+    kafka: KafkaSettings,
+    *,
+    inputs: Mapping[str, str],
+    rekeys: Iterable[str],
+    webhook_url: str,
+    watched: Collection[str] = (),
+) -> Counts:
+    """Counts the whole diamond. `inputs` maps each detector to the topic it reads; `watched` are event ids.
+
+    Raises BrokerUnavailable if a topic does not give what its offsets promise.
+    """
+    counts = Counts(webhooks=webhooks(webhook_url))
+    counts.raw = _each(kafka, topics.RAW_JSON, lambda record: None)
+    counts.events, counts.event_ids = _events(kafka, topics.EVENTS, watched, counts.late)
+    counts.copies = {topic: _events(kafka, topic, (), {}) for topic in map(topics.events_by, rekeys)}
+    _refused(kafka, counts)
+    for app in (*inputs, "downstream"):
+        counts.dead_letters[app] = _each(kafka, topics.dead_letters(app), lambda record: None)
+    for detector in inputs:
+        counts.alerts[detector] = _alerts(kafka, detector)
+    _notifications(kafka, counts)
+    counts.judged = {detector: _judged(kafka, detector, topic) for detector, topic in inputs.items()}
+    return counts
+
+
+def webhooks(url: str) -> dict[str, int]:
+    """What the receiver at `url` has counted: received, distinct, repeats, invalid."""
+    with urllib.request.urlopen(f"{url.rstrip('/')}/count", timeout=10) as answer:
+        found: dict[str, int] = json.load(answer)
+    return found
+
+
+def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> int:
+    """Calls `take` with every committed record and returns their number."""
+    consumer = KafkaConsumer(
+        **kafka.kafka_python(),
+        isolation_level="read_committed",
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=4 * 1024 * 1024,
+        check_crcs=False,
+    )
+    try:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(places)
+        consumer.seek_to_beginning(*places)
+        ends = consumer.end_offsets(places)
+        total = 0
+        while any(consumer.position(place) < ends[place] for place in places):
+            batches = consumer.poll(timeout_ms=SILENCE_MS, max_records=BATCH, update_offsets=True)
+            if not batches and any(consumer.position(place) < ends[place] for place in places):
+                raise BrokerUnavailable(
+                    f"counting {topic}: nothing came for {SILENCE_MS // 1000} s, short of its end",
+                    hint="a transaction may be open: wait until its writer has ended it or its timeout has passed",
+                )
+            for records in batches.values():
+                total += len(records)
+                for record in records:
+                    take(record)
+        return total
+    finally:
+        consumer.close()
+
+
+def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: dict[str, timedelta]) -> tuple[int, int]:
+    """Records, and different event ids among them (16 bytes each: there may be millions)."""
+    ids: set[bytes] = set()
+    newest: dict[int, datetime] = {}
+
+    def take(record: Any) -> None:
+        event_id, time = _header(record, "ce_id"), datetime.fromisoformat(_header(record, "ce_time"))
+        ids.add(bytes.fromhex(event_id.replace("-", "")))
+        newest[record.partition] = max(time, newest.get(record.partition, time))
+        if event_id in watched:
+            late.setdefault(event_id, newest[record.partition] - time)
+
+    return _each(kafka, topic, take), len(ids)
+
+
+def _refused(kafka: KafkaSettings, counts: Counts) -> None:
+    reasons: dict[tuple[str, ...], str] = {}
+
+    def take(record: Any) -> None:
+        raw = tuple(_header(record, f"{ERROR_PREFIX}{part}") for part in ("topic", "partition", "offset"))
+        reasons[raw] = _reason(record)
+
+    letters = _each(kafka, topics.dead_letters("upstream"), take)
+    counts.refused, counts.refused_again = Counter(reasons.values()), letters - len(reasons)
+
+
+def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:
+    codec, found = Codec.of("alert"), []
+
+    def take(record: Any) -> None:
+        alert = codec.decode(record.value)
+        found.append(Alert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
+
+    _each(kafka, topics.alerts(detector), take)
+    return found
+
+
+def _notifications(kafka: KafkaSettings, counts: Counts) -> None:
+    codec = Codec.of("notification")
+    expected: Counter[int] = Counter()
+
+    def take(record: Any) -> None:
+        notification = codec.decode(record.value)
+        counts.notification_ids.add(notification["notification_id"])
+        counts.notified += notification["alert_ids"]
+        counts.seq_gaps += notification["seq"] != expected[record.partition]
+        expected[record.partition] = notification["seq"] + 1
+
+    _each(kafka, topics.NOTIFICATIONS, take)
+
+
+def _judged(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, int]:
+    consumer = KafkaConsumer(**kafka.kafka_python(), group_id=detector, enable_auto_commit=False)
+    try:
+        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return sum(consumer.committed(place) or 0 for place in places), sum(consumer.end_offsets(places).values())
+    finally:
+        consumer.close()
+
+
+def _header(record: Any, name: str) -> str:
+    return next((value.decode() for key, value in record.headers if key == name), "")
+
+
+def _reason(record: Any) -> str:
+    """The first problem of a dead letter of upstream."""
+    return _header(record, f"{ERROR_PREFIX}exception.message").split(",")[0]

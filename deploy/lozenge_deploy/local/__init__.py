@@ -1,0 +1,1 @@
+"""The platform on one machine: broker, topics, stages."""

@@ -1,0 +1,77 @@
+"""`python -m lozenge_deploy.local.compose [FOLDER [FILE]]`: the detectors of FOLDER ("detectors") for Docker Compose.
+
+Writes FILE ("docker-compose.override.yml"), which Docker Compose reads after docker-compose.yml: it adds a
+service for every detector folder and tells upstream by which keys they want the events. What
+docker-compose.yml already says stays as it is. The file is JSON, which is YAML too.
+"""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lozenge.contracts.topics import PARTITIONS_VARIABLE
+from lozenge.errors import LozengeError
+from lozenge_deploy.releases.build import CHECKOUT
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, copies, detectors_in
+
+BESIDE_HEAP_MB = 512
+"""What a job's process needs beside the memory that its declaration names."""
+
+
+def override(detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
+    """The Compose file of these detectors."""
+    rekeys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(copies(detectors))}
+    return {
+        "x-made-by": "make compose",
+        "services": {"upstream": {"environment": rekeys}, **{d.name: _service(d) for d in detectors}},
+        "volumes": {d.name: {} for d in detectors},
+    }
+
+
+def _service(detector: DetectorFolder) -> dict[str, Any]:
+    platform = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    return {
+        "image": f"lozenge/{detector.name}:{detector.version}",
+        "build": {
+            "context": ".",
+            "dockerfile": "deploy/images/detector/Dockerfile",
+            "args": {"DETECTOR": detector.name},
+            "additional_contexts": {f"lozenge/base:{platform}": "service:topics"},
+        },
+        "environment": {
+            "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
+            PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
+            "LOZENGE_JOB_RELEASE": detector.version,
+            "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
+        },
+        "volumes": [f"{detector.name}:/var/lib/lozenge"],
+        "mem_limit": f"{detector.declaration.resources.memory_mb + BESIDE_HEAP_MB}m",
+        "restart": "unless-stopped",
+        "init": True,
+        "stop_grace_period": "40s",
+        "depends_on": {"topics": {"condition": "service_completed_successfully"}},
+    }
+
+
+def main() -> int:
+    """Writes the file; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.compose", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
+    parser.add_argument("file", nargs="?", type=Path, default=Path("docker-compose.override.yml"))
+    arguments = parser.parse_args()
+    try:
+        found = detectors_in(arguments.folder)
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    arguments.file.write_text(json.dumps(override(found), indent=2) + "\n", "utf-8")
+    print(f"{arguments.file}: {', '.join(d.name for d in found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""`python -m lozenge_deploy.local.platform FOLDER`: the platform on one machine; `lozenge up` runs it in the background.
+
+A broker on loopback, upstream, downstream, the agent, and if asked for made-up traffic. Everything lies in FOLDER:
+topics, the notifier's store, logs, the jobs. SIGTERM ends all of it, the jobs too; what is desired stays in
+the topics, so that the next start brings the same detectors back.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from lozenge.contracts import topics
+from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process import logging
+from lozenge.process.atomic_write import replace
+from lozenge.process.env_settings import THIS_START
+from lozenge.toolchain.java import java_home
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, wanted_instances
+from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.log_shipper import Shipper
+from lozenge_deploy.supervision.supervisor import Program, State, Supervisor
+
+PORT = 9092
+API = "127.0.0.1:8470"
+STATE = "platform.json"
+STOP_SECONDS = 30.0
+REKEYS = ("account", "merchant", "terminal")
+TICK_SECONDS = 0.5
+
+
+def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float, instances: int) -> dict[str, Program]:
+    """What runs beside the broker, by name; `rate` is of made-up live records a second, `instances` are upstream's."""
+    common = {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap, "JAVA_HOME": str(java_home())}
+
+    def program(name: str, module: Sequence[str], **variables: str) -> Program:
+        environment: Mapping[str, str] = {**os.environ, **common, **variables}
+        return Program(name, [sys.executable, "-m", *module], lambda _: environment, folder)
+
+    keyed = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(list(rekeys))}
+    store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
+    api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)
+    found = [
+        program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
+        *(program(name, ["lozenge_upstream"], **keyed) for name in instance_names(instances)),
+        program(
+            "downstream",
+            ["lozenge_downstream"],
+            LOZENGE_DOWNSTREAM_STORE=store,
+            LOZENGE_DOWNSTREAM_BIND=api,
+            LOZENGE_DOWNSTREAM_INSTANCE=folder.name,
+        ),
+        program("exporter", ["lozenge_deploy.observe.exporter"]),
+    ]
+    if rate:
+        found.append(program("feed", ["lozenge_deploy.demo.feed", "--past-days", "0", "--rate", f"{rate:g}"]))
+    return {each.name: each for each in found}
+
+
+def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threading.Event) -> None:
+    """Until `stop` is set; raises UsageError if the folder or the port is taken."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with EmbeddedBroker(folder / "broker", port) as broker, jobs_of(folder / "jobs"):
+        kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
+        ensure_topics(kafka, topics.platform_topics(tuple(rekeys)))
+        shipper = Shipper(kafka)
+        with Supervisor(folder / "logs") as supervisor, closing(shipper):
+            instances = 0
+            while True:
+                if (wanted := wanted_instances(folder)) != instances:
+                    instances = wanted
+                    become(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
+                if stop.wait(TICK_SECONDS):
+                    break
+                if broker.pid is None:
+                    raise BrokerUnavailable("the broker has ended", hint=f"read {broker.log}; `lozenge up` starts it")
+                supervisor.watch()
+                shipper.ship()
+                states = {name: str(child.state) for name, child in supervisor.children.items()}
+                words = {n: c.last_words() for n, c in supervisor.children.items() if c.state is State.FAILED}
+                report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": words}
+                replace(folder / STATE, json.dumps(report))
+    (folder / STATE).unlink(missing_ok=True)
+
+
+def become(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipper) -> None:
+    """Starts what is wanted and does not run, ends what runs and is not wanted."""
+    for name in supervisor.children.keys() - wanted.keys():
+        shipper.unfollow(supervisor.end(name).log)
+    for name in [name for name in wanted if name not in supervisor.children]:
+        shipper.follow(supervisor.start(wanted[name]).log, app_of_program(name), THIS_START, "")
+
+
+@contextmanager
+def jobs_of(folder: Path) -> Iterator[None]:
+    """At its end no job of the folder is left: the agent, which leaves them running, has ended before."""
+    try:
+        yield
+    finally:
+        left = [i for place in (folder.iterdir() if folder.is_dir() else ()) for i in instances(place) if i.alive()]
+        for instance in left:
+            instance.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        while any(instance.alive() for instance in left) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for instance in left:
+            _end(instance)
+
+
+def _end(instance: Instance) -> None:
+    instance.kill()
+    while instance.alive():
+        time.sleep(0.02)
+
+
+def main() -> int:
+    """Runs until a signal; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.platform", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--port", type=int, default=PORT)
+    parser.add_argument("--rekeys", nargs="*", default=list(REKEYS))
+    parser.add_argument("--feed", type=float, default=0.0, help="made-up records a second")
+    given = parser.parse_args()
+    logging.configure("platform")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        run(given.folder.absolute(), given.port, given.rekeys, given.feed, stop)
+    except LozengeError as error:
+        logging.logger().error(error.message, hint=error.hint)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

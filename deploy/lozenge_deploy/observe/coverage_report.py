@@ -1,0 +1,74 @@
+"""What a detector's coverage says, for a person: who judged which events, where nobody did, what was judged twice."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from lozenge.contracts import topics
+from lozenge.errors import UsageError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.coverage import Interval, gaps, intervals, judges, openings, overlaps
+from lozenge_deploy.observe.group_lag import committed
+from lozenge_deploy.operations.offset_reset import given
+
+
+def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
+    """The intervals of `detector`; raises UsageError if it never judged anything, BrokerUnavailable."""
+    if detector in topics.STAGES:
+        raise UsageError(
+            f"looking what {detector} has judged: it is no detector, but a stage of the platform, which judges nothing",
+            hint=f"`lozenge status {detector}` tells where it stands",
+        )
+    lines = openings(kafka, topics.coverage(detector))
+    if not lines:
+        raise UsageError(
+            f"looking what {detector} has judged: it never ran", hint="`lozenge status` lists what there is"
+        )
+    return intervals(lines, {place.partition: place.offset for place in committed(kafka, detector)})
+
+
+def rows_of(found: Sequence[Interval]) -> list[dict[str, Any]]:
+    """One row for each interval, gap and overlap, in the order of partition and offset."""
+    kinds = [("judged", found), ("GAP", gaps(found)), ("twice", overlaps(found))]
+    rows = [_row(kind, interval) for kind, group in kinds for interval in group if interval.size or interval.open]
+    return sorted(rows, key=lambda row: (row["partition"], row["from"], row["to"]))
+
+
+def gap_rows(found: Sequence[Interval]) -> list[dict[str, Any]]:
+    """One row for each gap."""
+    return [{"partition": g.partition, "from": g.begin, "to": g.end, "events": g.size} for g in gaps(found)]
+
+
+def _row(kind: str, interval: Interval) -> dict[str, Any]:
+    return {
+        "partition": interval.partition,
+        "from": interval.begin,
+        "to": interval.end,
+        "events": interval.size,
+        "what": "judges" if interval.open else kind,
+        "release": interval.release or None,
+        "settings": interval.digest or None,
+        "generation": interval.generation or None,
+    }
+
+
+def _of(generation: int) -> str:
+    return f", generation {generation}" if generation else ""
+
+
+def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
+    """Whether the event at `place`, "2:9120", was judged, and by whom; raises UsageError for no such partition."""
+    where = given(place)
+    ((partition, offset),) = where.items() if len(where) == 1 else ((-1, -1),)
+    mine = [i for i in found if i.partition == partition]
+    if not mine:
+        raise UsageError(f"looking who judged {place}: it has judged nothing of that partition", hint="such as 2:9120")
+    by = judges(mine, partition, offset)
+    if by:
+        said = " and ".join(f"judged by {i.release}, settings {i.digest}{_of(i.generation)}" for i in by)
+    elif offset >= max((i.end for i in mine if i.open), default=mine[-1].end):
+        said = "not judged yet"
+    elif offset < mine[0].begin:
+        said = "not judged: it is older than all that was"
+    else:
+        said = "not judged: it lies in a gap"
+    return {"partition": partition, "offset": offset, "verdict": said, "by": [_row("judged", i) for i in by]}

@@ -1,0 +1,117 @@
+"""`python -m lozenge_deploy.observe.exporter [PORT]`: the metrics of all apps for Prometheus, at `/metrics`.
+
+It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app: counters and
+histograms go on over every restart, of the apps and of this program; gauges are of the instances alive, and
+end when there are none. `lozenge_instances` tells how many run, by release; 0 with the last release if none does.
+"""
+
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lozenge.contracts import topics
+from lozenge.errors import LozengeError, UsageError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import check_topics
+from lozenge.metrics.app_metrics import Metrics
+from lozenge_deploy.observe.metrics_reader import Readings, catch_up_seconds
+from lozenge_deploy.observe.metrics_table import App
+
+LOOPBACK = "127.0.0.1"
+PORT = 9464
+_POLL_SECONDS = 1.0
+_REGISTERED = Metrics.families()
+_FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTERED for sample in f.samples}
+
+
+class Apps(Collector):
+    """The apps of a table, as Prometheus sees them; whoever changes the table holds `lock`."""
+
+    def __init__(self, table: dict[str, App]) -> None:
+        self.lock = threading.Lock()
+        self._table = table
+
+    def collect(self) -> Iterable[Metric]:
+        """Every family with the samples of all apps; Prometheus asks from a thread of its own."""
+        with self.lock:
+            return list(families(self._table, time.time()))
+
+
+def families(table: dict[str, App], now: float) -> Iterator[Metric]:
+    """What `table` says at Unix time `now`, by family."""
+    running = GaugeMetricFamily("lozenge_instances", "Instances that run", labels=["app", "release"])
+    catching_up = GaugeMetricFamily(
+        "lozenge_catch_up_seconds", "Until nothing is left, at the present speed; +Inf: falls behind", labels=["app"]
+    )
+    found: dict[str, Metric] = {}
+    for name, app in sorted(table.items()):
+        for text, value in app.samples(now).items():
+            sample, labels = parse(text)
+            known = _FAMILIES.get(sample, Metric(sample, "Of a newer platform than this exporter's", "unknown"))
+            family = found.setdefault(known.name, Metric(known.name, known.documentation, known.type))
+            family.add_sample(sample, {"app": name} | labels, value)
+        releases = Counter(instance.last.release for instance in app.alive(now))
+        if not releases and app.newest is not None:
+            releases[app.newest.release] = 0
+        for release, count in releases.items():
+            running.add_metric([name, release], count)
+        if (seconds := catch_up_seconds(app, now)) is not None and app.alive(now):
+            catching_up.add_metric([name], seconds)
+    yield running
+    yield catching_up
+    yield from found.values()
+
+
+def parse(sample: str) -> tuple[str, dict[str, str]]:
+    """The name and labels in a snapshot's `name{label=value,...}`, whose values are percent-encoded."""
+    name, _, rest = sample.partition("{")
+    return name, {label: unquote(value) for label, value in re.findall(r"([a-z_]+)=([^,}]*)", rest)}
+
+
+def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
+    """Answers Prometheus from a thread of its own; raises UsageError where it cannot listen."""
+    try:
+        start_http_server(int(port), addr=address, registry=registry)
+    except (OSError, OverflowError, ValueError) as error:
+        raise UsageError(
+            f"serving metrics at {address}, port {port}: {error}",
+            hint="the port is the first argument and must be free; the address comes from LOZENGE_EXPORTER_BIND",
+        ) from error
+
+
+def main() -> int:
+    """Serves until SIGTERM or SIGINT; the exit code."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    registry = CollectorRegistry()
+    try:
+        kafka = KafkaSettings.load()
+        # tells nothing until it has read all: to Prometheus a counter that is too small is one that began anew
+        serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
+        check_topics(kafka, [t for t in topics.platform_topics() if t.name == topics.METRICS])
+        readings = Readings(kafka)
+        readings.catch_up()
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    apps = Apps(readings.table)
+    registry.register(apps)
+    while not stop.wait(_POLL_SECONDS):
+        with apps.lock:
+            readings.read()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

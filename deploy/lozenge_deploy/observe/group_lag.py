@@ -1,0 +1,99 @@
+"""Where an app stands on its input: what its consumer group has committed, and how far that is behind."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from lozenge.contracts import topics
+from lozenge.contracts.record import Partition
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.positions import REALTIME, Stamp
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions as existing_topics
+from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read, reader
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`stamp` says who committed last, if it was a job; `ahead` that it had read more than it committed.
+
+    `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
+    them, or 0.
+    """
+
+    stamp: Stamp | None
+    behind: int
+    seconds: float
+    ahead: bool
+
+
+def standing(kafka: KafkaSettings, group: str) -> Standing | None:
+    """Where `group` stands; None if it has never committed. Raises BrokerUnavailable."""
+    doing = f"looking where {group} stands on"
+    with reader(kafka, "its input", doing=doing) as consumer:
+        found = committed(kafka, group)
+        if not found:
+            return None
+        ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
+        late = [p for p in found if ends[_partition(p)] > p.offset]
+        written = _written(consumer, late)
+    return Standing(
+        stamp=Stamp.newest(found),
+        behind=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
+        seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
+        # upstream writes a moment behind this word, a job its batch
+        ahead=any(REALTIME in (p.metadata or "") for p in found),
+    )
+
+
+def newest_stamp(kafka: KafkaSettings, group: str) -> Stamp | None:
+    """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
+    return Stamp.newest(committed(kafka, group))
+
+
+def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
+    """All that `group` has committed, with its metadata; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    try:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
+        return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"looking what {group} has committed: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}",
+        ) from error
+
+
+def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:
+    """When the record at or after each place was written (Unix seconds); not where only commit markers follow."""
+    unread = {_partition(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
+    found: dict[Partition, float] = {}
+    consumer.assign(list(unread.values()))
+    deadline = time.monotonic() + CALL_SECONDS
+    while unread and time.monotonic() < deadline:
+        for message in consumer.consume(1000, 0.1):
+            partition = (message.topic() or "", message.partition() or 0)
+            error = message.error()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            if partition in unread and error is None:
+                found[partition] = message.timestamp()[1] / 1000
+            unread.pop(partition, None)
+    return found
+
+
+def _partition(place: TopicPartition) -> Partition:
+    return place.topic, place.partition
+
+
+def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
+    """How many alerts the last hour brought; None for what is no detector. Raises BrokerUnavailable."""
+    topic = topics.alerts(detector)
+    if (partitions := existing_topics(kafka).get(topic)) is None:
+        return None
+    starts = offsets_at(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1))
+    return sum(1 for _ in read(kafka, topic, starts))

@@ -1,0 +1,62 @@
+"""The log lines of one app, out of the topic that holds those of all."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import Message, TopicPartition
+
+from lozenge.contracts import topics
+from lozenge.contracts.partitioner import partition_of
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import bounds, read, reader
+
+_RANKS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 5, "fatal": 5}
+_AT_LEAST = 1000
+
+Line = dict[str, Any]
+
+
+class Journal:
+    """The lines of `app` that are at least as bad as `level`, each with the keys of `lozenge.process.logging`."""
+
+    def __init__(self, kafka: KafkaSettings, app: str, level: str = "debug") -> None:
+        self._kafka, self._app, self._level = kafka, app.encode(), level
+        self._partition = partition_of(self._app, topics.LOG_PARTITIONS)
+
+    def latest(self, count: int) -> tuple[list[Line], int]:
+        """The newest `count` lines, oldest first, and the offset behind them; raises BrokerUnavailable.
+
+        Reads back in steps that grow, for other apps have their lines in between.
+        """
+        low, end = bounds(self._kafka, topics.LOGS, topics.LOG_PARTITIONS)[self._partition]
+        back = max(2 * count, _AT_LEAST)
+        while True:
+            start = max(low, end - back)
+            found: list[Line] = []
+            for message in read(self._kafka, topics.LOGS, {self._partition: start}):
+                found += self._ours(message)
+                end = max(end, (message.offset() or 0) + 1)
+            if len(found) >= count or start == low:
+                return found[max(0, len(found) - count) :], end
+            back *= 4
+
+    def following(self, start: int) -> Iterator[Line]:
+        """Every line from offset `start` on, without end; raises BrokerUnavailable."""
+        with reader(self._kafka, topics.LOGS) as consumer:
+            consumer.assign([TopicPartition(topics.LOGS, self._partition, start)])
+            while True:
+                for message in consumer.consume(1000, 0.2):
+                    if message.error() is None:  # else its end, or a broker that comes back
+                        yield from self._ours(message)
+
+    def _ours(self, message: Message) -> Iterator[Line]:
+        if message.key() == self._app:
+            line: Line = json.loads(message.value() or b"{}")
+            if _rank(line.get("level")) >= _rank(self._level):
+                yield line
+
+
+def _rank(level: object) -> int:
+    """How bad a level is; one that nobody knows is as good as info."""
+    return _RANKS.get(str(level).lower(), _RANKS["info"])

@@ -1,0 +1,195 @@
+"""The newest numbers of every app, from the snapshots that the apps themselves publish."""
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from lozenge.contracts import topics
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.observe.metrics_table import HISTORY_SECONDS, App, Samples, Snapshot
+
+RATE_SECONDS = 5.0
+RECORDS = "lozenge_records_total"
+BEGUN = "lozenge_offsets_begun_total"
+AHEAD = "lozenge_reads_ahead"
+DEAD = "lozenge_dead_letters_total"
+LAG = "lozenge_lag_offsets"
+CPU = "lozenge_cpu_seconds_total"
+_CALL_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One app now: totals since it first started, rates over seconds, latencies of the last half minute.
+
+    `rate` is of what it reads, and `dead_share` how many dead letters came of each record whose effect was committed in
+    these seconds: in Real-Time Mode a commit comes after minutes. Where half a minute brought no latency, it is of all
+    since those alive began.
+    `cpu_seconds` and `memory_bytes` are its whole process tree's, `cores` how many it keeps busy now.
+    `instances` are alive; without any, rates, lag and memory are 0. `at` is when it last reported (Unix seconds).
+    `catch_up` is as `catch_up_seconds` says.
+    """
+
+    instances: int
+    records: int
+    rate: float
+    lag: int
+    catch_up: float | None
+    emitted: int
+    p50: float | None
+    p95: float | None
+    dead_letters: int
+    dead_share: float
+    batches: int
+    cpu_seconds: float
+    cores: float
+    memory_bytes: int
+    at: float
+    release: str
+
+
+def reading_of(app: App, now: float) -> Reading | None:
+    """What the snapshots of `app` say at Unix time `now`; None before the first."""
+    if app.newest is None:
+        return None
+    samples, recent = app.samples(now), list(app.growth(RATE_SECONDS, now))
+    buckets = _latencies(app, now)
+
+    def per_second(name: str) -> float:
+        return sum(grown.get(name, 0.0) / seconds for seconds, grown in recent if seconds > 0)
+
+    return Reading(
+        instances=len(app.alive(now)),
+        records=int(samples.get(RECORDS, 0.0)),
+        rate=per_second(_read_by(samples)),
+        lag=int(samples.get(LAG, 0.0)),
+        catch_up=catch_up_seconds(app, now),
+        emitted=int(samples.get("lozenge_emitted_total", 0.0)),
+        p50=quantile(buckets, 0.5),
+        p95=quantile(buckets, 0.95),
+        dead_letters=int(sum(v for n, v in samples.items() if n.startswith(DEAD))),
+        dead_share=_dead_share([grown for _, grown in recent]),
+        batches=int(samples.get("lozenge_batch_seconds_count", 0.0)),
+        cpu_seconds=samples.get(CPU, 0.0),
+        cores=per_second(CPU),
+        memory_bytes=int(samples.get("lozenge_memory_bytes", 0.0)),
+        at=app.newest.time,
+        release=app.newest.release,
+    )
+
+
+def catch_up_seconds(app: App, now: float) -> float | None:
+    """Seconds until `app` has judged all there is, if it goes on coming nearer as it did in the last half minute.
+
+    That is as fast as it judges, less what comes meanwhile. 0 if no more is left than it judges in `RATE_SECONDS`;
+    infinite if it comes no nearer; None if nobody can tell yet.
+    """
+    lag = nearer = judged = known = 0.0
+    for instance in app.alive(now):
+        counter = _read_by(instance.last.samples)
+        last, before = instance.last, instance.since(counter)
+        lag += last.samples.get(LAG, 0.0)
+        if (seconds := last.time - before.time) > 0:
+            known += seconds
+            nearer += (before.samples.get(LAG, 0.0) - last.samples.get(LAG, 0.0)) / seconds
+            judged += (last.samples.get(counter, 0.0) - before.samples.get(counter, 0.0)) / seconds
+    if lag <= judged * RATE_SECONDS:
+        return 0.0
+    if known < RATE_SECONDS:
+        return None
+    return lag / nearer if nearer > 0 else float("inf")
+
+
+class Readings:
+    """Follows the metrics topic from its beginning, which is little more than its live keys; used by one thread."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        """Raises BrokerUnavailable."""
+        self.table: dict[str, App] = {}
+        self._consumer = Consumer(kafka.client(group_id="lozenge-readings", enable_auto_commit=False))
+        start = TopicPartition(topics.METRICS, 0, 0)
+        try:
+            self._position, self._end = self._consumer.get_watermark_offsets(start, timeout=_CALL_SECONDS)
+        except KafkaException as error:
+            self._consumer.close()
+            raise BrokerUnavailable(
+                f"reading {topics.METRICS}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            ) from error
+        self._consumer.assign([start])
+
+    def read(self) -> None:
+        """Takes in what was published since the last call; waits for nothing."""
+        for message in self._consumer.consume(1000, 0.0):
+            if message.error() is None:
+                self._position = (message.offset() or 0) + 1
+                snapshot = Snapshot.parse(message.value() or b"")
+                self.table.setdefault(snapshot.app, App()).take(snapshot)
+
+    def catch_up(self) -> None:
+        """Takes in everything that was there when this began. Raises BrokerUnavailable when nothing more comes."""
+        heard = time.monotonic()
+        while (position := self._position) < self._end:
+            self.read()
+            if self._position > position:
+                heard = time.monotonic()
+            elif time.monotonic() > heard + _CALL_SECONDS:
+                raise BrokerUnavailable(f"reading {topics.METRICS}: nothing came for {_CALL_SECONDS:.0f} s")
+            else:
+                time.sleep(0.005)
+
+    def apps(self) -> list[str]:
+        """Who has published, by name."""
+        return sorted(self.table)
+
+    def reading(self, app: str) -> Reading | None:
+        """The newest of an app; None if it has not published anything yet."""
+        return reading_of(self.table[app], time.time()) if app in self.table else None
+
+    def close(self) -> None:
+        """Gives the connection back."""
+        self._consumer.close()
+
+
+def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
+    """The value below which `share` of the observations lie, linear within its bucket; None without any.
+
+    `buckets` are (upper bound, observations up to it), rising; in the last, open one it is the lower bound.
+    """
+    total = buckets[-1][1] if buckets else 0.0
+    if total <= 0:
+        return None
+    wanted = share * total
+    for (low, below), (high, upto) in pairwise([(0.0, 0.0), *buckets]):
+        if upto >= wanted and upto > below:
+            return low if high == float("inf") else low + (high - low) * (wanted - below) / (upto - below)
+    return None
+
+
+def _read_by(samples: Samples) -> str:
+    """The counter of what is read: in Real-Time Mode its effect is counted long after."""
+    return BEGUN if samples.get(AHEAD) else RECORDS
+
+
+def _dead_share(told: Sequence[Samples]) -> float:
+    dead = sum(value for samples in told for name, value in samples.items() if name.startswith(DEAD))
+    records = sum(samples.get(RECORDS, 0.0) for samples in told)
+    return dead / records if records else float("inf") if dead else 0.0
+
+
+def _latencies(app: App, now: float) -> list[tuple[float, float]]:
+    recent = _buckets(grown for _, grown in app.growth(HISTORY_SECONDS, now))
+    return recent if recent and recent[-1][1] else _buckets(instance.last.samples for instance in app.alive(now))
+
+
+def _buckets(told: Iterable[Samples]) -> list[tuple[float, float]]:
+    found: dict[float, float] = {}
+    for samples in told:
+        for name, count in samples.items():
+            if bound := re.fullmatch(r"lozenge_latency_seconds_bucket\{le=(.+)\}", name):
+                found[float(bound[1])] = found.get(float(bound[1]), 0.0) + count
+    return sorted(found.items())

@@ -1,0 +1,1 @@
+"""Every change to the platform as a function with a dry run."""

@@ -1,0 +1,1 @@
+"""From a detector's folder to a numbered release and its environment."""

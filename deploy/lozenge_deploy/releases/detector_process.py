@@ -1,0 +1,185 @@
+"""What only a detector's own code can tell: whether its tests pass, its settings hold, what it makes of real events.
+
+Each is a process in the detector's own environment; only `filled` and `replayed` write anything.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lozenge.contracts.record import places_of
+from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.dlq_resolutions import Choice
+from lozenge_deploy.releases import test_report
+from lozenge_deploy.releases.environments import in_environment
+from lozenge_deploy.supervision.temp_dirs import passing_scratch
+
+STEP_SECONDS = 5.0
+_KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
+
+
+def test_command(python: Path, report: Path) -> list[str]:
+    """Runs the tests of the folder that one stands in, on what the detector's `python` holds; for `verdicts.read`.
+
+    Behind its own come those of `lozenge.testing.invariants`. Only pytest comes from the tools: what both have is the
+    detector's.
+    """
+    tools = [path for path in sys.path if path.endswith("site-packages")]
+    plugins = ["-p", "no:cacheprovider", "-p", "lozenge.testing.plugin"]
+    options = ["-q", "--import-mode=importlib", *plugins, f"--junit-xml={report}", "."]
+    code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
+    return [str(python), "-c", code]
+
+
+@contextmanager
+def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
+    """Runs the tests in `folder` beside the block, at whose end they end.
+
+    The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said, or if
+    none has passed that fires or none that stays silent.
+    """
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
+        report = Path(place) / "report.xml"
+        print(f"testing detector {folder.name}", file=sys.stderr)
+        process = subprocess.Popen(
+            test_command(python, report),
+            cwd=folder,
+            env=in_environment(os.environ | temporary),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            process_group=0,
+        )
+
+        def passed() -> None:
+            if process.wait():
+                said.seek(0)
+                sys.stderr.write(said.read())
+                hint = f"mend them: `lozenge test {folder.name}`"
+                raise DetectorError(f"testing {folder.name}: its tests fail", hint=hint)
+            if owed := test_report.unproved(test_report.read(report)):
+                what = " and ".join(f"{kind}..." for kind in owed)
+                raise DetectorError(
+                    f"testing {folder.name}: no test {what} has passed",
+                    hint=f"a skipped test shows nothing; see `lozenge test {folder.name} -- -rs`",
+                )
+
+        try:
+            yield passed
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that they started
+            process.wait()
+
+
+def description(name: str, python: Path) -> str:
+    """A `lozenge.job.tools.describe.Description` as JSON; raises ConfigError or DetectorError with its words."""
+    return _told(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ")
+
+
+def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
+    """Raises ConfigError with every problem of the overrides, in the words of the detector's own code."""
+    if overrides:
+        _told(python, ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)], {})
+
+
+def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """What it would have raised over the events of `last`: a `lozenge.job.tools.backtest.Outcome`, as JSON.
+
+    Raises ConfigError, BrokerUnavailable or DetectorError with its words.
+    """
+    variables = {"LOZENGE_JOB_SETTINGS": json.dumps(overrides), "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    outcome: dict[str, Any] = json.loads(_told(python, ["lozenge.job.tools.backtest", name, "--last", last], variables))
+    return outcome
+
+
+def filled(
+    name: str, python: Path, kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Judges the gaps in its coverage, and tells of every transaction: a `lozenge.job.tools.backfill.Step`, as JSON.
+
+    It ends with whoever no longer asks. Raises as `trial` does.
+    """
+    yield from _telling(python, ["lozenge.job.tools.backfill", name], _order(kafka, release, overrides))
+
+
+def replayed(
+    name: str,
+    python: Path,
+    kafka: KafkaSettings,
+    release: str,
+    overrides: Mapping[str, Any],
+    choice: Choice,
+    *,
+    in_order: bool,
+    message: str,
+) -> Iterator[dict[str, Any]]:
+    """Judges dead letters of it anew, and tells of every transaction: a `lozenge.job.tools.dlq_replay.Step`, as JSON.
+
+    It ends with whoever no longer asks. Raises as `trial` does.
+    """
+    options = [f"--places={places_of(choice.places)}", f"--message={message}"]
+    options += [f"--key={choice.key}"] if choice.key is not None else []
+    options += ["--in-order"] if in_order else []
+    yield from _telling(python, ["lozenge.job.tools.dlq_replay", name, *options], _order(kafka, release, overrides))
+
+
+def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "LOZENGE_JOB_SETTINGS": json.dumps(overrides),
+        "LOZENGE_JOB_RELEASE": release,
+        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+    }
+
+
+def _telling(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Every JSON object that it prints, when it does."""
+    with (
+        passing_scratch() as temporary,
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(
+            [str(python), "-m", *module],
+            env=in_environment(os.environ | variables | temporary),
+            cwd=python.parents[1],  # or Python would import what lies in the present folder
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            process_group=0,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                yield json.loads(line)
+            if code := process.wait():
+                said.seek(0)
+                raise _error(code, said.read())
+        finally:
+            process.terminate()  # between two steps: a transaction left open would hold back who reads alerts
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(STEP_SECONDS)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that it started
+
+
+def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
+    place = python.parents[1]  # or Python would import what lies in the present folder
+    with passing_scratch() as temporary:
+        environment = in_environment(os.environ | variables | temporary)
+        run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
+    if run.returncode:
+        raise _error(run.returncode, run.stderr, doing)
+    return run.stdout
+
+
+def _error(code: int, said: str, doing: str = "") -> LozengeError:
+    message, _, hint = said.strip().partition("\n  -> ")
+    return _KINDS.get(code, DetectorError)(f"{doing}{message}", hint=hint)

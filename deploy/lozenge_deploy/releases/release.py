@@ -1,0 +1,94 @@
+"""A release: what a detector's folder was at one moment, complete, numbered and never changed.
+
+It holds the detector's wheel, the lock of everything beside it, and what the detector tells of itself.
+"""
+
+import base64
+import gzip
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+
+from lozenge.job.tools.describe import Description
+from lozenge_deploy.releases import detector_process
+from lozenge_deploy.releases.build import Parts, Wheel, parts_of
+from lozenge_deploy.releases.environments import environment
+
+
+def _zipped(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def _unzipped(text: str, info: ValidationInfo) -> str:
+    return gzip.decompress(base64.b64decode(text)).decode() if info.mode == "json" else text
+
+
+Zipped = Annotated[str, PlainSerializer(_zipped, when_used="json"), BeforeValidator(_unzipped)]
+"""Text that is compressed in JSON."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A folder made ready to become a release."""
+
+    parts: Parts
+    description: Description
+
+    def numbered(self, number: int, *, by: str) -> "Release":
+        """The release of this number, made now by `by`."""
+        parts = self.parts
+        return Release(
+            **dict(self.description),
+            number=number,
+            digest=parts.digest,
+            made_at=datetime.now(UTC),
+            made_by=by,
+            python=parts.python,
+            platform=parts.platform.digest,
+            wheel=parts.wheel,
+            lock=parts.lock,
+        )
+
+
+class Release(Description):
+    """A numbered release; `digest` is that of its contents, `platform` that of the platform's wheel.
+
+    `python` is the minor version that its lock is for.
+    """
+
+    number: int
+    digest: str
+    made_at: datetime
+    made_by: str
+    python: str
+    platform: str
+    wheel: Wheel
+    lock: Zipped
+
+    @property
+    def name(self) -> str:
+        """How people, alerts and start orders call it: "r7"."""
+        return f"r{self.number}"
+
+
+def build(folder: Path) -> Built:
+    """Builds the detector in `folder`; raises as `parts_of`, `environment` and `described` do."""
+    parts = parts_of(folder)
+    return described(parts, environment(parts))
+
+
+def described(parts: Parts, python: Path) -> Built:
+    """The parts, as their `python` lets the detector describe itself.
+
+    Raises ConfigError or DetectorError with its words if it cannot do that.
+    """
+    known = python.parents[1] / "description.json"  # the same parts tell the same of themselves
+    if not known.is_file():
+        new = known.with_suffix(f".{os.getpid()}")
+        new.write_text(detector_process.description(parts.detector, python), "utf-8")
+        new.rename(known)
+    return Built(parts, Description.model_validate_json(known.read_text("utf-8")))

@@ -1,0 +1,127 @@
+"""The releases of all detectors, kept in Kafka for whoever has to run them.
+
+One compacted topic: `<detector>/r<N>` is a release, `lozenge-platform/<digest>` the platform's wheel, once for
+all releases that were built against it. So a host needs the broker and uv to run any release, and no folder.
+"""
+
+import random
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from lozenge.contracts import topics
+from lozenge.errors import Fenced, UsageError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.topic_reader import read
+from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge_deploy.releases.build import PLATFORM, Parts, Wheel
+from lozenge_deploy.releases.environments import environment
+from lozenge_deploy.releases.release import Built, Release
+
+LARGEST = 900_000
+"""Bytes of the largest record: the broker's usual limit is a million."""
+ATTEMPTS = 20
+
+
+def environment_for(release: Release, releases: "Releases") -> Path:
+    """The Python that runs `release`, made from what is kept of it; raises as `environment` does."""
+    platform = releases.platform(release.platform)
+    return environment(Parts(release.detector, release.wheel, release.lock, platform, release.python))
+
+
+class Releases:
+    """The releases of all detectors. Every call reads the topic anew; raises BrokerUnavailable."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._kafka = kafka
+
+    def add(self, built: Built, *, by: str) -> Release:
+        """The release of `built`, made by `by`; the existing one if there is one of the same contents.
+
+        Numbers of a detector rise by one, whoever adds at the same time. Returns once every reader sees it.
+        Raises UsageError if it is too large.
+        """
+        ensure_topics(self._kafka, topics.control_topics())
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._add(built, by)
+            except Fenced:  # somebody else adds; without chance two would fence each other again and again
+                if attempt == ATTEMPTS:
+                    raise
+                time.sleep(random.uniform(0, 1))
+        raise AssertionError("unreachable")
+
+    def of(self, detector: str) -> list[Release]:
+        """Every release of `detector`, in order; none if it has none."""
+        return _in_order(self._records(f"{detector}/").values())
+
+    def get(self, detector: str, name: str) -> Release:
+        """The release "r7"; raises UsageError with those that there are."""
+        found = {release.name: release for release in self.of(detector)}
+        if name not in found:
+            raise UsageError(
+                f"looking for release {name} of {detector}: there is {', '.join(found) or 'none'}",
+                hint="name one of those" if found else "nothing of this name has been released yet",
+            )
+        return found[name]
+
+    def platform(self, digest: str) -> Wheel:
+        """The platform's wheel that a release was built against; raises UsageError if it is not kept."""
+        key = _platform_key(digest)
+        if (value := self._records(key).get(key)) is None:
+            raise UsageError(
+                f"looking for the platform {digest}: {topics.RELEASES} does not have it",
+                hint="release the detector again",
+            )
+        return Wheel.model_validate_json(value)
+
+    def _add(self, built: Built, by: str) -> Release:
+        # One writer for all detectors: its claim ends whatever another has begun, so that what is read
+        # after it is all there is. An open transaction of a writer of its own would hide what comes behind.
+        writer = TransactionalWriter(self._kafka, "lozenge-releases")
+        writer.fence()
+        parts = built.parts
+        key = _platform_key(parts.platform.digest)
+        kept = self._records(f"{parts.detector}/", key)
+        records = [] if kept.pop(key, None) else [_record(key, parts.platform.model_dump_json())]
+        earlier = _in_order(kept.values())
+        for release in earlier:
+            if release.digest == parts.digest:
+                return release
+        release = built.numbered(earlier[-1].number + 1 if earlier else 1, by=by)
+        key = f"{release.detector}/{release.name}"
+        records.append(_record(key, release.model_dump_json()))
+        writer.write(records)
+        while key not in self._records(key):  # the broker answers a commit a moment before readers see it
+            time.sleep(0.05)
+        return release
+
+    def _records(self, *prefixes: str) -> dict[str, bytes]:
+        """The newest value of every key that begins with one of `prefixes`."""
+        if topics.RELEASES not in partitions(self._kafka):
+            return {}
+        found: dict[str, bytes] = {}
+        for message in read(self._kafka, topics.RELEASES, {0: 0}):
+            key, value = (message.key() or b"").decode(), message.value()
+            if key.startswith(prefixes) and value is not None:
+                found[key] = value
+        return found
+
+
+def _platform_key(digest: str) -> str:
+    return f"{PLATFORM}/{digest}"  # which no detector can be called
+
+
+def _in_order(values: Iterable[bytes]) -> list[Release]:
+    return sorted(map(Release.model_validate_json, values), key=lambda release: release.number)
+
+
+def _record(key: str, text: str) -> Record:
+    value = text.encode()
+    if len(value) > LARGEST:
+        raise UsageError(
+            f"releasing {key}: {len(value) // 1000} kB are more than the {LARGEST // 1000} kB that a record may have",
+            hint="leave large files out of the wheel: name a table by an absolute path that every host has",
+        )
+    return Record(topics.RELEASES, 0, key.encode(), value)

@@ -1,0 +1,77 @@
+"""What people say of alerts: it goes back to Kafka, counts towards a detector's precision, or silences an entity."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
+
+from lozenge.contracts import headers, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.ids import uuid5
+from lozenge.contracts.partitioner import partition_of
+from lozenge_downstream.model import Alert, Outgoing, Verdict
+from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.routing.matchers import Matcher
+from lozenge_downstream.store import Transaction
+from lozenge_downstream.store.silences import Silence
+
+TYPE = "lozenge.feedback.v1"
+SNOOZE_SECONDS = 7 * 86_400.0
+LINK_SECONDS = 30 * 86_400
+_PARTITIONS = {t.name: t.partitions for t in topics.platform_topics()}[topics.FEEDBACK]
+
+
+def snooze(alert: Alert, author: str, note: str, seconds: float, codec: Codec, t: Transaction) -> Silence:
+    """Silences the detector about the alert's entity for so long, and records that as `record` does."""
+    meant: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
+    silence = t.silences.add(meant, author, note or "snoozed", t.now + seconds)
+    record(alert, Verdict.SNOOZE, author, note, codec, t, until=silence.ends_at)
+    return silence
+
+
+def record(
+    alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec, t: Transaction, until: float | None = None
+) -> None:
+    """Keeps a verdict and sends it to Kafka, in one transaction, which must be alone; a snooze lasts `until`."""
+    t.verdicts.add(alert, verdict.value, author, note)
+    key = alert.id.encode()
+    at = datetime.fromtimestamp(t.now, UTC)
+    fields = {
+        "alert_id": alert.id,
+        "detector": alert.detector,
+        "release": alert.release,
+        "entity": alert.subject,
+        "verdict": verdict.value,
+        "author": author,
+        "note": note,
+        "at": at,
+        "snoozed_until": None if until is None else datetime.fromtimestamp(until, UTC),
+    }
+    partition = partition_of(key, _PARTITIONS)
+    seq = t.outbox.number(topics.FEEDBACK, partition)
+    id = uuid5("feedback", alert.id, str(seq), str(partition))
+    sent = headers.cloud_event(
+        id=id, source=f"/{APP}", type=TYPE, subject=alert.subject, time=at, traceparent=alert.traceparent
+    )
+    t.outbox.send([Outgoing(topics.FEEDBACK, partition, seq, id, key, codec.encode(fields), sent)])
+
+
+class Links:
+    """Links by which somebody without a login says one thing about one alert; signed, and good for thirty days."""
+
+    def __init__(self, secret: str, public_url: str) -> None:
+        self._signer = URLSafeTimedSerializer(secret, salt="lozenge verdict")
+        self._url = public_url.rstrip("/")
+
+    def make(self, alert_id: str) -> str:
+        """The link for an alert."""
+        return f"{self._url}/verdict/{self._signer.dumps(alert_id)}"
+
+    def alert_of(self, token: str) -> str:
+        """The alert of a link's token; raises ValueError with what is wrong with it."""
+        try:
+            return str(self._signer.loads(token, max_age=LINK_SECONDS))
+        except SignatureExpired:
+            raise ValueError("this link is too old") from None
+        except BadSignature:
+            raise ValueError("this link is not one of ours") from None

@@ -1,0 +1,1 @@
+"""What channels are made of; it knows none of them."""

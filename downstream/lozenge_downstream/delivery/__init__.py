@@ -1,0 +1,1 @@
+"""Out of the store: the outbox relay to Kafka, and the dispatcher to channels."""

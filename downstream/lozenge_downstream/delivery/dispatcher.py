@@ -1,0 +1,78 @@
+"""Runs a lane for each channel, so that a dead receiver slows no other one."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+
+from lozenge.errors import LozengeError
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.process.logging import logger
+from lozenge_downstream import lease_holder
+from lozenge_downstream.channels import Channel
+from lozenge_downstream.delivery.channel_worker import LOOK_SECONDS, Lane
+from lozenge_downstream.store import Store
+
+AGAIN_SECONDS = 5.0
+
+
+class Deliverer:
+    """Runs a lane for every channel that there is, as it is; those whose lease is another's wait."""
+
+    def __init__(
+        self,
+        store: Store,
+        channels: Callable[[], Mapping[str, Channel]],
+        holds: Callable[[str], bool],
+        metrics: Metrics,
+    ) -> None:
+        self._store, self._channels, self._holds, self._metrics = store, channels, holds, metrics
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lanes: dict[str, Lane] = {}
+
+    def wake(self) -> None:
+        """Tells the lanes, from any thread, that there is something new."""
+        if self._loop is not None and not self._loop.is_closed():
+            for lane in list(self._lanes.values()):
+                self._loop.call_soon_threadsafe(lane.wake)
+
+    def run(self, stop: threading.Event) -> None:
+        """Sends until `stop` is set; messages then in flight are cut and stay due."""
+        asyncio.run(self._run(stop))
+
+    async def _run(self, stop: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        running: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
+        while not stop.is_set():
+            channels = self._channels()
+            for name, (channel, task) in list(running.items()):
+                if channels.get(name) != channel or task.done():
+                    await _ended(task)
+                    del running[name]
+            for name, channel in channels.items():
+                if name not in running:
+                    running[name] = channel, asyncio.create_task(self._keep(name, channel))
+            await asyncio.sleep(LOOK_SECONDS)
+        for _, task in running.values():
+            await _ended(task)
+
+    async def _keep(self, name: str, channel: Channel) -> None:
+        """A lane that comes back if the channel itself cannot be opened: that is no other one's concern."""
+        while True:
+            lane = Lane(name, channel, self._store, lambda: self._holds(lease_holder.lane(name)), self._metrics)
+            self._lanes[name] = lane
+            try:
+                await lane.run()
+            except LozengeError:
+                raise
+            except Exception as error:  # whatever a channel's library may raise; its text may hold a secret
+                logger().error("channel cannot be opened", channel=name, error=type(error).__name__)
+                await asyncio.sleep(AGAIN_SECONDS)
+            finally:
+                self._lanes.pop(name, None)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and (error := task.exception()) is not None:
+        raise error

@@ -1,0 +1,1 @@
+"""Alerts in: the consumer and what becomes of each record."""

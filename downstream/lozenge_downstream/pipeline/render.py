@@ -1,0 +1,131 @@
+"""Notifications as their readers get them: an Avro record for Kafka, and the JSON text that channels are given."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from lozenge.contracts import headers, topics
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.ids import uuid5
+from lozenge.contracts.partitioner import partition_of
+from lozenge_downstream.model import Alert, Case, Number, Outgoing, Status
+from lozenge_downstream.pipeline.notify_policy import over_at
+from lozenge_downstream.routing.tree import Route
+
+APP = "downstream"
+TYPE = "lozenge.notification"
+MAX_TEXT = 8000
+MAX_ALERTS = 20
+"""In one notification's text and body; `alert_ids` has all."""
+
+
+class Renderer:
+    """Knows the schema and the partitions of notifications; `link` gives the page on which an alert is judged."""
+
+    def __init__(self, link: Callable[[str], str] | None = None) -> None:
+        self._link = link
+        self._codec = Codec.of("notification")
+        self._partitions = {t.name: t.partitions for t in topics.platform_topics()}[topics.NOTIFICATIONS]
+
+    def __call__(
+        self, case: Case, route: Route, status: Status, told: Sequence[Alert], latest: Alert, number: Number, now: float
+    ) -> Outgoing:
+        """The notification; `latest` is an alert that was told and stands for the case where nothing new is."""
+        shown = told or [latest]
+        key = subject(case, shown)
+        partition = partition_of(key.encode(), self._partitions)
+        seq = number(topics.NOTIFICATIONS, partition)
+        fields = fields_of(case, status, told, latest, seq, now)
+        id = fields["notification_id"]
+        trace = shown[0].traceparent
+        sent = headers.cloud_event(
+            id=id,
+            source=f"/{APP}",
+            type=f"{TYPE}.v1",
+            subject=key,
+            time=fields["event_time"],
+            traceparent=trace,
+        )
+        detected_at = min(a.detected_at for a in told) if told else None
+        body = document(fields, case, route, key, shown, self._link)
+        value = self._codec.encode(fields)
+        return Outgoing(topics.NOTIFICATIONS, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body)
+
+
+def subject(case: Case, alerts: Sequence[Alert]) -> str:
+    """What a case is about: an entity if all its alerts share one, else the labels that they share."""
+    if case.group.keys() <= {"alert_id"} or case.group.get("entity"):
+        return alerts[0].subject
+    return ",".join(f"{name}={value}" for name, value in sorted(case.group.items()))
+
+
+def fields_of(case: Case, status: Status, told: Sequence[Alert], latest: Alert, seq: int, now: float) -> dict[str, Any]:
+    """The fields of the Avro record."""
+    shown = told or [latest]
+    worst = max(shown, key=lambda alert: alert.score)
+    alert_ids = [alert.id for alert in told]
+    return {
+        "notification_id": uuid5("notification", case.id, status, str(case.tellings), *alert_ids),
+        "seq": seq,
+        "status": status.value,
+        "case_id": case.id,
+        "alert_ids": alert_ids,
+        "severity": case.severity,
+        "title": title(case, worst),
+        "text": text(shown),
+        "routes": [case.route],
+        "event_time": max(alert.event_time for alert in shown),
+        "created_at": datetime.fromtimestamp(now, UTC),
+        "score": case.score,
+        "detectors": sorted(case.scores),
+    }
+
+
+def title(case: Case, worst: Alert) -> str:
+    """One line: the title of the most certain alert, and which other detectors agree."""
+    others = sorted(case.scores.keys() - {worst.detector})
+    return f"{worst.title}; also {', '.join(others)}" if others else worst.title
+
+
+def text(alerts: Sequence[Alert]) -> str:
+    """What the alerts say, for a person; bounded, and it says what it left out."""
+    parts = [alert.text for alert in alerts[:MAX_ALERTS]]
+    if len(alerts) > MAX_ALERTS:
+        parts.append(f"... and {len(alerts) - MAX_ALERTS} more alerts")
+    whole = "\n\n".join(parts)
+    return whole if len(whole) <= MAX_TEXT else whole[:MAX_TEXT] + " ..."
+
+
+def document(
+    fields: dict[str, Any],
+    case: Case,
+    route: Route,
+    key: str,
+    alerts: Sequence[Alert],
+    link: Callable[[str], str] | None = None,
+) -> str:
+    """The JSON text for channels (Standard Webhooks layout): the fields, and what each alert says of itself."""
+    data = {
+        **fields,
+        "subject": key,
+        "group": case.group,
+        "detector": alerts[0].detector,
+        "entity": {"type": alerts[0].entity_type, "id": alerts[0].entity_id},
+        "alerts": [
+            {
+                "alert_id": a.id,
+                "title": a.title,
+                "reason": a.text,
+                "score": a.score,
+                "labels": a.labels,
+                "event_time": a.event_time,
+                "resolves_at": datetime.fromtimestamp(over_at(route, a), UTC),
+                **({"verdict_url": link(a.id)} if link else {}),
+            }
+            for a in alerts[:MAX_ALERTS]
+        ],
+    }
+    envelope = {"type": f"{TYPE}.{fields['status']}", "timestamp": fields["created_at"], "data": data}
+    return msgspec.json.encode(envelope).decode()

@@ -1,0 +1,1 @@
+"""What goes through topics: their names, schemas and byte forms, without any client."""

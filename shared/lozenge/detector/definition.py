@@ -1,0 +1,121 @@
+"""What a data scientist declares: one function, its settings, its tables.
+
+    detector = Detector(detect, settings=LargeAmount)
+
+`detect(events, settings, tables)` takes a DataFrame of events and returns a DataFrame of alerts (its
+columns made by `alert(...)`) or, for a stateful detector, a `Fold`. It builds expressions only: it is
+called once per start of the query, never per record or batch.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from lozenge.detector.fold import Fold
+
+INPUT = "_input"
+"""Struct column of every event that belongs to the platform: key, partition, offset, traceparent, arrived."""
+
+RAW = "raw"
+"""Struct column with the place of the raw record. A fold's events come without it: it is dear, and an id names them."""
+
+
+class Settings(BaseModel):
+    """Base class of a detector's settings: immutable, validated, unknown names refused.
+
+    Durations may be written "10m". The digest names the exact values in every alert.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits over the values, the same whatever the order of the fields."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+S = TypeVar("S", bound=Settings)
+Tables = Mapping[str, "DataFrame"]
+"""The reference tables that the detector declared, by name. Join them left: a miss gives nulls."""
+
+
+@dataclass(frozen=True)
+class Detector(Generic[S]):
+    """A detector: its function and the class of its settings (defaults must make it run)."""
+
+    detect: Callable[["DataFrame", S, Tables], "DataFrame | Fold[Any]"]
+    settings: type[S]
+
+
+def alert(
+    *,
+    reason: "Column",
+    score: "Column | float" = 0.5,
+    title: "Column | str | None" = None,
+    severity: "Column | str | None" = None,
+    evidence: "Column | None" = None,
+    values: "Mapping[str, Column] | None" = None,
+    labels: "Mapping[str, Column] | None" = None,
+    entity: "Column | None" = None,
+    at: "Column | None" = None,
+    window: "Column | None" = None,
+    band: "Column | str" = "",
+) -> list["Column"]:
+    """The columns of an alert, for `DataFrame.select(*alert(...))`.
+
+    A rule needs only `reason`: entity, time, trigger and evidence are those of the event. After a
+    `groupBy` name what the group lost: `entity` (the grouping key), `at` (a timestamp), `window` and the
+    `band` that was crossed, which together make the alert's id, so that it is raised once per crossing.
+    `values` become text; `evidence` is an array of event ids.
+    """
+    from pyspark.sql import functions as F
+
+    def text(value: "Column | str | None") -> "Column":
+        return (F.lit(value) if value is None or isinstance(value, str) else value).cast("string")
+
+    def mapping(items: "Mapping[str, Column] | None") -> "Column":
+        if not items:
+            return F.map_from_arrays(F.array().cast("array<string>"), F.array().cast("array<string>"))
+        pairs = [part for name, value in items.items() for part in (F.lit(name), text(value))]
+        return F.create_map(*pairs)
+
+    null = F.lit(None)
+    if window is None:
+        key, moment = F.col(f"{INPUT}.key"), F.col("event_time")
+        trigger = F.struct(F.col(f"{INPUT}.partition").alias("partition"), F.col(f"{INPUT}.offset").alias("offset"))
+        occasion, closes = F.col("event_id"), F.col("event_time")
+        traceparent, arrived = F.col(f"{INPUT}.traceparent"), F.col(f"{INPUT}.arrived")
+        events = F.array(F.col("event_id"))
+    else:
+        if entity is None or at is None:
+            raise ValueError("alert(window=...) needs entity= and at= too: the group has lost them")
+        key, moment = entity, at
+        trigger = null.cast("struct<partition: int, offset: bigint>")
+        occasion = F.concat(F.unix_micros(window.getField("start")).cast("string"), F.lit("/"), text(band))
+        closes = window.getField("end")
+        traceparent, arrived = null.cast("string"), null.cast("timestamp")
+        events = F.array().cast("array<string>")
+    return [
+        (entity if entity is not None else key).cast("string").alias("entity"),
+        text(severity).alias("severity"),
+        (F.lit(score) if isinstance(score, int | float) else score).cast("double").alias("score"),
+        text(title).alias("title"),
+        reason.cast("string").alias("reason"),
+        (evidence if evidence is not None else events).cast("array<string>").alias("evidence"),
+        mapping(values).alias("values"),
+        (at if at is not None else moment).alias("event_time"),
+        trigger.alias("trigger"),
+        mapping(labels).alias("labels"),
+        occasion.alias("occasion"),
+        closes.alias("closes"),
+        traceparent.alias("traceparent"),
+        arrived.alias("arrived"),
+    ]

@@ -1,0 +1,92 @@
+"""What a detector author's Python code sees: events in, alerts and timers out.
+
+Read `lozenge.detector.fold` for the code that is called with these; rules and aggregates work on columns and
+use `lozenge.alert` instead.
+"""
+
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from functools import cache
+from numbers import Real
+from typing import Any, Literal, get_args
+
+Severity = Literal["info", "low", "medium", "high", "critical"]
+MAX_CHARACTERS = 200_000
+"""The most text that one alert may hold, so that no broker finds its record too large."""
+
+
+class Event:
+    """One canonical authorisation, read-only. Columns that a detector joined on are attributes too.
+
+    At run time it is a named tuple of the columns of the detector's DataFrame but `raw`, in their order.
+    """
+
+    event_id: str
+    event_time: datetime
+    card_id: str
+    account_id: str | None
+    merchant_id: str
+    terminal_id: str
+    mcc: str
+    country: str
+    amount: Decimal
+    currency: str
+    channel: str
+    auth_result: str
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+@cache
+def event_type(columns: tuple[str, ...]) -> Any:
+    """The named tuple class for events with these columns."""
+    return namedtuple("Event", columns)  # the columns are known at run time only
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What a fold raises. The platform adds ids, detector, release, entity and times.
+
+    `reason` is for a person; `evidence` are event ids, oldest first; `values` are the values that
+    decided and become text; `score` runs from 0 to 1. `title` and `severity` default to the detector's
+    declaration. Raises ValueError with everything about it that could not be written.
+    """
+
+    reason: str
+    score: float = 0.5
+    evidence: Sequence[str | None] = ()
+    values: Mapping[str, object] = field(default_factory=dict)
+    title: str | None = None
+    severity: Severity | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if problems := list(self._problems()):
+            raise ValueError(f"the alert cannot be written: {'; '.join(problems)}")
+
+    def _problems(self) -> Iterator[str]:
+        texts = {"reason": self.reason, **({} if self.title is None else {"title": self.title})}
+        texts |= {f"label {name}": text for name, text in self.labels.items()}
+        texts |= {f"evidence {n}": text for n, text in enumerate(self.evidence) if text is not None}
+        texts |= {f"name {name!r}": name for name in (*self.values, *self.labels)}
+        for what, text in texts.items():
+            if not isinstance(text, str):
+                yield f"{what} is {type(text).__name__}, not text"
+        if not isinstance(self.score, Real | Decimal) or not 0 <= self.score <= 1:
+            yield f"score {self.score!r} does not lie between 0 and 1"
+        if self.severity is not None and self.severity not in get_args(Severity):
+            yield f"severity {self.severity!r} is none of {', '.join(get_args(Severity))}"
+        length = sum(len(str(text)) for text in (*texts.values(), *self.values.values()))
+        if length > MAX_CHARACTERS:
+            yield f"it holds {length} characters, more than {MAX_CHARACTERS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """Yielded by a fold: wake this key at event time `at` (it fires before the key's next event at or after it)."""
+
+    at: datetime

@@ -1,0 +1,113 @@
+"""Finding a detector: the one installed in this environment, or the one in a folder."""
+
+import importlib
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lozenge.detector.definition import Detector
+from lozenge.detector.manifest import Declaration, folder_of, read
+from lozenge.errors import DetectorError
+
+GROUP = "lozenge.detectors"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A detector with everything that travels with it; `folder` holds its declaration and tables."""
+
+    name: str
+    version: str
+    detector: Detector[Any]
+    declaration: Declaration
+    folder: Path
+
+
+def find(which: str | None) -> Loaded:
+    """What a command's argument means: a path is a source folder, anything else an installed detector."""
+    return from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
+
+
+def installed(name: str | None = None) -> Loaded:
+    """The detector installed in this environment; `name` is needed only where there are several."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name is None and len(found) == 1:
+        name = next(iter(found))
+    if name is None or name not in found:
+        have = ", ".join(sorted(found)) or "none"
+        raise DetectorError(
+            f"looking for detector {name or '(the only one)'}: this environment has {have}",
+            hint=f"install its wheel here, or name one of those, or a source folder: detectors/{name or 'NAME'}",
+        )
+    point = found[name]
+    try:
+        detector = point.load()
+    except (Exception, SystemExit) as error:
+        raise _import_failed(name, error) from error
+    return _loaded(name, detector, importlib.import_module(point.module))
+
+
+def from_folder(folder: Path) -> Loaded:
+    """The detector in a source folder `<name>/<name>.py`; its module is imported under its own name."""
+    name = folder.name
+    file = folder / f"{name}.py"
+    if not file.is_file():
+        raise DetectorError(
+            f"looking for detector {name}: {file} does not exist",
+            hint="a detector is a folder <name>/ with <name>.py, pyproject.toml, test_<name>.py and README.md",
+        )
+    module = sys.modules.get(name)
+    if module is None or getattr(module, "__file__", None) != str(file):
+        spec = importlib.util.spec_from_file_location(name, file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        _let_workers_import(folder)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:
+            del sys.modules[name]
+            raise _import_failed(name, error) from error
+    return _loaded(name, getattr(module, "detector", None), module)
+
+
+def _loaded(name: str, detector: object, module: ModuleType) -> Loaded:
+    if not isinstance(detector, Detector):
+        raise DetectorError(
+            f"loading detector {name}: its module has no `detector = Detector(...)`",
+            hint="end the module with detector = Detector(detect, settings=YourSettings)",
+        )
+    folder = folder_of(str(module.__file__), name)
+    file = folder / "pyproject.toml"
+    if not file.is_file():
+        raise DetectorError(
+            f"loading detector {name}: its declaration {file} is not there",
+            hint="include pyproject.toml in the wheel as shared data; see any detector's pyproject.toml",
+        )
+    declared, version, declaration = read(file)
+    if declared != name:
+        raise DetectorError(
+            f"loading detector {name}: its pyproject.toml calls it {declared}",
+            hint="folder, module, project name and entry point are one and the same name",
+        )
+    return Loaded(name, version, detector, declaration, folder)
+
+
+def _let_workers_import(folder: Path) -> None:
+    """Spark's Python workers find the detector's functions by module name, on the path they inherit."""
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(folder) not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
+
+
+def _import_failed(name: str, error: BaseException) -> DetectorError:
+    return DetectorError(
+        f"importing detector {name}: {type(error).__name__}: {error}",
+        hint="mend the module, or add the missing package to the detector's dependencies",
+    )

@@ -1,0 +1,211 @@
+"""`[tool.lozenge]` in a detector's pyproject.toml: what the platform must know beside the code.
+
+The file travels in the detector's wheel as data (`share/lozenge/<name>/`), with the reference tables
+beside it, so a running job reads the very declaration it was released with.
+"""
+
+import sys
+import tomllib
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from lozenge.detector.events import Severity
+from lozenge.durations import TextDuration
+from lozenge.errors import ConfigError
+
+KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
+"""What a detector may be keyed by, and the event column that holds it."""
+
+REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
+"""How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
+SHORT_BATCHES = 6
+"""So many times a new process commits every two seconds: see `batch_length`."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Table(_Strict):
+    """A reference table: a CSV (with header) or Parquet file beside the declaration, or an absolute path.
+
+    `columns` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
+    """
+
+    path: str
+    columns: str = ""
+
+    @model_validator(mode="after")
+    def _csv_has_columns(self) -> "Table":
+        if self.path.endswith(".csv") == bool(self.columns):
+            return self
+        raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
+
+
+class Resources(_Strict):
+    """What the detector's process may use."""
+
+    cores: Annotated[int, Field(ge=1, le=64)] = 1
+    memory_mb: Annotated[int, Field(ge=450)] = 512
+
+
+class Declaration(_Strict):
+    """A detector as the platform sees it.
+
+    For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
+    that much a new release reads again, to count the open windows whole. `state` says what a new release
+    does with the memory of the one before: take it over ("keep"), make it again from the retained events
+    before it goes live ("rebuild"), or begin without any ("fresh"). `missed` says what a job does that was down for
+    longer than events are kept: "stop" until somebody moves its offsets, or "skip" what is gone and go on.
+    `guarantee` is what becomes of the alerts of a batch around a crash: each told once, told again under equal ids, or
+    lost; "at-most-once" also begins every start at the newest event and without memory. With "newest-first" a job that
+    starts more than a `max_batch` behind judges what is new, and its `backlog` beside that.
+
+    In the mode "realtime" each event is judged when it comes, within milliseconds, not batch by batch. `trigger` is
+    then how often the job commits how far it has come, a minute unless declared: what came since is judged anew after
+    a crash (and told once all the same), and each commit holds events up: 0.3 s in a rule, 0.6 to 0.9 in an aggregate.
+    """
+
+    kind: Literal["rule", "aggregate", "stateful", "model"]
+    owner: Annotated[str, Field(min_length=1)]
+    key: Literal["card", "terminal", "merchant", "account"] = "card"
+    title: Annotated[str, Field(min_length=1)]
+    severity: Severity = "medium"
+    guarantee: Literal["exactly-once", "at-least-once", "at-most-once"] = "exactly-once"
+    mode: Literal["micro-batch", "realtime"] = "micro-batch"
+    trigger: TextDuration = timedelta(seconds=1)
+    max_batch: Annotated[int, Field(ge=1)] = 200_000
+    lateness: TextDuration | None = None
+    window: TextDuration | None = None
+    state: Literal["keep", "rebuild", "fresh"] = "keep"
+    missed: Literal["stop", "skip"] = "stop"
+    backlog: Literal["oldest-first", "newest-first"] = "oldest-first"
+    resources: Resources = Resources()
+    tables: dict[str, Table] = {}
+
+    @model_validator(mode="after")
+    def _time_belongs_to_aggregates(self) -> "Declaration":
+        if any((self.kind == "aggregate") != (time is not None) for time in (self.lateness, self.window)):
+            raise ValueError(
+                'lateness = "10m" (how late an event may be) and window = "1h" (the longest time it counts over) '
+                "are required for an aggregate, and only there"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _state_belongs_to_memory(self) -> "Declaration":
+        if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
+            raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
+        return self
+
+    @model_validator(mode="after")
+    def _at_most_once_leaves_nothing_to_decide(self) -> "Declaration":
+        if self.guarantee == "at-most-once" and (self.missed, self.backlog) != ("stop", "oldest-first"):
+            raise ValueError('guarantee = "at-most-once" begins at the newest event: leave out missed and backlog')
+        return self
+
+    @model_validator(mode="after")
+    def _order_does_not_matter_to_the_stateless(self) -> "Declaration":
+        if self.backlog == "newest-first" and self.kind in ("aggregate", "stateful"):
+            raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _realtime_commits_each_minute(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("mode") == "realtime":
+            return {"trigger": REALTIME_TRIGGER} | given
+        return given
+
+    @model_validator(mode="after")
+    def _realtime_is_for_what_needs_no_batch(self) -> "Declaration":
+        if self.mode == "micro-batch":
+            return self
+        if self.kind not in ("rule", "aggregate"):
+            raise ValueError(f'mode = "realtime" is for rules and aggregates: a {self.kind} is judged batch by batch')
+        if self.guarantee == "at-most-once":
+            raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
+        if refusal := self.refused_trigger(self.trigger):
+            raise ValueError(refusal)
+        return self
+
+    def refused_trigger(self, trigger: timedelta) -> str:
+        """Why the detector cannot run with such a trigger; "" if it can."""
+        if not self.realtime or trigger >= LEAST_REALTIME_TRIGGER:
+            return ""
+        least, given = (f"{time.total_seconds():g} s" for time in (LEAST_REALTIME_TRIGGER, trigger))
+        return f"in Real-Time Mode trigger is the time between two commits, {least} at least, not {given}"
+
+    @property
+    def realtime(self) -> bool:
+        """Whether each event is judged when it comes."""
+        return self.mode == "realtime"
+
+    @property
+    def told_by_spark(self) -> bool:
+        """Whether its alerts are written by Spark's own sink, which knows no fence."""
+        return self.realtime and self.kind == "rule"
+
+    @property
+    def memory(self) -> timedelta:
+        """How far back an aggregate's open windows reach; zero for the other kinds."""
+        return (self.lateness or timedelta()) + (self.window or timedelta())
+
+    @property
+    def key_column(self) -> str:
+        """The event column that the input topic is keyed by."""
+        return KEYS[self.key]
+
+
+def read(file: Path) -> tuple[str, str, Declaration]:
+    """`parse` for a file; raises ConfigError also if it cannot be read."""
+    try:
+        text = file.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"reading {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"reading {file}: {error}", hint="save it as UTF-8") from error
+    return parse(text, str(file))
+
+
+def parse(text: str, origin: str) -> tuple[str, str, Declaration]:
+    """(name, version, declaration) of a pyproject.toml; raises ConfigError with every problem at once."""
+    try:
+        project: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"reading {origin}: {error}", hint="mend the TOML syntax") from error
+    problems = []
+    name = project.get("project", {}).get("name", "")
+    version = project.get("project", {}).get("version", "")
+    if not isinstance(name, str) or not name.replace("_", "").isalnum() or name != name.lower():
+        problems.append("project.name: lower-case letters, digits and underscores, such as large_amount")
+    if not version:
+        problems.append("project.version: missing")
+    try:
+        declaration = Declaration.model_validate(project.get("tool", {}).get("lozenge", {}))
+    except ValidationError as error:
+        for problem in error.errors():
+            place = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
+            problems.append(f"{place}{_line(text, problem['loc'])}: {problem['msg']}")
+    if problems:
+        raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
+    return name, version, declaration
+
+
+def folder_of(module_file: str, name: str) -> Path:
+    """Where a detector's declaration and tables lie: beside its module, or in its installed wheel's data."""
+    beside = Path(module_file).parent
+    installed = Path(sys.prefix) / "share" / "lozenge" / name
+    return beside if (beside / "pyproject.toml").is_file() else installed
+
+
+def _line(text: str, path: tuple[int | str, ...]) -> str:
+    """ " (line N)" of the last named key of `path`, if the file spells it."""
+    for part in reversed(path):
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip().startswith((f"{part} ", f"{part}=")):
+                return f" (line {number})"
+    return ""

@@ -1,0 +1,1 @@
+"""How a batch becomes final: the claim of partitions and one transaction per batch."""

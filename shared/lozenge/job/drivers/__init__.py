@@ -1,0 +1,1 @@
+"""How Spark runs the query: in micro-batches or in Real-Time Mode."""

@@ -1,0 +1,1 @@
+"""What happens next in a job: its loop, its recovery and its partitions."""

@@ -1,0 +1,79 @@
+"""What a job does about a batch that failed, so that the next start of its query gets further."""
+
+import re
+
+from pyspark.sql import SparkSession
+
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.job.lifecycle.batch_limit import BatchLimit
+from lozenge.job.query.poison_search import Ranges, find_poison, first_line
+from lozenge.job.query.query_builder import Plan
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
+from lozenge.process.logging import logger
+from lozenge.protocol.job_status import Reporting
+from lozenge.spark.avro import UNKNOWN_SCHEMA
+from lozenge.spark.checkpoint import Checkpoint
+from lozenge.spark.session import require_running
+
+_OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
+
+
+class Recovery:
+    """Learns a new schema, shrinks the batch, begins another checkpoint, or puts poison aside."""
+
+    def __init__(
+        self,
+        app: str,
+        plan: Plan,
+        checkpoint: Checkpoint,
+        kafka: KafkaSettings,
+        spark: SparkSession,
+        reporting: Reporting,
+    ) -> None:
+        self._app, self._plan, self._checkpoint = app, plan, checkpoint
+        self._kafka, self._spark = kafka, spark
+        self._reporting = reporting
+
+    def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
+        """Changes what the next start is planned by, if `batch`, which read `ranges`, failed so; or raises."""
+        if isinstance(error, LozengeError):
+            raise error
+        text, log = str(error), logger()
+        if "spark.driver.maxResultSize" in text and limit.shrink():
+            self._checkpoint.forget(batch)
+            log.warning("batch too large for the driver, halved", max_batch=limit.value)
+            return
+        if _OTHER_STATE.search(text):
+            self._checkpoint.renew()
+            log.warning("what was counted does not fit these settings: open windows are counted again")
+            return
+        unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
+        if unknown and int(unknown.group(1)) in self._plan.learn():
+            log.info("schema learned, query starts again", schema=int(unknown.group(1)))
+            return
+        self._require_sound()
+        found = find_poison(ranges, self._evaluate)
+        if not found:
+            raise DetectorError(
+                f"running {self._app}: a batch failed, though no record fails alone: {first_line(error)}",
+                hint="see the log above; the job is restarted at its committed offsets",
+            ) from error
+        for poisoned in found:
+            self._plan.exclude(poisoned)
+        log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
+
+    def _evaluate(self, ranges: Ranges) -> None:
+        self._reporting.turned()  # a search that takes long is no hang
+        try:
+            self._plan.evaluate(ranges)
+        except LozengeError:
+            raise
+        except Exception:
+            self._require_sound()
+            raise
+
+    def _require_sound(self) -> None:
+        """Neither a JVM that has ended nor a broker that does not answer is ever a record's fault."""
+        require_running(self._spark, f"running {self._app}")
+        partitions(self._kafka)

@@ -1,0 +1,1 @@
+"""How a batch is evaluated, by kind of detector."""

@@ -1,0 +1,1 @@
+"""How `detect` becomes a query, and the checks of its plan."""

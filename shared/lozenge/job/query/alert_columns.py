@@ -1,0 +1,138 @@
+"""Alerts as rows of Spark's Kafka sink, without Python: what `output.AlertWriter` makes, as column expressions.
+
+Real-Time Mode hands rows from operator to operator one by one, and Python would hold them up to the batch's end. The
+records are those of `AlertWriter` but for `detected_at`, which is the moment at which the row was judged.
+"""
+
+from typing import get_args
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lozenge.contracts import headers, ids, topics
+from lozenge.contracts.partitioner import partition_column
+from lozenge.contracts.schemas import newest
+from lozenge.detector.events import MAX_CHARACTERS, Severity
+from lozenge.detector.manifest import Declaration
+from lozenge.job.commit.alert_encoder import ALERT_TYPE, OWNER
+from lozenge.job.identity import Identity
+from lozenge.spark import avro
+from lozenge.spark import headers as spark_headers
+from lozenge.spark.row_latency import millis
+
+ALERT_ID, TOOK = "alert_id", "took"
+"""Beside the columns of the sink: the alert's id, and milliseconds since its raw record arrived, null if unknown."""
+
+
+def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, digest: str) -> DataFrame:
+    """The columns of Spark's Kafka sink, `ALERT_ID` and `TOOK` of each row of `lozenge.alert` columns.
+
+    A row that cannot be written fails the query, in the words of `output.from_row`.
+    """
+    texts = {name: F.transform_values(_texts(name), lambda _, text: F.coalesce(text, F.lit(""))) for name in _MAPS}
+    told = alerts.withColumns(
+        {
+            **texts,
+            "evidence": F.filter(F.coalesce("evidence", F.array().cast("array<string>")), lambda e: e.isNotNull()),
+            "reason": F.coalesce("reason", F.lit("")),
+            "score": F.coalesce("score", F.lit(0.0)),
+            ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("occasion")),
+            "detected_at": F.timestamp_millis(millis()),
+        }
+    )
+    sound = told.withColumn("problem", _problem()).withColumns(
+        {
+            # what may fail must be asked for by a column that is written, or the optimiser leaves it out
+            "entity": F.when(F.col("problem") == "", F.col("entity")).otherwise(F.raise_error(F.col("problem"))),
+            "severity": F.coalesce("severity", F.lit(declaration.severity)),
+            "labels": F.map_concat(
+                F.map_filter("labels", lambda name, _: name != F.lit(OWNER)),
+                F.create_map(F.lit(OWNER), F.lit(declaration.owner)),
+            ),
+            "title": F.when(F.length("title") > 0, F.col("title")).otherwise(F.lit(declaration.title)),
+        }
+    )
+    return sound.select(
+        F.lit(identity.alerts).alias("topic"),
+        partition_column(F.col("entity"), topics.EVENT_PARTITIONS).alias("partition"),
+        F.col("entity").cast("binary").alias("key"),
+        avro.encode(_record(identity, digest), newest("alert")).alias("value"),
+        _headers(identity).alias("headers"),
+        ALERT_ID,
+        (F.unix_millis("detected_at") - F.unix_millis("arrived")).alias(TOOK),
+    )
+
+
+_MAPS = ("values", "labels")
+
+
+def _texts(name: str) -> Column:
+    return F.coalesce(F.col(name), F.map_from_arrays(F.array().cast("array<string>"), F.array().cast("array<string>")))
+
+
+def _problem() -> Column:
+    """Why a row cannot be written; "" if it can."""
+    required = ("entity", "event_time", "occasion", "closes")
+    missing = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in required))
+    severities = get_args(Severity)
+    length = F.length(
+        F.concat_ws(
+            "",
+            *("reason", "title", "evidence"),
+            *(part for name in _MAPS for part in (F.map_keys(F.col(name)), F.map_values(F.col(name)))),
+        )
+    )
+    wrong = F.concat_ws(
+        "; ",
+        F.when(
+            ~F.col("score").between(0, 1),
+            F.concat(F.lit("score "), F.col("score").cast("string"), F.lit(" does not lie between 0 and 1")),
+        ),
+        F.when(
+            ~F.col("severity").isin(*severities),
+            F.concat(F.lit("severity '"), F.col("severity"), F.lit(f"' is none of {', '.join(severities)}")),
+        ),
+        F.when(
+            length > MAX_CHARACTERS,
+            F.concat(F.lit("it holds "), length.cast("string"), F.lit(f" characters, more than {MAX_CHARACTERS}")),
+        ),
+    )
+    begin = F.lit("the alert cannot be written: ")
+    return (
+        F.when(missing != "", F.concat(begin, F.lit("its "), missing, F.lit(" is null")))
+        .when(wrong != "", F.concat(begin, wrong))
+        .otherwise(F.lit(""))
+    )
+
+
+def _record(identity: Identity, digest: str) -> Column:
+    return F.struct(
+        ALERT_ID,
+        F.lit(identity.detector).alias("detector"),
+        F.lit(identity.release).alias("release"),
+        F.lit(digest).alias("settings_digest"),
+        F.lit(None).cast("string").alias("model_version"),
+        F.struct(F.lit(identity.key).alias("type"), F.col("entity").alias("id")).alias("entity"),
+        *("severity", "score", "title", "reason"),
+        F.struct(F.col("evidence").alias("event_ids"), "values").alias("evidence"),
+        *("event_time", "trigger", "detected_at", "labels"),
+    )
+
+
+def _headers(identity: Identity) -> Column:
+    """The headers of `lozenge.contracts.headers.cloud_event`, in its order."""
+    digits = F.replace(F.col(ALERT_ID), F.lit("-"), F.lit(""))
+    derived = F.concat(F.lit("00-"), digits, F.lit("-"), F.left(digits, F.lit(16)), F.lit("-01"))
+    given = F.when(F.length("traceparent") > 0, F.col("traceparent"))
+    return spark_headers.headers(
+        {
+            "content-type": F.lit(headers.CONTENT_TYPE),
+            "ce_specversion": F.lit("1.0"),
+            "ce_id": F.col(ALERT_ID),
+            "ce_source": F.lit(f"/detectors/{identity.detector}"),
+            "ce_type": F.lit(ALERT_TYPE),
+            "ce_subject": F.col("entity"),
+            "ce_time": spark_headers.time("event_time"),
+            headers.TRACEPARENT: F.coalesce(given, derived),
+        }
+    )

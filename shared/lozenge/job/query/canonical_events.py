@@ -1,0 +1,134 @@
+"""Reading the canonical topic: as a stream from given offsets, or as a bounded range; bytes to events."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from functools import reduce
+
+from confluent_kafka import Consumer, Message, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge.contracts.headers import TRACEPARENT
+from lozenge.contracts.schemas import Schema, newest
+from lozenge.detector.definition import INPUT
+from lozenge.durations import in_milliseconds
+from lozenge.errors import TopicError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.spark import avro
+from lozenge.spark.live_lag import group_of
+
+FETCH_SECONDS = 15.0
+RECORDS = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
+"""What of a Kafka record becomes an event."""
+Ranges = Mapping[int, tuple[int, int]]
+"""Offsets by partition: from (inclusive) and to (exclusive)."""
+
+
+def _options(kafka: KafkaSettings, app: str) -> dict[str, str]:
+    return kafka.spark() | {
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        # a batch asks only for what is there: at the topic's end, the usual half second would be spent for nothing
+        "kafka.fetch.max.wait.ms": "20",
+        "failOnDataLoss": "true",
+        "groupIdPrefix": app,
+    }
+
+
+def stream(
+    spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, start: Mapping[int, int], max_batch: int | None
+) -> DataFrame:
+    """The topic's records from `start` on, at most `max_batch` offsets in a batch; None for Real-Time Mode."""
+    assigned = json.dumps({topic: sorted(start)})
+    starting = json.dumps({topic: {str(p): o for p, o in start.items()}})
+    reader = spark.readStream.format("kafka").options(**_options(kafka, app))
+    if max_batch is None:  # it waits for the next record in the broker, and an idle wait should be long
+        reader = reader.option("kafka.fetch.max.wait.ms", "500").option("groupIdPrefix", group_of(app))
+    else:
+        reader = reader.option("maxOffsetsPerTrigger", str(max_batch))
+    return reader.options(assign=assigned, startingOffsets=starting).load()
+
+
+def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ranges: Ranges) -> DataFrame:
+    """The records of `ranges`, as a DataFrame that is not a stream."""
+    reader = spark.read.format("kafka").options(**_options(kafka, app))
+    return reader.options(
+        assign=json.dumps({topic: sorted(ranges)}),
+        startingOffsets=json.dumps({topic: {str(p): r[0] for p, r in ranges.items()}}),
+        endingOffsets=json.dumps({topic: {str(p): r[1] for p, r in ranges.items()}}),
+    ).load()
+
+
+def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
+    """Canonical events of Kafka records, with the platform's own struct column beside the event's.
+
+    Events without the `key` (no account is known, say) are left out: no alert could name their entity.
+    """
+    place = F.array_position("headers.key", TRACEPARENT) - 1
+    traceparent = F.get("headers.value", place.cast("int")).cast("string")
+    decoded = raw.select(
+        avro.decode(F.col("value"), known, newest("event")).alias("event"),
+        traceparent.alias("traceparent"),
+        "partition",
+        "offset",
+    )
+    return decoded.where(F.col(f"event.{key}").isNotNull()).select(
+        "event.*",
+        F.struct(
+            F.col(f"event.{key}").alias("key"),
+            "partition",
+            "offset",
+            "traceparent",
+            F.col("event.raw.timestamp").alias("arrived"),
+        ).alias(INPUT),
+    )
+
+
+def watermarked(per_partition: Iterable[DataFrame], lateness: timedelta) -> DataFrame:
+    """One stream of events whose watermark follows the slowest partition.
+
+    Spark takes the minimum over the inputs of a union, so a partition that is read ahead of the others
+    (as in catching up) can make none of their events late.
+    """
+    delay = in_milliseconds(lateness.total_seconds())
+    return reduce(DataFrame.unionByName, (part.withWatermark("event_time", delay) for part in per_partition))
+
+
+def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
+    """The records but those at the `excluded` (partition, offset) places."""
+    for partition, offset in sorted(excluded):
+        raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
+    return raw
+
+
+def fetch(kafka: KafkaSettings, topic: str, places: Iterable[tuple[int, int]]) -> Iterator[Message]:
+    """The records at `places`, (partition, offset) each, byte for byte; raises TopicError if one is gone."""
+    consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
+    try:
+        for partition, offset in places:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            yield _record_at(consumer, topic, partition, offset)
+    finally:
+        consumer.close()
+
+
+def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:
+    deadline = time.monotonic() + FETCH_SECONDS
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.5)
+        if (
+            message is not None
+            and message.error() is None
+            and (message.partition(), message.offset())
+            == (
+                partition,
+                offset,
+            )
+        ):
+            return message
+    raise TopicError(
+        f"fetching {topic} {partition}:{offset} for its dead letter: no such record",
+        hint="the topic's retention may be shorter than the detector's lag",
+    )

@@ -1,0 +1,1 @@
+"""Kafka from Python: every client that more than one stage needs."""

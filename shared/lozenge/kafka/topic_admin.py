@@ -1,0 +1,104 @@
+"""Making topics and holding them to their contracts."""
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from lozenge.contracts.topics import PARTITIONS_VARIABLE, Topic
+from lozenge.errors import BrokerUnavailable, TopicError
+from lozenge.kafka.settings import KafkaSettings
+
+DEADLINE_SECONDS = 10.0
+
+
+def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> dict[str, int]:
+    """Every topic of the cluster with its number of partitions; raises BrokerUnavailable."""
+    try:
+        listing = AdminClient(kafka.client()).list_topics(timeout=timeout)
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"listing topics: no Kafka broker answers at {kafka.bootstrap} ({error.args[0].str()})",
+            hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+        ) from error
+    return {name: len(topic.partitions) for name, topic in listing.topics.items()}
+
+
+def topic_id(kafka: KafkaSettings, topic: str) -> str:
+    """What tells a topic from a later one of the same name, in hexadecimal; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    try:
+        described = admin.describe_topics(TopicCollection([topic]), request_timeout=DEADLINE_SECONDS)[topic].result()
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"describing {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+        ) from error
+    found = described.topic_id
+    halves = found.get_most_significant_bits(), found.get_least_significant_bits()
+    return "".join(f"{half & (2**64 - 1):016x}" for half in halves)
+
+
+def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication: int = 1) -> None:
+    """Creates what is missing, waits until it can be used, and holds every topic to its contract.
+
+    Safe to call at once from several processes.
+
+    Raises BrokerUnavailable, or TopicError naming every topic whose partition count differs.
+    """
+    wanted = list(topics)
+    existing = partitions(kafka)
+    missing = [topic for topic in wanted if topic.name not in existing]
+    admin = AdminClient(kafka.client())
+    specs = [NewTopic(t.name, t.partitions, replication, config=dict(t.config)) for t in missing]
+    created = admin.create_topics(specs, request_timeout=DEADLINE_SECONDS) if specs else {}
+    for name, future in created.items():
+        try:
+            future.result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise TopicError(
+                    f"creating topic {name}: {error.args[0].str()}",
+                    hint="let somebody who may run `python -m lozenge_deploy.releases.detector_catalog`, which creates all topics",
+                ) from error
+    _wait_for_leaders(admin, missing, kafka)
+    check_topics(kafka, wanted)
+
+
+def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSettings) -> None:
+    """A topic is listed a moment before its partitions can be read or written."""
+    latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    places = {TopicPartition(t.name, p): latest for t in created for p in range(t.partitions)}
+    deadline = time.monotonic() + DEADLINE_SECONDS * 3
+    while places:
+        for place, future in admin.list_offsets(places, request_timeout=DEADLINE_SECONDS).items():
+            try:
+                future.result()
+                del places[place]
+            except KafkaException as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(
+                        f"creating topic {place.topic}: partition {place.partition} has no leader "
+                        f"({error.args[0].str()})",
+                        hint=f"check the broker at {kafka.bootstrap}",
+                    ) from error
+        if places:
+            time.sleep(0.1)
+
+
+def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
+    """Raises TopicError naming every topic that is missing or breaks its partition contract."""
+    existing = partitions(kafka)
+    wrong = [
+        f"{t.name} has {existing[t.name]} partitions, its contract says {t.partitions}"
+        if t.name in existing
+        else f"{t.name} does not exist"
+        for t in topics
+        if existing.get(t.name) != t.partitions
+    ]
+    if wrong:
+        raise TopicError(
+            f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
+            hint="create missing ones by `python -m lozenge_deploy.releases.detector_catalog`; a platform keeps the number of "
+            f"partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
+        )

@@ -1,0 +1,89 @@
+"""Reading a topic from given offsets, or from a moment on, to its present end."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.settings import KafkaSettings
+
+CALL_SECONDS = 10.0
+DEADLINE_SECONDS = 600.0
+"""How long a read may take before the broker is held for lost."""
+
+
+def read(
+    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, first: bool = False, doing: str = "reading"
+) -> Iterator[Message]:
+    """Every committed record from `starts` (offset by partition) to the end, or the `first` one of each partition.
+
+    Raises BrokerUnavailable.
+    """
+    with reader(kafka, topic, doing=doing) as consumer:
+        unread = set(starts)
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
+        while unread:
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    f"{doing} {topic}: not done in {DEADLINE_SECONDS:.0f} s",
+                    hint=f"check the broker at {kafka.bootstrap}",
+                )
+            for message in consumer.consume(10_000, 0.05):
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                if error is None and (message.partition() in unread or not first):
+                    yield message
+                if error is not None or first:
+                    unread.discard(message.partition())
+
+
+def retained(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[Message]:
+    """Every committed record that `topic` still has; raises BrokerUnavailable."""
+    yield from read(kafka, topic, {p: earliest for p, (earliest, _) in bounds(kafka, topic, partitions).items()})
+
+
+def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
+    """The earliest offset and the end of each partition; raises BrokerUnavailable."""
+    with reader(kafka, topic) as consumer:
+        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in places}
+
+
+def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: datetime) -> dict[int, int]:
+    """The first offset of each partition that was written at `moment` or later, else its end."""
+    with reader(kafka, topic) as consumer:
+        asked = [
+            TopicPartition(topic, partition, max(0, int(moment.timestamp() * 1000))) for partition in range(partitions)
+        ]
+        found = consumer.offsets_for_times(asked, timeout=CALL_SECONDS)
+        ends = {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found if p.offset < 0}
+        return {p.partition: ends.get(p.partition, p.offset) for p in found}
+
+
+@contextmanager
+def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Iterator[Consumer]:
+    """A consumer of committed records that tells a partition's end; Kafka's errors come out as BrokerUnavailable."""
+    consumer = Consumer(
+        kafka.client(
+            group_id="lozenge-reading",
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            enable_partition_eof=True,
+            fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do
+            fetch_wait_max_ms=20,  # and at the end the usual half second, for records that need not come
+        )
+    )
+    try:
+        yield consumer
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"{doing} {topic}: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+        ) from error
+    finally:
+        consumer.close()

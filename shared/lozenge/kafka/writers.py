@@ -1,0 +1,123 @@
+"""One Kafka transaction per batch: its records and the consumed offsets, all or nothing."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from lozenge.contracts.topics import LETTER_BYTES
+from lozenge.errors import BrokerUnavailable, Fenced
+from lozenge.kafka.positions import Group, Stamp
+from lozenge.kafka.settings import KafkaSettings
+
+RETRY_SECONDS = 60.0
+"""How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
+FENCED = {
+    KafkaError._FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError.PRODUCER_FENCED,
+}
+"""The errors by which a writer learns that another one has taken its place."""
+
+
+class Record(NamedTuple):
+    """One record to write. The partition is always explicit."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
+
+
+def produce(producer: Producer, record: Record, **more: Any) -> None:
+    """Hands `record` over, and waits where the producer's queue is full."""
+    while True:
+        try:
+            producer.produce(
+                record.topic, record.value, record.key, record.partition, headers=list(record.headers), **more
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+class TransactionalWriter:
+    """The one writer of a detector.
+
+    `fence` makes every earlier holder of the same transactional id unable to write; whoever called it
+    last wins. All records of a batch are held in memory, so an aborted transaction is simply repeated.
+    Records are not compressed: alerts are few, and a consumer in any language reads them as they are.
+    """
+
+    def __init__(self, kafka: KafkaSettings, transactional_id: str) -> None:
+        self._id = transactional_id
+        self._bootstrap = kafka.bootstrap
+        self._producer = Producer(
+            kafka.client(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=30_000,
+                linger_ms=5,
+                queue_buffering_max_messages=1_000_000,
+                message_max_bytes=LETTER_BYTES,
+            )
+        )
+
+    def fence(self) -> None:
+        """Claims the transactional id; raises BrokerUnavailable."""
+        self._retrying("claiming", lambda: self._producer.init_transactions(15))
+
+    def commit(self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], stamp: Stamp) -> None:
+        """Writes `records` and moves the group to `offsets`, both or neither.
+
+        Raises Fenced if a newer writer exists, BrokerUnavailable if the broker stayed away.
+        """
+        positions = [TopicPartition(group.topic, p, o, metadata=str(stamp)) for p, o in sorted(offsets.items())]
+        self._transact(records, lambda: self._producer.send_offsets_to_transaction(positions, group.metadata, 15))
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Writes `records`, all or none; raises as `commit` does."""
+        self._transact(records, lambda: None)
+
+    def _transact(self, records: Sequence[Record], add_offsets: Callable[[], None]) -> None:
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            try:
+                self._producer.begin_transaction()
+                for record in records:
+                    produce(self._producer, record)
+                add_offsets()
+                self._retrying("committing", lambda: self._producer.commit_transaction(15))
+                return
+            except KafkaException as error:
+                self._raise_if_final(error, "committing", deadline)
+                self._retrying("aborting", lambda: self._producer.abort_transaction(15))
+                time.sleep(0.2)
+
+    def _retrying(self, doing: str, call: object) -> None:
+        assert callable(call)
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            try:
+                call()
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    self._raise_if_final(error, doing, deadline=float("inf"))
+                    raise
+                self._raise_if_final(error, doing, deadline)
+                time.sleep(0.2)
+
+    def _raise_if_final(self, error: KafkaException, doing: str, deadline: float) -> None:
+        cause: KafkaError = error.args[0]
+        if cause.code() in FENCED:
+            raise Fenced(
+                f"{doing} a transaction of {self._id}: a newer writer has taken over",
+                hint="nothing was written; the newer start order of this job goes on",
+            ) from error
+        if cause.fatal() or time.monotonic() > deadline:
+            raise BrokerUnavailable(
+                f"{doing} a transaction of {self._id}: {cause.str()}",
+                hint=f"check the broker at {self._bootstrap}; the job continues at its committed offsets",
+            ) from error

@@ -1,0 +1,1 @@
+"""Every metric's name, and how metrics travel."""

@@ -1,0 +1,240 @@
+"""Every metric name, label and bucket of the platform, and their way out through Kafka.
+
+A job counts into `Metrics` (never blocking, bounded labels, every series at zero from the start) and a
+`Reporter` thread writes its snapshot to `lozenge.metrics.v1` once a second, keyed by app and instance,
+so that whoever reads the compacted topic has the last value of every instance. An instance is one start
+of one process: its counters begin at zero, and no other start takes its name. A broker that does not
+answer costs snapshots, never the job's progress.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import Metric
+
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.env_settings import THIS_START
+from lozenge.process.usage import Cost, Meter
+
+_ENCODED = {ord(character): f"%{ord(character):02X}" for character in "%,}"}
+STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
+LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
+"""Seconds; fine where a detector lives, coarse where it catches up."""
+
+
+class Metrics:
+    """The counters of one instance of one app. Thread-safe; times in seconds, lag in offsets."""
+
+    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+        self.app, self.instance, self.release = app, instance, release
+        self.registry = CollectorRegistry()
+        self._records = Counter("lozenge_records", "Input records whose effect is committed", registry=self.registry)
+        self._begun = Counter("lozenge_offsets_begun", "Input offsets in batches that began", registry=self.registry)
+        self._committed = Counter(
+            "lozenge_offsets_committed", "Input offsets in batches that were committed", registry=self.registry
+        )
+        self._emitted = Counter("lozenge_emitted", "Output records committed", registry=self.registry)
+        self._dead = Counter("lozenge_dead_letters", "Dead letters committed", ["stage"], registry=self.registry)
+        self._cut = Counter(
+            "lozenge_dead_letters_cut", "Dead letters too large for Kafka, whose end is lost", registry=self.registry
+        )
+        self._batches = Histogram(
+            "lozenge_batch_seconds", "Batch duration", buckets=LATENCY_BUCKETS, registry=self.registry
+        )
+        self._latency = Histogram(
+            "lozenge_latency_seconds", "From the raw record's arrival to the output's commit",
+            buckets=LATENCY_BUCKETS, registry=self.registry,
+        )  # fmt: skip
+        self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
+        self._ahead = Gauge(
+            "lozenge_reads_ahead", "1 in Real-Time Mode: it has read more than it has committed", registry=self.registry
+        )
+        self._parked = Gauge(
+            "lozenge_breaker_open",
+            "1 if it is parked: its code raises on too much of its input",
+            registry=self.registry,
+        )
+        # told by who has such a file alone: an alarm on 0 would go off for everybody else
+        self._routing = Gauge("lozenge_routing_valid", "1 if the routing file is as it should be", registry=None)
+        self._has_routing = False
+        self._due = Gauge(
+            "lozenge_deliveries_due", "Notifications on their way to a channel", ["channel"], registry=self.registry
+        )
+        self._deliveries = Counter(
+            "lozenge_deliveries", "Attempts to deliver, by how they ended: sent, retried (later) or failed (for good)",
+            ["channel", "outcome"], registry=self.registry,
+        )  # fmt: skip
+        self._held = Gauge(
+            "lozenge_alerts_parked", "Alerts beyond what their detector may raise", ["detector"], registry=self.registry
+        )
+        self._precision = Gauge(
+            "lozenge_precision", "Share of judged alerts that were confirmed", ["detector", "release"],
+            registry=self.registry,
+        )  # fmt: skip
+        self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
+        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=self.registry)
+        self._cost = Cost(0.0, 0)
+        for stage in STAGES:
+            self._dead.labels(stage)
+
+    @classmethod
+    def families(cls) -> list[Metric]:
+        """Every family that an app may tell."""
+        metrics = cls("")
+        metrics.routing(True)
+        return list(metrics.registry.collect())
+
+    def records(self, count: int) -> None:
+        """Counts input records whose effect was committed."""
+        self._records.inc(count)
+
+    def begun(self, offsets: int) -> None:
+        """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
+        self._begun.inc(offsets)
+
+    def stands(self, lag: int, read: int) -> None:
+        """Tells of a batch in Real-Time Mode, while it lasts: offsets left to read, and how many more were read."""
+        self._ahead.set(1)
+        self._lag.set(lag)
+        self._begun.inc(read)
+
+    def committed(self, offsets: int) -> None:
+        """Counts input offsets that a batch has committed. What is missing to those begun was processed twice."""
+        self._committed.inc(offsets)
+
+    def emitted(self, count: int) -> None:
+        """Counts output records that were committed."""
+        self._emitted.inc(count)
+
+    def dead_letters(self, count: int, stage: str) -> None:
+        """Counts dead letters of one of `STAGES`."""
+        self._dead.labels(stage).inc(count)
+
+    def dead_letter_cut(self) -> None:
+        """Counts a dead letter that Kafka does not take whole."""
+        self._cut.inc()
+
+    def batch(self, seconds: float) -> None:
+        """Records one batch's duration."""
+        self._batches.observe(seconds)
+
+    def latency(self, seconds: float, count: int = 1) -> None:
+        """Records how long an output took from the arrival of its input, or each of `count` outputs."""
+        for _ in range(count):
+            self._latency.observe(max(0.0, seconds))
+
+    def lag(self, offsets: int) -> None:
+        """Sets the number of input offsets not yet processed."""
+        self._lag.set(offsets)
+
+    def parked(self, parked: bool) -> None:
+        """Sets whether it judges nothing because its code raises on too much."""
+        self._parked.set(parked)
+
+    def routing(self, valid: bool) -> None:
+        """Sets whether the notifier's routing file can be used as it is now."""
+        self._routing.set(valid)
+        if not self._has_routing:
+            self.registry.register(self._routing)
+            self._has_routing = True
+
+    def notifications(
+        self,
+        due: Mapping[str, int],
+        parked: Mapping[str, int],
+        precision: Mapping[tuple[str, str], float],
+    ) -> None:
+        """Sets what the notifiers' store holds: what is due by channel, alerts that are parked by detector, and the
+        share of confirmed ones by detector and release."""
+        for gauge in (self._due, self._held, self._precision):
+            gauge.clear()
+        for channel, count in due.items():
+            self._due.labels(channel).set(count)
+        for detector, count in parked.items():
+            self._held.labels(detector).set(count)
+        for (detector, release), share in precision.items():
+            self._precision.labels(detector, release).set(share)
+
+    def deliveries(self, channel: str, *, sent: int = 0, retried: int = 0, failed: int = 0) -> None:
+        """Counts attempts to deliver to a channel of the routing file, by how they ended; its series begin at zero."""
+        for outcome, count in (("sent", sent), ("retried", retried), ("failed", failed)):
+            self._deliveries.labels(channel, outcome).inc(count)
+
+    def cost(self, cost: Cost) -> None:
+        """Sets what the process has cost until now."""
+        self._cpu.inc(max(0.0, cost.cpu_seconds - self._cost.cpu_seconds))
+        self._memory.set(cost.memory_bytes)
+        self._cost = cost
+
+    def snapshot(self, *, ended: bool = False) -> dict[str, Any]:
+        """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds).
+
+        In a label's value `,`, `}` and `%` are percent-encoded.
+        `ended` says that it is the last one of this instance.
+        """
+        samples = {
+            sample.name + _labels(sample.labels): sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if not sample.name.endswith("_created")
+        }
+        return {
+            "app": self.app,
+            "instance": self.instance,
+            "release": self.release,
+            "time": time.time(),
+            "ended": ended,
+            "samples": samples,
+        }
+
+
+class Reporter:
+    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and when told."""
+
+    def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
+        self._metrics, self._interval, self._meter = metrics, interval, Meter()
+        # A small queue that drops when the broker is away: metrics never hold memory or the job.
+        self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
+        self._stop = threading.Event()
+        self._publishing = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
+
+    def __enter__(self) -> "Reporter":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(self._interval + 1)
+        self.publish(ended=True)
+        self._producer.flush(1)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval):
+            self.publish()
+
+    def publish(self, *, ended: bool = False) -> None:
+        """Publishes one now, from any thread; returns before the broker has it."""
+        key = f"{self._metrics.app}/{self._metrics.instance}"
+        with self._publishing:
+            self._metrics.cost(self._meter.read())
+            snapshot = self._metrics.snapshot(ended=ended)
+            try:
+                self._producer.produce(topics.METRICS, json.dumps(snapshot).encode(), key.encode())
+                self._producer.poll(0)
+            except (BufferError, KafkaException):
+                pass  # the next snapshot carries the same totals
+
+
+def _labels(labels: dict[str, str]) -> str:
+    told = (f"{name}={value.translate(_ENCODED)}" for name, value in sorted(labels.items()))
+    return "{" + ",".join(told) + "}" if labels else ""

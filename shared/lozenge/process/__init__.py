@@ -1,0 +1,1 @@
+"""What every process needs: settings from the environment, logging, signals, files replaced as a whole."""

@@ -1,0 +1,53 @@
+"""JSON log lines on standard error, configured once per process.
+
+Key names are fixed: `app`, `instance`, `release`, `topic`, `partition`, `offset`, `batch`, `event_id`.
+Normal operation logs nothing per record. On a terminal lines are for people, otherwise JSON.
+"""
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+
+from lozenge.process.env_settings import THIS_START
+
+# standard output is for answers, also of a command that has nothing to configure
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
+def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **context: Any) -> None:
+    """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""
+    level = logging.DEBUG if debug else logging.INFO
+    human = sys.stderr.isatty()
+    renderer: Any = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
+    ending = [_in_order, renderer]
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.format_exc_info, *ending],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    foreign = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=foreign, foreign_pre_chain=shared))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    # PySpark prints every exception that it translates, with the JVM's stack; ours tell what matters.
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)
+
+
+def _in_order(_logger: Any, _method: str, line: Any) -> Any:
+    """When, how bad and what come first, for whoever reads the raw lines."""
+    return {name: line.pop(name) for name in ("time", "level", "app", "event") if name in line} | line
+
+
+def logger() -> Any:
+    """The logger of the calling process; keyword arguments become keys of the line."""
+    return structlog.get_logger()

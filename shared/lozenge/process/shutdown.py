@@ -1,0 +1,54 @@
+"""How a process ends that was told to: at its next boundary, or without one when its time is over."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from lozenge.process.logging import logger
+
+STOP_SECONDS = 20.0
+"""Less than what whoever stops it waits before it kills."""
+OVERDUE = 124
+"""The exit code of a process that has come to no boundary in time."""
+
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None], doing: str) -> Iterator[None]:
+    """Within the block SIGTERM and SIGINT call `stop`; if the block still runs `STOP_SECONDS` later, the process ends.
+
+    Whatever is in flight then is not committed. Only for the main thread.
+    """
+    overdue = threading.Timer(STOP_SECONDS, _give_up, [doing])
+    overdue.daemon = True
+
+    def asked(*_: object) -> None:
+        stop()
+        if overdue.ident is None:  # else it was asked before
+            overdue.start()
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        overdue.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def end(code: int) -> NoReturn:
+    """Ends this process with `code`, with all that it has said, and waits for no thread: Spark's would hold it long."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _give_up(doing: str) -> None:
+    logger().warning(
+        f"{doing}: told to end, it was still at work {STOP_SECONDS:g} s later and gave that up",
+        hint="nothing of it is committed; the next start does it again",
+    )
+    end(OVERDUE)

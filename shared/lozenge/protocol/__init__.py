@@ -1,0 +1,1 @@
+"""What a job and its operators say to each other: plain records with encode and decode."""

@@ -1,0 +1,1 @@
+"""One raw record as a canonical event or a reason why not: pure."""

@@ -1,0 +1,164 @@
+"""A raw record becomes the fields of an event, or the reason why it cannot. A pure function of the record.
+
+The steps are separate projections, because Spark computes an expression once only if a later
+projection refers to it by name:
+
+    text -> parsed -> fields as texts -> canonical values -> reason
+
+`reason` is null for a good record, else every problem at once: `missing:merchant_id, type:amount`.
+A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the whole record:
+
+    tombstone  empty  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
+    missing    the field is absent, null or blank
+    type       JSON of another type, such as an object where a text belongs
+    format     not of the form that the mapping asks for
+    unknown    a code or word that is in no table
+    digits     more digits before the point than an event can carry
+    decimals   more decimals than the currency has
+    sign       the record is neither a payment nor a reversal
+    future     later than the raw record's Kafka timestamp by more than ten minutes
+
+JSON numbers are taken as their text; an amount never passes through a binary fraction, an identifier does if it
+is written as one. Of a key that occurs twice the last value counts. Spaces around a value do not. Half of a
+surrogate pair (`\\ud83d` alone) is no character: Java would write a question mark, and two ids could become one.
+"""
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType, VariantType
+
+from lozenge.contracts import ids
+from lozenge.contracts.money import minor_digits_column
+from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
+from lozenge_upstream.normalise.transforms import Made, Row, make
+
+DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
+KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "future")
+FUTURE_SECONDS = 600
+"""How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
+
+_HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE = rf"(?<!\\)(\\\\)*({_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
+_STRICT = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": "_broken",
+}
+
+
+def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
+    """`raw`, as Spark's Kafka source gives it, with the event's fields, `event_id` and `reason` added.
+
+    Where `reason` is not null the event's fields mean nothing. The session's time zone must be UTC.
+    """
+    texts = {path: F.col(f"_text_{index}") for index, path in enumerate(mapping.paths)}
+    latest = F.timestamp_micros(F.unix_micros("timestamp") + FUTURE_SECONDS * 1_000_000)
+    row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key)
+    made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
+    parsed = raw.withColumn("_parsed", _parse(mapping)).select(
+        *raw.columns,
+        _is_record().alias("_is_record"),
+        *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
+    )
+    valued = parsed.withColumns(
+        {name: columns.value for name, columns in made.items() if name != "amount"}
+        | {"_minor_digits": minor_digits_column(made["currency"].value)}
+    ).withColumn("amount", made["amount"].value)
+    absent = {name: F.lit(None).cast("string") for name in OPTIONAL if name not in made}
+    return (
+        valued.withColumns(absent)
+        .withColumn("reason", _reason(mapping, made, row))
+        .withColumn("event_id", _event_id(mapping.source))
+        .drop("_is_record", "_minor_digits", *(f"_text_{index}" for index in range(len(texts))))
+    )
+
+
+def _parse(mapping: Mapping) -> Column:
+    """The record as the first of two in an array, the second being ours: it is read only if the first has ended well.
+
+    So another value, a rest or a bracket too many is seen, not skipped. What is broken within leaves its text in
+    `_broken`; else Spark would give the fields that it could read.
+    """
+    text = F.col("value").cast("string")
+    wrapped = F.concat(F.lit('{"_records":['), text, F.lit(',{"_end":"'), _end(), F.lit('"}]}'))
+    record = _schema(mapping.paths, "", mapping.fields.amount.path).add("_end", StringType())
+    schema = StructType().add("_records", ArrayType(record)).add("_broken", StringType())
+    return F.when(F.is_valid_utf8(text) & ~_has_lone_surrogate(text), F.from_json(wrapped, schema, _STRICT))
+
+
+def _is_record() -> Column:
+    ended = F.get("_parsed._records", F.lit(1))["_end"] == _end()
+    whole = F.col("_parsed._broken").isNull() & (F.size("_parsed._records") == 2) & ended & _record().isNotNull()
+    return F.coalesce(whole, F.lit(False))
+
+
+def _end() -> Column:
+    """What a record cannot have copied: its own offset."""
+    return F.col("offset").cast("string")
+
+
+def _has_lone_surrogate(text: Column) -> Column:
+    """Whether it escapes half of a pair; records without such an escape, nearly all, cost two searches."""
+    return (text.contains(r"\ud") | text.contains(r"\uD")) & text.rlike(_LONE)
+
+
+def _record() -> Column:
+    return F.get("_parsed._records", F.lit(0))
+
+
+def _schema(paths: list[str], prefix: str, amount: str) -> StructType:
+    """Texts, except for the amount: only as a variant does a JSON number keep all of its digits."""
+    children: dict[str, list[str]] = {}
+    for path in paths:
+        name, _, rest = path.partition(".")
+        children.setdefault(name, []).extend([rest] if rest else [])
+    return StructType([StructField(n, _type(f"{prefix}{n}", below, amount)) for n, below in children.items()])
+
+
+def _type(path: str, below: list[str], amount: str) -> DataType:
+    if below:
+        return _schema(below, f"{path}.", amount)
+    return VariantType() if path == amount else StringType()
+
+
+def _text(path: str, mapping: Mapping) -> Column:
+    field = reduce(Column.getField, path.split("."), _record())
+    if path == mapping.fields.amount.path:
+        # A number with an exponent, or too long for a decimal, has been rounded to a double: not what was written.
+        rounded = F.schema_of_variant(field) == "DOUBLE"
+        field = F.when(rounded, "inexact").otherwise(F.try_variant_get(field, "$", "string"))
+    return F.trim(field)
+
+
+def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
+    blank = F.lit("")
+    presence = {
+        name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.paths), F.lit(True))
+        for name, spec in mapping.fields.declared()
+    }
+    settled = {name: columns.accepts(F.col(name)) for name, columns in made.items()}
+    settled |= {name: settled[name] | ~presence[name] for name in OPTIONAL if name in made}
+    problems = (
+        F.when(
+            ~settled[name], F.concat(F.when(~presence[name], "missing").otherwise(made[name].fault), F.lit(f":{name}"))
+        )
+        for name in made
+    )
+    return (
+        F.when(F.col("_is_record") & reduce(and_, settled.values()), F.lit(None).cast("string"))
+        .when(F.col("value").isNull(), "tombstone")
+        .when(F.length("value") == 0, "empty")
+        .when(~F.is_valid_utf8(F.col("value").cast("string")), "invalid-utf8")
+        .when(_has_lone_surrogate(F.col("value").cast("string")), "lone-surrogate")
+        .when(~F.col("_is_record"), "invalid-json")
+        .otherwise(F.concat_ws(", ", *problems))
+    )
+
+
+def _event_id(source: str) -> Column:
+    coordinates = F.concat_ws("/", "topic", "partition", "offset")
+    return ids.uuid5_column(F.lit(source), F.coalesce(F.col("transaction_id"), coordinates))

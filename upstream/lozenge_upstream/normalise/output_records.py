@@ -1,0 +1,152 @@
+"""From normalised records to the records that are written: events, their re-keyed copies, dead letters.
+
+One pass: each record lists where it goes (one dead-letter topic, or every canonical topic) and is
+exploded into one row per place, in the columns of Spark's Kafka sink. No canonical record has a null
+key: an event without an account is not in the copy by account.
+"""
+
+from collections.abc import Collection
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lozenge.contracts import headers as h
+from lozenge.contracts import partitioner, topics
+from lozenge.contracts.schemas import newest
+from lozenge.detector.manifest import KEYS
+from lozenge.spark import avro, headers
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS
+
+APP = "upstream"
+EVENT_TYPE = "lozenge.event.v1"
+REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
+"""Other keys by which the events can be had, and the field each stands for."""
+
+_OPTIONAL = "account"  # the one key that an event may lack
+
+_TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
+
+
+def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Collection[str]) -> DataFrame:
+    """Rows of topic, partition, key, value, headers; and, not to be written, what counts and orders them.
+
+    That is `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
+    events; `arrived` is the raw record's Kafka timestamp and `happened` the event's own time, both in microseconds.
+
+    `partitions_of` tells how many partitions each output topic has.
+    """
+    good = F.col("reason").isNull()
+    keys = {topics.EVENTS: F.col("card_id")} | {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
+    places = [_place(topic, key, partitions_of[topic]) for topic, key in keys.items()]
+    events = F.array(*places)
+    if _OPTIONAL in rekeys:
+        events = F.filter(events, lambda place: place["key"].isNotNull())
+    return (
+        normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
+        .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
+        .withColumn("_places", F.when(good, events).otherwise(_dead_letter(partitions_of)))
+        .select(
+            F.explode("_places").alias("_place"),
+            *("_value", "_headers", "reason", "timestamp", "event_time"),
+            F.struct("partition", "offset").alias("raw"),
+        )
+        .select(
+            "_place.topic",
+            "_place.partition",
+            "_place.key",
+            F.col("_value").alias("value"),
+            F.col("_headers").alias("headers"),
+            "reason",
+            F.unix_micros("timestamp").alias("arrived"),
+            F.unix_micros("event_time").alias("happened"),
+            "raw",
+        )
+    )
+
+
+def in_order(rows: DataFrame, partitions_: int) -> DataFrame:
+    """`rows` of one batch such that time never runs backwards in any of the `partitions_` of an output topic.
+
+    Spark reads one raw partition after the other, so a backlog would come out as several passes over the
+    same hours, and whoever keeps a clock per partition would take all but the first for late. What arrived
+    within the same millisecond, as much does when history is replayed, goes by its own time; what is equal
+    in both, by the place of its raw record, so that a repeated batch comes out in the same order.
+    """
+    return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw")
+
+
+def _place(topic: str, key: Column, partitions_: int) -> Column:
+    return F.struct(
+        F.lit(topic).alias("topic"),
+        partitioner.partition_column(key, partitions_).alias("partition"),
+        key.cast("binary").alias("key"),
+    )
+
+
+def _event(source: str) -> Column:
+    raw = F.struct(F.lit(source).alias("source"), "topic", "partition", "offset", "timestamp")
+    names = ("event_id", "event_time", "card_id", "account_id", "merchant_id", "terminal_id", "mcc", "country")
+    record = F.struct(*names, "amount", "currency", "channel", "auth_result", raw.alias("raw"))
+    return avro.encode(F.when(F.col("reason").isNull(), record), newest("event"))
+
+
+def _event_headers(source: str) -> Column:
+    """The headers of `lozenge.contracts.headers.cloud_event`, in its order."""
+    return headers.headers(
+        {
+            "content-type": F.lit(h.CONTENT_TYPE),
+            "ce_specversion": F.lit("1.0"),
+            "ce_id": F.col("event_id"),
+            "ce_source": F.lit(f"/{APP}/{source}"),
+            "ce_type": F.lit(EVENT_TYPE),
+            "ce_subject": F.col("card_id"),
+            "ce_time": headers.time("event_time"),
+            h.TRACEPARENT: _traceparent(),
+        }
+    )
+
+
+def _traceparent() -> Column:
+    """The raw record's own where it is well-formed, else `lozenge.contracts.headers.derived_traceparent`."""
+    own = F.get(F.filter("headers", lambda header: header["key"] == h.TRACEPARENT), F.lit(0))["value"].cast("string")
+    digest = F.sha2(F.concat_ws("/", "topic", "partition", "offset").cast("binary"), 256)
+    derived = F.concat(F.lit("00-"), F.left(digest, F.lit(32)), F.lit("-"), F.substring(digest, 33, 16), F.lit("-01"))
+    return F.coalesce(F.when(own.rlike(_TRACEPARENT), own), derived)
+
+
+def _dead_letter(partitions_of: dict[str, int]) -> Column:
+    topic = topics.dead_letters(APP)
+    place = F.struct(
+        F.lit(topic).alias("topic"),
+        F.pmod("partition", F.lit(partitions_of[topic])).alias("partition"),
+        F.col("key"),
+    )
+    return F.array(place)
+
+
+def _dead_letter_headers() -> Column:
+    """What `lozenge.contracts.headers.dead_letter` adds to the original headers, with the same precedence; and the place."""
+    original = F.coalesce(F.col("headers"), F.array().cast(headers.TYPE))
+    kept = F.filter(original, lambda header: ~header["key"].isin(h.ATTEMPT, h.PLACE))
+    stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")
+    added = {
+        f"{h.ERROR_PREFIX}topic": F.col("topic"),
+        f"{h.ERROR_PREFIX}partition": F.col("partition").cast("string"),
+        f"{h.ERROR_PREFIX}offset": F.col("offset").cast("string"),
+        f"{h.ERROR_PREFIX}connector.name": F.lit(APP),
+        f"{h.ERROR_PREFIX}stage": stage,
+        f"{h.ERROR_PREFIX}exception.class.name": F.lit("DecodeError"),
+        f"{h.ERROR_PREFIX}exception.message": F.left("reason", F.lit(2000)),
+        h.FIRST_FAILED_AT: headers.time("timestamp"),
+    }
+    new = F.filter(headers.headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"]))
+    attempts = F.transform(
+        F.filter(original, lambda header: header["key"] == h.ATTEMPT),
+        lambda header: header["value"].cast("string"),
+    )
+    counted = F.transform(
+        F.filter(attempts, lambda text: text.rlike("^[0-9]{1,9}$")), lambda text: text.try_cast("int")
+    )
+    attempt = F.coalesce(F.array_max(counted), F.lit(0)) + 1
+    own = {h.ATTEMPT: attempt.cast("string"), h.PLACE: F.concat_ws("/", "topic", "partition", "offset")}
+    return F.concat(kept, new, headers.headers(own))

@@ -1,0 +1,1 @@
+"""The running queries: raw topics in, canonical topics out, exactly once."""

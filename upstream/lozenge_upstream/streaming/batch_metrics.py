@@ -1,0 +1,93 @@
+"""What a batch held, counted while it is written, and reported when Spark says that it is over."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lozenge.contracts import topics
+from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.process import logging
+from lozenge.spark import row_latency
+from lozenge.spark.live_lag import Seen
+from lozenge_upstream.normalise.normaliser import DECODE_KINDS
+
+_NAME, _TOOK = "outputs", "took"
+_REASONS_TOLD = 20
+
+
+def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
+    """`rows` with the counts of every batch taken on the way, so that nothing is computed twice.
+
+    Where they go out `one_by_one`, it counts how long each took, too.
+    """
+    reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
+    times: list[Column] = []
+    if one_by_one:
+        rows = rows.withColumn(_TOOK, row_latency.millis() - (F.col("arrived") / 1000).cast("bigint"))
+        times = row_latency.counted(F.col(_TOOK))
+    return rows.observe(
+        _NAME,
+        *times,
+        F.count_if(reason.isNull()).alias("written"),
+        F.count_if(reason.isNull() & first).alias("events"),
+        F.count_if(reason.isNotNull()).alias("dead"),
+        F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
+        F.min("arrived").alias("oldest"),
+        # One sketch for all reasons, exact below some 750 different ones; a counter per kind costs ten times as much.
+        F.expr(f"approx_top_k(reason, {_REASONS_TOLD + 1}, 1024)").alias("reasons"),
+    )
+
+
+class Progress:
+    """Turns finished batches into metrics and one log line per batch with dead letters."""
+
+    def __init__(self, metrics: Metrics, reporter: Reporter) -> None:
+        self._metrics, self._reporter = metrics, reporter
+        self._committed: deque[tuple[int, float, float]] = deque()
+
+    def begins(self, offsets: int) -> None:
+        """Tells, before anything else happens, that a batch of so many raw offsets begins."""
+        self._metrics.begun(offsets)
+        self._reporter.publish()
+
+    def stands(self, seen: Seen) -> None:
+        """Tells, from any thread and while a batch lasts, how far it has read."""
+        self._metrics.stands(seen.lag, seen.read)
+
+    def committed(self, batch: int, offsets: int, seconds: float) -> None:
+        """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""
+        self._metrics.committed(offsets)
+        self._reporter.publish()
+        self._committed.append((batch, seconds, time.time()))
+
+    def report(self, query: StreamingQuery, lag: int) -> None:
+        """Reports `lag` and every batch that has ended since the last call; call it every few seconds at least."""
+        self._metrics.lag(lag)
+        # an idle trigger reports under the number of the batch to come, but has observed nothing
+        observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
+        for batch, seconds, at in self._ended(max(observed, default=-1)):
+            counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}
+            if counts.get("oldest") is not None:
+                self._count(batch, counts, seconds, at)
+
+    def _ended(self, newest: int) -> Iterator[tuple[int, float, float]]:
+        while self._committed and self._committed[0][0] <= newest:
+            yield self._committed.popleft()
+
+    def _count(self, batch: int, counts: dict[str, Any], seconds: float, at: float) -> None:
+        self._metrics.records(counts["events"] + counts["dead"])
+        self._metrics.emitted(counts["written"])
+        self._metrics.batch(seconds)
+        one_by_one = row_latency.COUNT in counts
+        for count, took in row_latency.latencies(counts) if one_by_one else [(1, at - counts["oldest"] / 1e6)]:
+            self._metrics.latency(took, count)
+        self._metrics.dead_letters(counts["decode"], "decode")
+        self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")
+        if counts["dead"]:
+            reasons = {row["item"]: row["count"] for row in counts["reasons"] if row["item"] is not None}
+            logging.logger().warning("dead letters", batch=batch, count=counts["dead"], reasons=reasons)

@@ -1,0 +1,124 @@
+"""One query: from its start at the committed offsets to its end between two batches."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from lozenge.durations import in_milliseconds
+from lozenge.errors import LozengeError
+from lozenge.process import logging
+from lozenge_upstream.normalise.output_records import APP, in_order
+from lozenge_upstream.streaming.batch_metrics import Progress, counted
+from lozenge_upstream.streaming.group_position import Position, ends_of
+from lozenge_upstream.streaming.query_errors import gist
+from lozenge_upstream.streaming.transactional_sink import Sink
+
+_LOOK_SECONDS = 0.2
+_TELL_SECONDS = 1.0
+_SUM_UP_SECONDS = 3.0
+"""So long Spark may take to sum up a batch that has just been committed."""
+
+
+class Writer:
+    """Writes one batch and commits its offsets; Spark calls it in batch order from its own thread."""
+
+    def __init__(self, sink: Sink, position: Position, progress: Progress, checkpoint: Path, tasks: int) -> None:
+        self.failure: Exception | None = None
+        self._tasks = tasks
+        self._sink, self._position, self._progress, self._checkpoint = sink, position, progress, checkpoint
+        self._busy = threading.Lock()
+        self._closed = False
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        """Spark's foreachBatch. After `close` it writes nothing and commits nothing."""
+        with self._busy:
+            if self._closed:
+                return
+            begun, ends = time.monotonic(), ends_of(self._checkpoint, number)
+            offsets = self._position.ahead(ends)
+            self._progress.begins(offsets)
+            try:
+                self._sink.commit(in_order(batch, self._tasks), ends)
+            except Exception as error:
+                self.failure = error
+                raise
+            self._position.reached(ends)
+            self._progress.committed(number, offsets, time.monotonic() - begun)
+
+    def close(self, timeout: float) -> bool:
+        """Refuses every later batch and waits for the current one; False if it took too long and was taken back."""
+        self._closed = True
+        ended = self._busy.acquire(timeout=timeout)
+        if ended:
+            self._busy.release()
+        else:
+            self._sink.abort()
+        return ended
+
+
+def run(
+    rows: DataFrame,
+    sink: Sink,
+    position: Position,
+    progress: Progress,
+    *,
+    tasks: int,
+    trigger_seconds: float,
+    patience: float,
+    ended: Callable[[], bool],
+) -> None:
+    """Writes `rows` batch by batch, each by `tasks` tasks, until `ended` says so; then ends with the running batch.
+
+    If that takes longer than `patience` seconds it is taken back, for whoever reads these partitions next. Raises
+    LozengeError if the query fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
+        writer = Writer(sink, position, progress, Path(folder), tasks)
+        query = (
+            counted(rows)
+            .writeStream.queryName(APP)
+            .option("checkpointLocation", Path(folder).as_uri())
+            .trigger(processingTime=in_milliseconds(trigger_seconds))
+            .foreachBatch(writer)
+            .start()
+        )
+        try:
+            _watch(query, lambda: progress.report(query, position.lag()), ended)
+            if writer.close(patience):
+                if writer.failure is not None:
+                    raise failed(writer.failure)
+            else:
+                logging.logger().warning("the running batch took too long and was taken back; it will be written anew")
+            deadline = time.monotonic() + _SUM_UP_SECONDS
+            while query.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(0.02)
+            progress.report(query, position.lag())
+        except StreamingQueryException as error:
+            raise failed(writer.failure or error) from None
+        finally:
+            with suppress(Exception):  # it has ended by itself, or with its JVM
+                query.stop()
+
+
+def _watch(query: StreamingQuery, tell: Callable[[], None], ended: Callable[[], bool]) -> None:
+    told = time.monotonic()
+    while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+        if time.monotonic() - told > _TELL_SECONDS:
+            told = time.monotonic()
+            tell()
+
+
+def failed(error: Exception) -> LozengeError:
+    """What ended a query, for a person."""
+    if isinstance(error, LozengeError):
+        return error
+    return LozengeError(
+        f"normalising: the query failed: {gist(error)}", hint="a restart goes on at the last committed offsets"
+    )

@@ -1,0 +1,104 @@
+"""What an instance does with the raw partitions that are its own, until they are wanted back or it is to stop."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process import logging
+from lozenge.spark.kafka_sink import AT_ONCE, SinkProducer
+from lozenge.spark.realtime_batches import BatchLength
+from lozenge_upstream.normalise.mapping import Mapping as Source
+from lozenge_upstream.normalise.output_records import APP
+from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.streaming import micro_batch, realtime
+from lozenge_upstream.streaming.batch_metrics import Progress
+from lozenge_upstream.streaming.group_position import Offsets, Position, mark
+from lozenge_upstream.streaming.query_builder import stream
+from lozenge_upstream.streaming.read_back import read_back
+from lozenge_upstream.streaming.transactional_sink import LARGE_RECORDS, Sink
+
+Slots = Mapping[str, Collection[int]]
+"""Raw partitions by topic."""
+CAUGHT_UP_OFFSETS = 10_000
+"""What is further behind is taken batch by batch, which keeps the order of time between raw partitions."""
+
+
+class Work:
+    """Normalises `sources` through one `sink`; `partitions` tells how many every topic has."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        kafka: KafkaSettings,
+        settings: UpstreamSettings,
+        sources: list[Source],
+        partitions: dict[str, int],
+        sink: Sink,
+        position: Position,
+        length: BatchLength,
+    ) -> None:
+        self._spark, self._kafka, self._settings = spark, kafka, settings
+        self._sources, self._partitions = sources, partitions
+        self._sink, self._position, self._length = sink, position, length
+
+    def run(self, slots: Slots, progress: Progress, *, ended: Callable[[], bool]) -> None:
+        """Works on the partitions `slots` by topic, from the group's offsets on, until `ended` says so.
+
+        Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
+        """
+        start = self._position.read(slots)
+        if self._settings.mode == "micro-batch":
+            self._in_batches(start, progress, ended)
+            return
+        if not self._caught_up():
+            self._in_batches(start, progress, lambda: ended() or self._caught_up())
+            start = self._position.read(slots)
+        if not ended():
+            self._in_real_time(start, progress, ended)
+
+    def _caught_up(self) -> bool:
+        return self._position.lag() <= CAUGHT_UP_OFFSETS
+
+    def _in_batches(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
+        micro_batch.run(
+            self._rows(start, bounded=True),
+            self._sink,
+            self._position,
+            progress,
+            tasks=self._partitions[topics.EVENTS],
+            trigger_seconds=self._settings.trigger_seconds,
+            patience=self._settings.stop_seconds,
+            ended=ended,
+        )
+
+    def _in_real_time(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
+        rows = self._rows(start, bounded=False)
+        if self._position.written_since is None:  # before anything is written behind the offsets
+            self._sink.move(start, mark(datetime.now(UTC)))
+        realtime.run(
+            rows,
+            self._sink,
+            self._position,
+            progress,
+            producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | AT_ONCE | LARGE_RECORDS),
+            length=self._length,
+            commit_seconds=self._settings.commit_seconds,
+            ended=ended,
+        )
+
+    def _rows(self, start: Offsets, *, bounded: bool) -> DataFrame:
+        written = read_back(self._spark, self._kafka, self._position.written_since, self._settings.rekeys)
+        logging.logger().info("upstream runs", start=start, mode="micro-batch" if bounded else "realtime")
+        return stream(
+            self._spark,
+            self._kafka,
+            self._settings,
+            self._sources,
+            start,
+            self._partitions,
+            written,
+            bounded=bounded,
+        )
