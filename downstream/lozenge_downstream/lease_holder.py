@@ -15,7 +15,7 @@ def lane(channel: str) -> str:
     return f"channel {channel}"
 
 
-class Holder:
+class LeaseHolder:
     """Takes every lease that is free and keeps what it has; `renew` is called by one thread, `holds` by any."""
 
     def __init__(self, store: Store, name: str) -> None:

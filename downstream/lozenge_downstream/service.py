@@ -18,18 +18,18 @@ from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process.logging import logger
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import Links
-from lozenge_downstream.api.server import Serving
-from lozenge_downstream.delivery.dispatcher import Deliverer
-from lozenge_downstream.delivery.outbox_relay import OUTPUTS, Relay
-from lozenge_downstream.ingest.alert_consumer import Reader
-from lozenge_downstream.lease_holder import RELAY, Holder, lane
+from lozenge_downstream.api.server import ApiServer
+from lozenge_downstream.delivery.dispatcher import Dispatcher
+from lozenge_downstream.delivery.outbox_relay import OUTPUTS, OutboxRelay
+from lozenge_downstream.ingest.alert_consumer import AlertConsumer
+from lozenge_downstream.lease_holder import RELAY, LeaseHolder, lane
 from lozenge_downstream.model import Outcome, Record
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.pipeline.render import APP
-from lozenge_downstream.routing.config_reload import Reloading
+from lozenge_downstream.routing.config_reload import ConfigReload
 from lozenge_downstream.settings import Settings
-from lozenge_downstream.store import Forgetting, Store
+from lozenge_downstream.store import Retention, Store
 
 BATCH = 500
 FORGET_SECONDS, LISTEN_SECONDS, COUNT_SECONDS = 3600.0, 60.0, 10.0
@@ -40,26 +40,26 @@ class Notifier:
     """One notifier; `run` returns when `stop` is set and raises what ended any of its loops."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
-        self._routing = Reloading(settings.routing)
+        self._routing = ConfigReload(settings.routing)
         check_topics(kafka, [t for t in topics.platform_topics() if t.name in OUTPUTS])
         schema_topic.announce(kafka, [newest("notification"), newest("feedback")])
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
         self._forget_at = self._count_at = 0.0
-        self._forgetting: Forgetting | None = None
+        self._forgetting: Retention | None = None
         self._listen_at = time.monotonic() + LISTEN_SECONDS  # what came while nobody read is silence until it is read
         self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
-        self._leases = Holder(self._store, settings.instance)
+        self._leases = LeaseHolder(self._store, settings.instance)
         links = Links(settings.link_secret.get_secret_value(), settings.public_url) if settings.link_secret else None
         link = links.make if links and settings.public_url else None
         self._pipeline = Pipeline(self._routing.now, lambda: schema_topic.learn(kafka, "alert"), link)
-        self._reader = Reader(kafka, self._store, settings.instance)
-        self._relay = Relay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
-        self._deliverer = Deliverer(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
+        self._reader = AlertConsumer(kafka, self._store, settings.instance)
+        self._relay = OutboxRelay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
+        self._deliverer = Dispatcher(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
         token = settings.token.get_secret_value() if settings.token else ""
         served = api(self._store, self._pipeline, self._wake, token, links)
-        self._serving = Serving(served, settings.bind)
+        self._serving = ApiServer(served, settings.bind)
         with self._store.transaction(alone=True) as t:
             self._pipeline.catch_up(t.cases.inhibiting(), t)  # the file may have changed while nobody ran
         self._tell_orphans()
@@ -138,7 +138,7 @@ class Notifier:
     def _forget(self) -> None:
         """One step; what is read and what is due comes before the next one."""
         with self._store.transaction(alone=True) as t:  # else what is brought back meanwhile could lose its half
-            self._forgetting = self._forgetting or Forgetting(t.now - self._keep_seconds)
+            self._forgetting = self._forgetting or Retention(t.now - self._keep_seconds)
             if not t.forget(self._forgetting):
                 self._forgetting = None
                 self._forget_at = time.monotonic() + FORGET_SECONDS

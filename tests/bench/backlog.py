@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.kafka.settings import KafkaSettings, Option
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import committed, group_offsets, running
@@ -84,7 +84,7 @@ def write(
     assert producer.flush(120) == 0
 
 
-def drain(loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, name: str = "") -> float:
+def drain(loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, name: str = "") -> float:
     """Seconds from the start of the query, under a name of its own, to the commit of the last offset."""
     name = name or f"bench_{time.time_ns()}"
     loaded = replace(loaded, name=name)

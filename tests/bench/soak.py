@@ -21,7 +21,7 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_status import Report
+from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.supervision.job_process import instances
 
 CARDS = 200
@@ -126,7 +126,7 @@ class Alerts(threading.Thread):
         return max((later - earlier for earlier, later in pairwise(times)), default=end - begin)
 
 
-def live_report(folder: Path) -> Report | None:
+def live_report(folder: Path) -> JobStatus | None:
     """The report of the live job among those in the folder of a detector."""
     for instance in instances(folder):
         report = instance.report()

@@ -18,10 +18,10 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.events import event_type
-from lozenge.detector.fold import Raised, Slot, key_bytes
-from lozenge.detector.loader import Loaded
-from lozenge.detector.manifest import Declaration
-from lozenge.job.operators.fold_operator import FoldHost
+from lozenge.detector.fold import PartitionState, Raised, key_bytes
+from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
+from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.kafka.settings import KafkaSettings
 from tests.bench.backlog import CARDS, EVENTS, drain, events
 from tests.integration.harness import committed
@@ -59,7 +59,7 @@ def keys(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="module")
 def plain(keys: int) -> list[tuple[str, str, str]]:
     """(entity, event, reason) of every alert, by the plain fold: no Spark, no Kafka, no batches."""
-    slots = [Slot(folding(keys)(None, None, None), Settings()) for _ in range(PARTS)]
+    slots = [PartitionState(folding(keys)(None, None, None), Settings()) for _ in range(PARTS)]
     make, found = event_type(COLUMNS), []
     for event in events():
         slot = slots[partition_of(event["card_id"].encode(), PARTS)]
@@ -81,7 +81,7 @@ def test_the_live_job(
 ) -> None:
     declared = {"kind": "stateful", "owner": "bench", "title": "x", "max_batch": size, "trigger": "0s"}
     detector = Detector(folding(keys), settings=Settings)
-    loaded = Loaded("fold", "1", detector, Declaration.model_validate(declared), tmp_path)
+    loaded = LoadedDetector("fold", "1", detector, Manifest.model_validate(declared), tmp_path)
     seconds = drain(loaded, kafka, spark, tmp_path, name := f"bench_equal_{keys}_{size}")
     codec = Codec.of("alert")
     alerts = [codec.decode(record.value) for record in committed(kafka, topics.alerts(name))]
@@ -92,7 +92,7 @@ def test_the_live_job(
 @pytest.mark.parametrize("size", [1, 7, 1_000, EVENTS])
 def test_the_host(keys: int, plain: Sequence[Any], size: int) -> None:
     count = EVENTS if size >= 1_000 else 100_000
-    host = FoldHost(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
+    host = FoldOperator(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
     found = []
     for batch in _batches(count, size):
         judged = host.judge(batch)

@@ -22,9 +22,9 @@ from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.schemas import newest
 from lozenge.detector.events import event_type
-from lozenge.detector.fold import Slot, key_bytes
+from lozenge.detector.fold import PartitionState, key_bytes
 from lozenge.detector.loader import from_folder
-from lozenge.job.operators.fold_operator import FoldHost
+from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.job.query import canonical_events
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
@@ -69,14 +69,14 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         make(f"e{n}", START + timedelta(seconds=n), f"card_{n}", "m", Decimal("1.0000"), "EUR") for n in range(KEYS)
     ]
     before = _rss()
-    slot = Slot(fold, loaded.detector.settings())
+    slot = PartitionState(fold, loaded.detector.settings())
     seconds = _timed(lambda: [slot.advance(key_bytes((e[2], e[3], e[4], e[5])), e) for e in events])
     print(
         f"\nplain fold, 1,000,000 new keys: {KEYS / seconds:,.0f} events/s, {(_rss() - before) / KEYS:,.0f} bytes a key"
     )
     topic = f"lozenge.state.bench{time.time_ns()}.v1"
     ensure_topics(kafka, [topics.Topic(topic, topics.EVENT_PARTITIONS)])
-    host = FoldHost(fold, loaded.detector.settings(), "card_id", topic, range(topics.EVENT_PARTITIONS))
+    host = FoldOperator(fold, loaded.detector.settings(), "card_id", topic, range(topics.EVENT_PARTITIONS))
     producer = Producer(kafka.client(linger_ms=20, queue_buffering_max_messages=1_000_000))
     host._slots = {0: slot}
     for record in host._changes():

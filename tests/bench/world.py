@@ -16,7 +16,7 @@ import psutil
 from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.protocol.job_status import Report
+from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import instances
 from tests.bench.checkout import Checkout
@@ -70,7 +70,7 @@ class World(Checkout):
             for instance in instances(folder):
                 instance.kill()
 
-    def live(self, detector: str) -> Report | None:
+    def live(self, detector: str) -> JobStatus | None:
         """The report of the live job."""
         return live_report(self.jobs / detector)
 

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lozenge.protocol.job_status import Phase, Reporting
+from lozenge.protocol.job_status import JobStatusReporter, Phase
 
-Order = dict[str, Any]
+JobSpec = dict[str, Any]
 behaviour, folder = sys.argv[1], Path.cwd()
-reporting = Reporting(folder)
+reporting = JobStatusReporter(folder)
 stopped = False
 
 
@@ -26,7 +26,7 @@ def stop(*_: object) -> None:
     stopped = behaviour != "deaf"
 
 
-def go(order: Order) -> None:
+def go(order: JobSpec) -> None:
     reporting.took_over(order["generation"], {0: 7}, {0: 7})
     reporting.say(revision=order["revision"])
 
@@ -36,8 +36,8 @@ def await_file(name: str) -> None:
         time.sleep(0.02)
 
 
-def ordered() -> Order:
-    order: Order = json.loads((folder / "order.json").read_text("utf-8"))
+def ordered() -> JobSpec:
+    order: JobSpec = json.loads((folder / "order.json").read_text("utf-8"))
     return order
 
 

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lozenge.detector.manifest import Declaration
-from lozenge_deploy.agent.controller import CALM_SECONDS, Keeper
-from lozenge_deploy.agent.status_reporter import Voice
-from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, Phase
+from lozenge.detector.manifest import Manifest
+from lozenge_deploy.agent.controller import BROKER_STABLE_SECONDS, Controller
+from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import Instance, instances
 
 DEADLINE_SECONDS = 30.0
 FAKE_JOB = Path(__file__).with_name("fake_job.py")
-DECLARATION = Declaration.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
+DECLARATION = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
 
 
 class FakeJobs:
@@ -25,13 +25,13 @@ class FakeJobs:
         self.error: Exception | None = None
         self.started: list[Instance] = []
 
-    def prepared(self, desired: Desired) -> bool:
+    def prepared(self, desired: DeploymentSpec) -> bool:
         return True
 
-    def declaration(self, desired: Desired) -> Declaration:
+    def declaration(self, desired: DeploymentSpec) -> Manifest:
         return DECLARATION
 
-    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance:
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance:
         if self.error is not None:
             raise self.error
         _, _, behaviour = desired.release.partition(" ")
@@ -55,22 +55,22 @@ class House:
     """A keeper of one detector, what is desired of it, and all that it has said."""
 
     folder: Path
-    desired: Desired
+    desired: DeploymentSpec
     jobs: FakeJobs = field(default_factory=FakeJobs)
-    calm: float = 10 * CALM_SECONDS
+    calm: float = 10 * BROKER_STABLE_SECONDS
     newest: int = 0
-    history: list[Happening] = field(default_factory=list)
-    said: list[Observed] = field(default_factory=list)
+    history: list[HistoryEvent] = field(default_factory=list)
+    said: list[DeploymentStatus] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.keeper = self.new_keeper(Observed(detector=self.desired.detector))
+        self.keeper = self.new_keeper(DeploymentStatus(detector=self.desired.detector))
 
-    def new_keeper(self, observed: Observed) -> Keeper:
+    def new_keeper(self, observed: DeploymentStatus) -> Controller:
         """A keeper as another agent would have it."""
-        self.voice = Voice(observed, self.said.append, self.history.append, self.wish)
-        return Keeper(self.folder, self.jobs, lambda: self.newest, self.voice)
+        self.voice = StatusReporter(observed, self.said.append, self.history.append, self.wish)
+        return Controller(self.folder, self.jobs, lambda: self.newest, self.voice)
 
-    def wish(self, desired: Desired) -> None:
+    def wish(self, desired: DeploymentSpec) -> None:
         """Makes `desired` what is wanted."""
         self.desired = desired
 
@@ -80,7 +80,7 @@ class House:
         self.desired = self.desired.model_copy(update={"revision": revision, "before": before, **changes})
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> DeploymentStatus:
         """What the keeper said last."""
         return self.voice.observed
 
@@ -90,7 +90,7 @@ class House:
         assert self.keeper.live is not None
         return self.keeper.live
 
-    def happened(self, what: str) -> list[Happening]:
+    def happened(self, what: str) -> list[HistoryEvent]:
         """What of this kind happened."""
         return [h for h in self.history if h.what == what]
 

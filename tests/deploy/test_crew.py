@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.protocol.job_status import Phase as JobPhase
-from lozenge_deploy.agent.replica_set import Crew
-from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase
+from lozenge_deploy.agent.replica_set import ReplicaSet
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
 from lozenge_deploy.supervision.job_process import Instance
 from tests.deploy.keeping import House
 
@@ -17,11 +17,11 @@ NEVER = 3600.0
 class CrewHouse(House):
     """A house whose keeper is a crew."""
 
-    crew: Crew
+    crew: ReplicaSet
 
-    def new_keeper(self, observed: Observed) -> Crew:  # type: ignore[override]
+    def new_keeper(self, observed: DeploymentStatus) -> ReplicaSet:  # type: ignore[override]
         self.told = observed
-        self.crew = Crew(
+        self.crew = ReplicaSet(
             self.folder,
             self.jobs,
             lambda: self.newest,
@@ -32,11 +32,11 @@ class CrewHouse(House):
         )
         return self.crew
 
-    def say(self, observed: Observed) -> None:
+    def say(self, observed: DeploymentStatus) -> None:
         self.told = observed
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> DeploymentStatus:
         return self.told
 
     def running(self) -> list[Instance]:
@@ -46,7 +46,7 @@ class CrewHouse(House):
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[CrewHouse]:
     house = CrewHouse(
-        tmp_path / "spotter", Desired(detector="spotter", revision="one", release="r1", watch=NEVER, instances=3)
+        tmp_path / "spotter", DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER, instances=3)
     )
     yield house
     house.leave()

@@ -5,7 +5,7 @@ import zipfile
 from datetime import timedelta
 from typing import Any
 
-from lozenge.detector.manifest import Declaration, Resources
+from lozenge.detector.manifest import Manifest, Resources
 from lozenge_deploy.operations.release_diff import differences, settings_rows
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
@@ -60,7 +60,7 @@ def test_defaults_dependencies_and_the_platform_are_named() -> None:
 
 
 def test_what_is_declared_is_told_in_the_words_of_the_declaration() -> None:
-    declared = Declaration(
+    declared = Manifest(
         kind="rule", owner="me", title="Spotted", trigger=timedelta(seconds=2), resources=Resources(cores=2)
     )
     assert told(before(), declaration=declared)[1:] == [

@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from lozenge_deploy.control.deployments_view import Member
-from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase
+from lozenge_deploy.control.deployments_view import Deployment
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
 
 
-def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Member:
-    desired = Desired(detector="spotter", revision="b", release="r8", goal=goal, what=what)
-    return Member(desired, Observed(detector="spotter", **observed) if observed else None)
+def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Deployment:
+    desired = DeploymentSpec(detector="spotter", revision="b", release="r8", goal=goal, what=what)
+    return Deployment(desired, DeploymentStatus(detector="spotter", **observed) if observed else None)
 
 
 def test_what_no_agent_has_seen_is_asked_for_and_says_how_to_start_one() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lozenge.protocol.job_spec import Order
-from lozenge.protocol.job_status import Phase, Report
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import JobStatus, Phase
 from lozenge_deploy.agent.job_logs import outlived
 from lozenge_deploy.supervision import job_process as instance_module
 from lozenge_deploy.supervision.job_process import EXIT, FACTS, LOG, TEMPORARY, Instance, instances
@@ -41,7 +41,7 @@ def start(tmp_path: Path, started: list[Instance]) -> Callable[..., Instance]:
                 tmp_path / f"g{generation}",
                 ["sh", "-c", script],
                 os.environ,
-                Order(generation=generation),
+                JobSpec(generation=generation),
                 detector="spotter",
                 release="r1",
                 process=["r1", None, None, 0],
@@ -71,7 +71,7 @@ def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., Insta
 def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., Instance]) -> None:
     first = start("echo one; exit 7")
     until(lambda: not first.alive())
-    write_report(first.folder, Report(1, 1.0, phase=Phase.LIVE))
+    write_report(first.folder, JobStatus(1, 1.0, phase=Phase.LIVE))
     second = start("echo two; sleep 60")
     until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
     assert (second.alive(), second.exit_code(), second.report()) == (True, None, None)
@@ -164,7 +164,7 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instanc
     for generation in range(1, 4):  # live, each in its time
         ended = start("exit 0", generation)
         until(lambda: not ended.alive())  # noqa: B023
-        write_report(ended.folder, Report(1, 1.0, phase=Phase.LIVE))
+        write_report(ended.folder, JobStatus(1, 1.0, phase=Phase.LIVE))
     running = start("sleep 60", 4)
     for generation in (5, 6):  # never live
         ended = start("exit 1", generation)
@@ -175,7 +175,7 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instanc
 
 def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., Instance]) -> None:
     instance = start("sleep 60")
-    assert instance.ordered() == Order(generation=1)
+    assert instance.ordered() == JobSpec(generation=1)
     (instance.folder / "order.json").write_text("{")
     assert instance.ordered() is None
 

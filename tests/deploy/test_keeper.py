@@ -14,7 +14,7 @@ import pytest
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.process.atomic_write import replace
 from lozenge_deploy.agent import controller, health, restart_policy
-from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase
+from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase
 from lozenge_deploy.supervision.job_process import FACTS, instances
 from tests.deploy.keeping import House
 
@@ -23,7 +23,7 @@ NEVER = 3600.0
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    house = House(tmp_path / "spotter", Desired(detector="spotter", revision="one", release="r1", watch=NEVER))
+    house = House(tmp_path / "spotter", DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER))
     yield house
     house.leave()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lozenge_deploy.control.records import Desired
+from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.operations.throttle import left_behind, refused, repeats, rows
 from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
@@ -16,8 +16,8 @@ def of_mode(mode: str) -> Release:
     return release(declaration=release().declaration.model_copy(update={"mode": mode, "trigger": trigger}))
 
 
-def present(**fields: Any) -> Desired:
-    return Desired(detector="spotter", revision="a", release="r7", **fields)
+def present(**fields: Any) -> DeploymentSpec:
+    return DeploymentSpec(detector="spotter", revision="a", release="r7", **fields)
 
 
 @pytest.mark.parametrize("given", [{"max_batch": 500}, {"rate": 50}, {"trigger": "500ms"}, {"trigger": "4999ms"}])

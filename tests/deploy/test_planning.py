@@ -1,15 +1,15 @@
 """What a candidate costs beside the live release."""
 
-from lozenge_deploy.operations.impact import Prospect, per_million
+from lozenge_deploy.operations.impact import Impact, per_million
 
 
 def test_cost_is_told_per_million_judged_events_with_the_ratio() -> None:
-    found = Prospect({"judged": 20_000, "cpu_seconds": 3.0}, {"judged": 10_000, "cpu_seconds": 1.0})
+    found = Impact({"judged": 20_000, "cpu_seconds": 3.0}, {"judged": 10_000, "cpu_seconds": 1.0})
     assert found.cost == {"now": 100.0, "then": 150.0, "ratio": 1.5}
 
 
 def test_without_a_live_release_there_is_no_ratio() -> None:
-    assert Prospect({"judged": 20_000, "cpu_seconds": 3.0}, None).cost == {"now": None, "then": 150.0, "ratio": None}
+    assert Impact({"judged": 20_000, "cpu_seconds": 3.0}, None).cost == {"now": None, "then": 150.0, "ratio": None}
 
 
 def test_nothing_judged_costs_nothing_that_could_be_told() -> None:

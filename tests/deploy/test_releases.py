@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
@@ -18,7 +18,7 @@ def release(**given: Any) -> Release:
     fields: dict[str, Any] = {
         "detector": "spotter",
         "version": "1.0.0",
-        "declaration": Declaration(kind="rule", owner="me", title="Spotted"),
+        "declaration": Manifest(kind="rule", owner="me", title="Spotted"),
         "settings": {"within": "10m"},
         "settings_digest": "aa",
         "settings_schema": {"properties": {}},

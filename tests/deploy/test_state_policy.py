@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge_deploy.operations.state_migration import consequence, refused, way_back
 from lozenge_deploy.releases.release import Release
@@ -14,7 +14,7 @@ from tests.deploy.test_releases import release
 def fold(expires: str = "10m", by: str = "card_id", **fields: str) -> Release:
     """A stateful release of this shape."""
     shape: dict[str, Any] = {"by": [by], "expires": expires, "fields": fields, "required": sorted(fields)}
-    declaration = Declaration(kind="stateful", owner="me", title="Spotted")
+    declaration = Manifest(kind="stateful", owner="me", title="Spotted")
     return release(declaration=declaration, state_shape=shape)
 
 

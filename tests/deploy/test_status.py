@@ -3,8 +3,8 @@
 import pytest
 
 from lozenge_deploy.cli.status import _poisoned
-from lozenge_deploy.control.deployments_view import Member
-from lozenge_deploy.control.records import Desired, Observed, Outcome, Phase
+from lozenge_deploy.control.deployments_view import Deployment
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Outcome, Phase
 from lozenge_deploy.observe.metrics_reader import Reading
 
 
@@ -28,6 +28,8 @@ def test_many_dead_letters_are_said_with_what_to_look_at() -> None:
 
 
 def test_what_the_agent_says_of_a_detector_comes_first() -> None:
-    desired = Desired(detector="spotter", revision="one", release="r1")
-    parked = Observed(detector="spotter", phase=Phase.PARKED, outcome=Outcome.DONE, reason="it raises on everything")
-    assert _poisoned("spotter", reading(0.4), Member(desired, parked)) == {}
+    desired = DeploymentSpec(detector="spotter", revision="one", release="r1")
+    parked = DeploymentStatus(
+        detector="spotter", phase=Phase.PARKED, outcome=Outcome.DONE, reason="it raises on everything"
+    )
+    assert _poisoned("spotter", reading(0.4), Deployment(desired, parked)) == {}

@@ -12,7 +12,7 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import Links
-from lozenge_downstream.api.server import Serving
+from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
 from lozenge_downstream.store import StoreUnavailable
@@ -48,7 +48,7 @@ def client(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setenv("HOOK", SECRET)
     hook = {"type": "webhook", "url": "http://h/", "secret": {"env": "HOOK"}}
     desk.routing(channels={"ops": hook, "chat": hook}, route={"channels": ["ops"]})
-    with Serving(api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS), "127.0.0.1:0") as serving:
+    with ApiServer(api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS), "127.0.0.1:0") as serving:
         yield Client(serving.port)
 
 
@@ -396,6 +396,6 @@ def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: De
 @pytest.mark.parametrize("bind", ["no..name:0", "192.0.2.1:0"])
 def test_an_address_at_which_nobody_can_listen_gets_a_sentence(desk: Desk, bind: str) -> None:
     app = api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS)
-    with capture_logs() as said, Serving(app, bind) as serving:
+    with capture_logs() as said, ApiServer(app, bind) as serving:
         assert serving.port == 0
     assert [line["event"].startswith(f"the API cannot listen at {bind}: ") for line in said] == [True]

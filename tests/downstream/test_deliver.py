@@ -18,8 +18,8 @@ from lozenge.metrics.app_metrics import Metrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.channels import Channel, Retry, Sent
 from lozenge_downstream.channels.base.http import judge
-from lozenge_downstream.delivery.channel_worker import Lane, wait_seconds
-from lozenge_downstream.delivery.dispatcher import Deliverer
+from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
+from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.ingest.decode import DEAD_LETTERS
 from lozenge_downstream.model import Outgoing, Record
 from lozenge_downstream.pipeline.pipeline import Pipeline
@@ -52,7 +52,7 @@ def store(url: str) -> Iterator[Store]:
 
 async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
     """Whether a lane ends that is cancelled so many steps of the event loop after it was woken."""
-    lane = Lane("ops", channel, store, lambda: False, Metrics("test"))
+    lane = ChannelWorker("ops", channel, store, lambda: False, Metrics("test"))
     running = asyncio.create_task(lane.run())
     await asyncio.sleep(0.05)
     lane.wake()
@@ -69,7 +69,7 @@ def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) 
     assert asyncio.run(woken_and_cancelled(store, channel, steps))
 
 
-async def cancelled_while_noting(lane: Lane) -> None:
+async def cancelled_while_noting(lane: ChannelWorker) -> None:
     noting = asyncio.create_task(lane._note())
     await asyncio.sleep(0.05)
     noting.cancel()
@@ -81,7 +81,7 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    lane, noted = Lane("ops", channel, store, lambda: True, Metrics("test")), []
+    lane, noted = ChannelWorker("ops", channel, store, lambda: True, Metrics("test")), []
 
     def slowly(attempts: Any) -> None:
         time.sleep(0.2)
@@ -108,7 +108,7 @@ def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[Metrics]:
     failures: list[BaseException] = []
     there = Routing.model_validate({"channels": channels}).channels
     metrics = Metrics("test")
-    deliverer = Deliverer(store, lambda: there, lambda lease: True, metrics)
+    deliverer = Dispatcher(store, lambda: there, lambda lease: True, metrics)
     stop = threading.Event()
 
     def run() -> None:
@@ -534,7 +534,9 @@ def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record:
     take(store, record, 1, "ops")
     there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
     stop = threading.Event()
-    thread = threading.Thread(target=Deliverer(store, lambda: there, lambda _: False, Metrics("test")).run, args=[stop])
+    thread = threading.Thread(
+        target=Dispatcher(store, lambda: there, lambda _: False, Metrics("test")).run, args=[stop]
+    )
     thread.start()
     time.sleep(1)
     stop.set()

@@ -13,7 +13,7 @@ from lozenge.errors import ConfigError
 from lozenge_downstream.channels import kinds
 from lozenge_downstream.routing import config as routing_file
 from lozenge_downstream.routing.config import Routing
-from lozenge_downstream.routing.config_reload import Reloading
+from lozenge_downstream.routing.config_reload import ConfigReload
 from lozenge_downstream.routing.examples import failures, way
 from lozenge_downstream.routing.matchers import Matcher, parse
 from lozenge_downstream.routing.time_intervals import Window
@@ -285,7 +285,7 @@ def test_a_file_whose_secrets_are_elsewhere_can_be_looked_at_and_not_used(tmp_pa
     (tmp_path / "routing.toml").write_text(ELSEWHERE)
     assert list(routing_file.routing(tmp_path / "routing.toml", secrets=False).channels) == ["a", "b"]
     with pytest.raises(ConfigError) as caught:
-        Reloading(tmp_path / "routing.toml")
+        ConfigReload(tmp_path / "routing.toml")
     assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
         "channels.a.secret.0", "channels.a.secret.1", "channels.b.password"
     ]  # fmt: skip
@@ -340,7 +340,7 @@ def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_no
 ) -> None:
     monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
     routing(tmp_path, "[noise]\nalerts = 5\n")
-    reloading = Reloading(tmp_path / "routing.toml")
+    reloading = ConfigReload(tmp_path / "routing.toml")
 
     def fail(raw: object) -> None:
         raise ArithmeticError(SECRET)
@@ -359,7 +359,7 @@ def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
     monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
     routing(tmp_path, "[noise]\nalerts = 5\n")
     file = tmp_path / "routing.toml"
-    reloading = Reloading(file)
+    reloading = ConfigReload(file)
     assert not reloading.look()
     file.write_text("[noise]\nalerts = 7\n")
     assert reloading.look()

@@ -16,7 +16,7 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
-from lozenge_downstream.store import Forgetting, Store, StoreUnavailable, Transaction, database
+from lozenge_downstream.store import Retention, Store, StoreUnavailable, Transaction, database
 from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.leases import LEASE_SECONDS
 from lozenge_downstream.store.tables import DUE, FAILED, SENT, metadata
@@ -131,7 +131,7 @@ def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) ->
 
 def forget(desk: Desk, step: int = 2, before: float | None = None) -> int:
     """Forgets what has ended before a moment, else until now; in how many transactions."""
-    forgetting = Forgetting(desk.now if before is None else before, step)
+    forgetting = Retention(desk.now if before is None else before, step)
     for number in count(1):
         with desk.store.transaction(alone=True) as t:
             if not t.forget(forgetting):
@@ -218,7 +218,7 @@ def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record:
     deliver(desk, 20)
     desk.later(5)
     desk.now += 5
-    forgetting, number = Forgetting(desk.now, 3), 20
+    forgetting, number = Retention(desk.now, 3), 20
     while True:
         before = kept(desk)
         with desk.store.transaction(alone=True) as t:

@@ -9,7 +9,7 @@ import pytest
 
 from lozenge_deploy.observe.topic_tail import decoded
 from lozenge_downstream.api import api
-from lozenge_downstream.api.server import Serving
+from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
@@ -32,7 +32,7 @@ routes = ["ROUTE"]
 def desk(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk whose API is where the verbs look for it, with a token."""
     desk = Desk(url)
-    with Serving(api(desk.store, desk.pipeline, lambda: None, "a token", None), "127.0.0.1:0") as serving:
+    with ApiServer(api(desk.store, desk.pipeline, lambda: None, "a token", None), "127.0.0.1:0") as serving:
         monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
         monkeypatch.setenv("LOZENGE_NOTIFIER_TOKEN", "a token")
         yield desk

@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from lozenge.metrics.app_metrics import Metrics
 from lozenge_downstream.__main__ import main
 from lozenge_downstream.delivery import outbox_relay
-from lozenge_downstream.delivery.channel_worker import Lane
+from lozenge_downstream.delivery.channel_worker import ChannelWorker
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.service import Notifier
@@ -80,7 +80,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
-    "webhook answered, before it is noted": lambda: before(Lane, "_written"),
+    "webhook answered, before it is noted": lambda: before(ChannelWorker, "_written"),
     "webhook noted, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
 TELLINGS = ("opened", "updated", "repeated", "resolved")

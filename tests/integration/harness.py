@@ -23,11 +23,11 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.detector.definition import Detector
-from lozenge.detector.loader import Loaded
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
-from lozenge.job.lifecycle.job_factory import runner_of
-from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.job.lifecycle.job_factory import job_loop_of
+from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -126,7 +126,7 @@ def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
     return [codec.decode(record.value) for record in committed(kafka, topics.alerts(detector))]
 
 
-def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> Loaded:
+def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> LoadedDetector:
     """A detector under a name of its own, whose group stands at the present end of the events topic."""
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
@@ -136,7 +136,7 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
     ends = {place.partition: consumer.get_watermark_offsets(place, timeout=10)[1] for place in places}
     consumer.close()
     move(kafka, name, ends)
-    return Loaded(name, "1.0.0", detector, Declaration.model_validate(fields), folder)
+    return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder)
 
 
 def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str = topics.EVENTS) -> None:
@@ -162,7 +162,7 @@ class Crash(LozengeError):
 class Running:
     """A runner in a thread. `error` is what ended it, None after a stop."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: JobLoop) -> None:
         self.runner = runner
         self.error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -190,16 +190,16 @@ _RUNNING: list[Running] = []
 
 @contextmanager
 def running(
-    loaded: Loaded,
+    loaded: LoadedDetector,
     kafka: KafkaSettings,
     spark: Any,
     work: Path,
-    make: Callable[..., Runner] | None = None,
+    make: Callable[..., JobLoop] | None = None,
     **job: Any,
 ) -> Iterator[Running]:
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
-    make = make or runner_of(loaded.declaration)
+    make = make or job_loop_of(loaded.declaration)
     run = Running(make(loaded, settings, kafka, spark, Metrics(loaded.name)))
     _RUNNING.append(run)
     try:

@@ -24,7 +24,7 @@ from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
-from lozenge.protocol.job_status import Phase, Report, read_report
+from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.supervision.job_process import Instance, instances
 from tests.integration.conftest import Broker
@@ -77,9 +77,9 @@ class World:
         """Its instances that have a process."""
         return [instance for instance in instances(self.jobs / detector) if instance.alive()]
 
-    def live(self, detector: str) -> Report | None:
+    def live(self, detector: str) -> JobStatus | None:
         """The report of its one live job; None while there is none or more than one."""
-        reports = [read_report(instance.folder) for instance in self.running(detector)]
+        reports = [read_job_status(instance.folder) for instance in self.running(detector)]
         live = [report for report in reports if report is not None and report.phase is Phase.LIVE]
         return live[0] if len(live) == 1 else None
 
@@ -87,9 +87,9 @@ class World:
         """The process of its live job, once the one that it relieved has ended."""
         return self.settled(detector).pid
 
-    def settled(self, detector: str) -> Report:
+    def settled(self, detector: str) -> JobStatus:
         """The report of its live job, once that is the only one."""
-        seen: list[Report] = []
+        seen: list[JobStatus] = []
 
         def only() -> bool:
             seen.extend(filter(None, [self.live(detector)]))

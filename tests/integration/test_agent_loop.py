@@ -18,7 +18,7 @@ from lozenge_deploy.agent import agent as agent_module
 from lozenge_deploy.agent.agent import Agent
 from lozenge_deploy.control import leader_election
 from lozenge_deploy.control.client import Control
-from lozenge_deploy.control.records import Desired, Goal, Lease, Outcome, Phase
+from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
 from lozenge_deploy.supervision.job_process import instances
 from tests.deploy.keeping import FakeJobs
 from tests.integration.conftest import Broker
@@ -33,7 +33,7 @@ class Jobs(FakeJobs):
         super().__init__()
         self._detector = detector
 
-    def prepared(self, desired: Desired) -> bool:
+    def prepared(self, desired: DeploymentSpec) -> bool:
         return desired.detector == self._detector
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
 ) -> None:
     with Control(kafka) as control:
         with running(kafka, tmp_path):
-            one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+            one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             assert (done.phase, done.release, done.place.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
         [live] = instances(tmp_path / name)
@@ -121,7 +121,7 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control, running(kafka, tmp_path):
-        one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+        one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         two = control.change(one, "deploy", release="r2 crash at start")
         with pytest.raises(Exception, match="it cannot start"):
@@ -135,7 +135,7 @@ def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control, running(kafka, tmp_path) as agent:
-        one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+        one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         [live] = instances(tmp_path / name)
         lead(kafka, "elsewhere")
@@ -161,7 +161,7 @@ def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
 ) -> None:
     with Control(kafka) as control:
         with running(kafka, tmp_path) as first:
-            one = control.wish(Desired(detector=name, revision="", release="r1", what="deploy"))
+            one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             with running(kafka, tmp_path):
                 first.stop()

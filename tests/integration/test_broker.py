@@ -24,7 +24,7 @@ from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
 from lozenge.errors import BrokerUnavailable, UsageError
-from lozenge.kafka.positions import Group, Stamp
+from lozenge.kafka.positions import CommitMetadata, Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import Record, TransactionalWriter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied, SecureListener, _answers, free_port
@@ -68,7 +68,9 @@ def test_a_writer_of_transactions_goes_on_after_the_broker_was_killed(own: Embed
         if number:
             own.kill()
             own.start()
-        writer.commit([Record("written", 0, b"key", b"%d" % number)], group, {0: number}, Stamp(1, "-", number))
+        writer.commit(
+            [Record("written", 0, b"key", b"%d" % number)], group, {0: number}, CommitMetadata(1, "-", number)
+        )
     assert group.read().offsets == {0: 2}
     reader = KafkaConsumer(
         "written",

@@ -14,7 +14,7 @@ from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control import client
 from lozenge_deploy.control.client import Control, NotDone, OutOfTime
-from lozenge_deploy.control.records import Desired, Goal, Lease, Observed, Outcome, Phase
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
 from tests.integration.conftest import Broker
 
 LONG = 60.0
@@ -32,9 +32,9 @@ def control(kafka: KafkaSettings) -> Iterator[Control]:
 
 
 @pytest.fixture
-def first(kafka: KafkaSettings) -> Iterator[Desired]:
+def first(kafka: KafkaSettings) -> Iterator[DeploymentSpec]:
     """The first wish of a detector of the test's own, which no agent of another test shall see."""
-    first = Desired(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
+    first = DeploymentSpec(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
     yield first
     put(kafka, topics.DEPLOYMENTS, first.detector, None)
 
@@ -46,20 +46,20 @@ def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | 
     assert producer.flush(30) == 0
 
 
-def observe(kafka: KafkaSettings, wanted: Desired, outcome: Outcome, **more: object) -> None:
+def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: Outcome, **more: object) -> None:
     live = outcome in (Outcome.WATCHED, Outcome.DONE)
     told = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
     told |= {"process": list(wanted.process)} if live else {}
-    put(kafka, topics.STATUS, wanted.detector, Observed.model_validate(told))
+    put(kafka, topics.STATUS, wanted.detector, DeploymentStatus.model_validate(told))
 
 
 def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSettings, control: Control) -> None:
     one, other = f"test_{uuid.uuid4().hex[:8]}", f"test_{uuid.uuid4().hex[:8]}"
     for reason in ("first", "second"):
-        put(kafka, topics.STATUS, one, Observed(detector=one, reason=reason))
-    with Table(kafka, topics.STATUS, Observed) as table:
+        put(kafka, topics.STATUS, one, DeploymentStatus(detector=one, reason=reason))
+    with Table(kafka, topics.STATUS, DeploymentStatus) as table:
         assert table.rows[one].reason == "second"
-        put(kafka, topics.STATUS, other, Observed(detector=other))
+        put(kafka, topics.STATUS, other, DeploymentStatus(detector=other))
         put(kafka, topics.STATUS, one, None)
         changed: set[str] = set()
         while not {one, other} <= changed:
@@ -70,21 +70,21 @@ def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSett
 
 def test_a_record_that_nobody_can_read_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
     name = f"test_{uuid.uuid4().hex[:8]}"
-    put(kafka, topics.STATUS, name, Observed(detector=name, reason="readable"))
+    put(kafka, topics.STATUS, name, DeploymentStatus(detector=name, reason="readable"))
     put(kafka, topics.STATUS, name, b'{"detector": 7')
-    with Table(kafka, topics.STATUS, Observed) as table:
+    with Table(kafka, topics.STATUS, DeploymentStatus) as table:
         assert table.rows[name].reason == "readable"
 
 
-def test_what_was_never_deployed_is_a_usage_error(control: Control, first: Desired) -> None:
+def test_what_was_never_deployed_is_a_usage_error(control: Control, first: DeploymentSpec) -> None:
     assert control.desired(first.detector) is None
     with pytest.raises(UsageError, match="never been deployed"):
         control.deployed(first.detector)
 
 
-def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
     wanted = control.wish(first)
-    steps: list[Observed] = []
+    steps: list[DeploymentStatus] = []
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(control.await_outcome, wanted, LONG, steps.append)
         observe(kafka, wanted, Outcome.WORKING, phase=Phase.STARTING)
@@ -96,7 +96,7 @@ def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Co
 
 
 def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved_good(
-    kafka: KafkaSettings, control: Control, first: Desired
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     one = control.wish(first)
     observe(kafka, one, Outcome.DONE)
@@ -113,7 +113,7 @@ def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved
     assert len({one.revision, two.revision, three.revision}) == 3
 
 
-def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
     one = control.wish(first)
     two = control.change(one, "deploy", release="r2")
     observe(kafka, two, Outcome.FAILED, reason="it ended")
@@ -124,7 +124,7 @@ def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Con
 
 
 def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
-    kafka: KafkaSettings, control: Control, first: Desired
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.wish(first)
     observe(kafka, wanted, Outcome.FAILED, reason="it ended 3 times")
@@ -132,7 +132,9 @@ def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
         control.await_outcome(wanted, LONG, lambda _: None)
 
 
-def test_one_that_another_wish_overtook_is_not_done(kafka: KafkaSettings, control: Control, first: Desired) -> None:
+def test_one_that_another_wish_overtook_is_not_done(
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec
+) -> None:
     one = control.wish(first)
     control.change(one, "pause", goal=Goal.PAUSED)
     with pytest.raises(NotDone, match="asked for pause meanwhile"):
@@ -140,7 +142,7 @@ def test_one_that_another_wish_overtook_is_not_done(kafka: KafkaSettings, contro
 
 
 def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
-    kafka: KafkaSettings, control: Control, first: Desired
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.wish(first)
     observe(kafka, wanted, Outcome.WORKING)
@@ -151,7 +153,7 @@ def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
 
 @pytest.mark.parametrize("agent", ["", "somebody"])
 def test_without_an_agent_it_says_so_before_the_time_is_up(
-    kafka: KafkaSettings, control: Control, first: Desired, agent: str, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec, agent: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "NO_AGENT_SECONDS", 1.0)
     put(kafka, topics.LEASES, "leader", Lease(agent=agent, host="here", folder="/jobs"))

@@ -13,7 +13,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.control.client import Control
-from lozenge_deploy.control.records import Happening
+from lozenge_deploy.control.records import HistoryEvent
 from lozenge_deploy.operations.change_plan import back, resettle
 from lozenge_deploy.operations.deploy_plan import Candidate, prepare
 from lozenge_deploy.releases.release_store import Releases
@@ -122,7 +122,7 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, co
     wanted = released(control, rebuilt)
     assert (wanted.release, wanted.state, wanted.before.state) == ("r2", "rebuild", "rebuild")
 
-    lived = [Happening(detector="deployed_fold", what="live", release=release) for release in ("r1", "r2")]
+    lived = [HistoryEvent(detector="deployed_fold", what="live", release=release) for release in ("r1", "r2")]
     earlier, rows = back(kafka, wanted, lived, to=None, state=None, message="")
     assert (earlier.release, earlier.state) == ("r1", "rebuild")
     assert rows[-1]["then"].startswith("rebuild")

@@ -80,7 +80,7 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
         with world.notifier():
             world.settle()
     finally:
-        limit(world, topics.LETTER_BYTES)
+        limit(world, topics.DEAD_LETTER_BYTES)
     letters = [r for r in world.read(topics.dead_letters("downstream")) if r.key == b"poison"]
     numbers = [int(dict(letter.headers)["lozenge-seq"]) for letter in letters]
     assert numbers == list(range(len(numbers)))

@@ -19,9 +19,9 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.detector.events import Alert
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, StaleGeneration
-from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
@@ -83,7 +83,7 @@ def counting(events: DataFrame, settings: Limit, tables: Tables) -> Fold[Count]:
     return fold(events, by="card_id", state=Count, step=every_second, expires=timedelta(days=1))
 
 
-class CrashAfterCommit(Runner):
+class CrashAfterCommit(JobLoop):
     """Dies between the Kafka transaction of its n-th batch and Spark's own commit of that batch."""
 
     dies_at = 1
@@ -95,7 +95,7 @@ class CrashAfterCommit(Runner):
             raise Crash("killed here")
 
 
-class CrashBeforeCommit(Runner):
+class CrashBeforeCommit(JobLoop):
     """Dies when its n-th batch is judged, before the transaction."""
 
     dies_at = 1
@@ -107,7 +107,7 @@ class CrashBeforeCommit(Runner):
         super()._run_batch(*args)
 
 
-def crashing(base: type[Runner], at: int) -> type[Runner]:
+def crashing(base: type[JobLoop], at: int) -> type[JobLoop]:
     return type("Crashing", (base,), {"dies_at": at})
 
 
@@ -129,7 +129,7 @@ def result_size(spark: SparkSession, limit: str) -> Iterator[None]:
 
 
 def run_until_crash(
-    loaded: Any, kafka: KafkaSettings, spark: SparkSession, work: Path, base: type[Runner], at: int
+    loaded: Any, kafka: KafkaSettings, spark: SparkSession, work: Path, base: type[JobLoop], at: int
 ) -> None:
     with pytest.raises(Crash), running(loaded, kafka, spark, work, make=crashing(base, at)) as run:
         run.join()
@@ -137,7 +137,7 @@ def run_until_crash(
 
 @pytest.mark.parametrize("base", [CrashAfterCommit, CrashBeforeCommit])
 def test_a_crash_around_a_batch_without_data_is_told_apart_by_its_stamp(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[Runner]
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[JobLoop]
 ) -> None:
     """The second batch only moves the watermark: its end offsets equal the first one's."""
     loaded = new_detector(
@@ -171,7 +171,7 @@ def test_an_older_generation_that_starts_late_is_refused(
 def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
     settings = JobSettings(work=tmp_path / "old", generation=1)
-    old = Running(Runner(loaded, settings, kafka, spark, Metrics(loaded.name)))
+    old = Running(JobLoop(loaded, settings, kafka, spark, Metrics(loaded.name)))
     wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("1/"), "the claim of generation 1")
     with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2):
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("2/"), "the claim of generation 2")
@@ -383,7 +383,7 @@ def test_alert_ids_do_not_depend_on_batches_or_releases(
 
 
 def _shadow_ids(
-    loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, work: Path, release: str, size: int
+    loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, release: str, size: int
 ) -> set[bytes]:
     """The alert ids of a release beside the live one, from the live one's offsets on in batches of `size`."""
     smaller = replace(loaded, declaration=loaded.declaration.model_copy(update={"max_batch": size}))

@@ -18,18 +18,18 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.events import Alert
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import BrokerUnavailable, Fenced
-from lozenge.job.batch_result import Judgement
+from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit import delivery_guarantees
-from lozenge.job.commit.alert_encoder import AlertWriter, Finding
-from lozenge.job.commit.committer import Ledger
+from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
+from lozenge.job.commit.committer import Committer
 from lozenge.job.identity import Identity
-from lozenge.job.lifecycle.job_loop import Runner
-from lozenge.job.operators.operator import RuleHost
+from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.operators.operator import RuleOperator
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import fill
-from lozenge.kafka.positions import Stamp
+from lozenge.kafka.positions import CommitMetadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from lozenge.kafka.writers import Record, TransactionalWriter
@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-class Halting(Runner):
+class Halting(JobLoop):
     """Once it is `armed`, it comes to `halt` at `step` of its next batch with events."""
 
     step = BEFORE
@@ -146,7 +146,7 @@ def caught_up(kafka: KafkaSettings, run: Running) -> None:
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 
-def told(kafka: KafkaSettings, loaded: Loaded, hour: int) -> list[dict[str, Any]]:
+def told(kafka: KafkaSettings, loaded: LoadedDetector, hour: int) -> list[dict[str, Any]]:
     """The alerts about the batch of one hour."""
     return [
         a
@@ -185,7 +185,7 @@ def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
     _gaps_are_known(guarantee, kind, loaded, kafka)
 
 
-def _die(step: str, loaded: Loaded, kafka: KafkaSettings, spark: SparkSession, work: Path, hour: int) -> None:
+def _die(step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, hour: int) -> None:
     """Runs it until it dies at `step` of the batch of this hour."""
     run = Running(Halting(loaded, JobSettings(work=work, generation=hour + 1), kafka, spark, Metrics(loaded.name)))
     caught_up(kafka, run)
@@ -209,7 +209,7 @@ def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -
             assert {int(a["reason"]) for a in found} == {*range(begin + 1, begin + EVENTS + 1)}
 
 
-def _gaps_are_known(guarantee: str, kind: str, loaded: Loaded, kafka: KafkaSettings) -> None:
+def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: KafkaSettings) -> None:
     """What was left out for being late is in its coverage, and may be filled; nothing else is missing there."""
     left_out = gaps(covered(kafka, loaded.name))
     if guarantee != "at-most-once":
@@ -272,14 +272,14 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     before = group_offsets(kafka, loaded.name)
     _takes_only_short_records(kafka, topics.alerts(loaded.name))
     identity = Identity.of(loaded, JobSettings(work=tmp_path))
-    writer = AlertWriter(identity, loaded.declaration, Settings())
-    ledger = Ledger(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
+    writer = AlertEncoder(identity, loaded.declaration, Settings())
+    ledger = Committer(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
     ledger.claim(1, Settings().digest)
     finding = Finding(Alert(reason="long"), "card_1", "minute", NOW, NOW)
     assert ledger.tell([finding], writer) == [finding]
     ends = {partition: offset + 1 for partition, offset in ledger.offsets.items()}
     with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
-        ledger.commit(RuleHost(spark.range(0)), Judgement([]), writer, ends, Stamp(1))
+        ledger.commit(RuleOperator(spark.range(0)), BatchResult([]), writer, ends, CommitMetadata(1))
     after = group_offsets(kafka, loaded.name)
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
 

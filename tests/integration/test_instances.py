@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from lozenge import Detector
 from lozenge.contracts.topics import coverage
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
-from lozenge.kafka.partition_writers import Writers
+from lozenge.kafka.partition_writers import PartitionWriters
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.coverage import gaps, intervals, openings, overlaps
 from lozenge.protocol.job_status import Phase
@@ -26,13 +26,13 @@ def kafka(broker: Broker) -> KafkaSettings:
 
 
 @pytest.fixture(params=["rule", "stateful"])
-def loaded(request: pytest.FixtureRequest, kafka: KafkaSettings, tmp_path: Path) -> Loaded:
+def loaded(request: pytest.FixtureRequest, kafka: KafkaSettings, tmp_path: Path) -> LoadedDetector:
     detect, declared = KINDS[request.param]
     return new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=request.param, **declared)
 
 
 @contextmanager
-def traffic_to(kafka: KafkaSettings, loaded: Loaded) -> Iterator[Traffic]:
+def traffic_to(kafka: KafkaSettings, loaded: LoadedDetector) -> Iterator[Traffic]:
     traffic = Traffic(kafka, loaded)
     try:
         yield traffic
@@ -45,14 +45,14 @@ def share(job: Job) -> int:
     return len(job.run.runner._share.claimed)
 
 
-def covered_once(kafka: KafkaSettings, loaded: Loaded) -> None:
+def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
     committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
     covered = intervals(openings(kafka, coverage(loaded.name)), committed)
     assert (gaps(covered), overlaps(covered)) == ([], [])
 
 
 def test_partitions_are_handed_over_while_events_come(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: Loaded
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:
         one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
@@ -71,7 +71,7 @@ def test_partitions_are_handed_over_while_events_come(
 
 
 def test_what_an_instance_left_that_died_inside_its_transaction_is_taken_over_exactly(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: Loaded
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:
         one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
@@ -92,7 +92,7 @@ def test_an_instance_whose_partition_was_taken_while_it_slept_tells_nothing_more
     loaded = new_detector(kafka, Detector(KINDS["rule"][0], settings=Above), tmp_path)
     zombie = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
     wait_for(lambda: share(zombie) == 4, "it judges all")
-    Writers(kafka, loaded.name).fence({0, 1, 2, 3}, shared=True, before=True)
+    PartitionWriters(kafka, loaded.name).fence({0, 1, 2, 3}, shared=True, before=True)
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, f"card_{n}", "150.00") for n in range(20)])
     zombie.run.join()

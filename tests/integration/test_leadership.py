@@ -17,8 +17,8 @@ from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control import leader_election
-from lozenge_deploy.control.leader_election import Deposed, Leadership, Row
-from lozenge_deploy.control.records import Lease, Observed
+from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row
+from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.conftest import Broker
 
@@ -45,7 +45,7 @@ def agent(kafka: KafkaSettings) -> Iterator[Callable[[], Leadership]]:
 
     yield make
     for each in made:
-        with suppress(Deposed):
+        with suppress(LeadershipLost):
             each.resign()
         each.close()
 
@@ -58,7 +58,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def told(name: str, reason: str) -> Row:
-    return topics.STATUS, name, Observed(detector=name, reason=reason)
+    return topics.STATUS, name, DeploymentStatus(detector=name, reason=reason)
 
 
 def test_one_leads_and_the_other_follows_at_once_when_it_resigns(agent: Callable[[], Leadership]) -> None:
@@ -82,12 +82,12 @@ def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
     one.write([told(name, "of the first")])
     until(other.tick)
     assert one.leading  # as far as it knows
-    with pytest.raises(Deposed):
+    with pytest.raises(LeadershipLost):
         one.write([told(name, "of a sleeper"), told(f"{name}_too", "of a sleeper")])
     assert not one.leading
     assert not one.tick()
     other.write([told(name, "of the second")])
-    with Table(kafka, topics.STATUS, Observed) as status:
+    with Table(kafka, topics.STATUS, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
 

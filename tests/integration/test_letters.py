@@ -12,7 +12,7 @@ from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import ids, topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import cut, dead_letter
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import dlq_replay as replaying
@@ -21,8 +21,8 @@ from lozenge.kafka.dead_letter_queue import Letter, letters
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import Record, TransactionalWriter
 from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolver, standing
-from lozenge.protocol.job_spec import Order
-from lozenge.protocol.job_status import Report, read_report
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.operations.dlq_resend import refuse_strays, send_back
 from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
@@ -62,7 +62,7 @@ def mended(bad: str = "") -> JobSettings:
     return JobSettings(release="r2", settings=json.dumps({"bad": bad}))
 
 
-def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> Loaded:
+def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> LoadedDetector:
     """A rule with a letter of an event of each of the merchants under the card at its place."""
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
     codec = Codec.of("event")
@@ -112,12 +112,12 @@ def write(kafka: KafkaSettings, records: list[Record]) -> None:
     writer.write(records)
 
 
-def open_(kafka: KafkaSettings, loaded: Loaded) -> list[Letter]:
+def open_(kafka: KafkaSettings, loaded: LoadedDetector) -> list[Letter]:
     """The letters that stand, in the order of what they stand for."""
     return Choice().of(loaded.name, standing(kafka, loaded.name))
 
 
-def told(kafka: KafkaSettings, loaded: Loaded, card: str = "") -> list[str]:
+def told(kafka: KafkaSettings, loaded: LoadedDetector, card: str = "") -> list[str]:
     """The events, of a card or all, on which replays have raised alerts."""
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2" and card in ("", a["entity"]["id"])]
     return [a["evidence"]["event_ids"][0] for a in new]
@@ -189,10 +189,10 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
     folder.mkdir()
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, f"card_{n % 7}", merchant_id="a") for n in range(200)])
-    Order(revision="one").give(folder)
+    JobSpec(revision="one").give(folder)
 
-    def report() -> Report:
-        return read_report(folder) or Report(0, 0.0)
+    def report() -> JobStatus:
+        return read_job_status(folder) or JobStatus(0, 0.0)
 
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
         wait_for(lambda: report().parked, "the breaker")
@@ -204,7 +204,7 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
         assert not list(letters(kafka, loaded.name))
         turned = report().turned_at
         wait_for(lambda: report().turned_at > turned, "a sign that it is not hung")
-        Order(revision="two", settings={"bad": "b"}).give(folder)
+        JobSpec(revision="two", settings={"bad": "b"}).give(folder)
         wait_for(lambda: report().revision == "two", "the change")
         assert not report().parked, "else the agent, who judges a change by the report, would take it back"
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "all alerts")

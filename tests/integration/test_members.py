@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_downstream.ingest.stale_members import bury
+from lozenge_downstream.ingest.stale_members import remove_stale
 from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 
@@ -43,12 +43,12 @@ def die_as_member(bootstrap: str, name: str) -> None:
 def test_dead_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(kafka, topics.platform_topics())
-    assert bury(kafka, GROUP, "one") == 0, "there is no group yet"
+    assert remove_stale(kafka, GROUP, "one") == 0, "there is no group yet"
     killed = multiprocessing.get_context("spawn").Process(target=die_as_member, args=(broker.bootstrap, "one"))
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
-    assert bury(kafka, GROUP, "other") == 0
-    assert bury(kafka, GROUP, "one") == 1
+    assert remove_stale(kafka, GROUP, "other") == 0
+    assert remove_stale(kafka, GROUP, "one") == 1
     with contextlib.closing(member(kafka, "one")):
-        assert bury(kafka, GROUP, "other") == 0
+        assert remove_stale(kafka, GROUP, "other") == 0

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from lozenge.contracts.topics import Topic
-from lozenge.kafka.group_membership import Membership, Slot
+from lozenge.kafka.group_membership import Membership, PartitionState
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.conftest import Broker
@@ -35,9 +35,9 @@ def topic(kafka: KafkaSettings) -> str:
 class Worker:
     """Works on its slots as a job does: stops when they change, settles, and goes on with the new ones."""
 
-    def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[Slot, "Worker"]) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[PartitionState, "Worker"]) -> None:
         self.member = Membership(kafka, topic, [topic])
-        self.works: frozenset[Slot] = frozenset()
+        self.works: frozenset[PartitionState] = frozenset()
         self.collided = False
         self._busy, self._ends = busy, threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -69,7 +69,7 @@ class Worker:
 
 
 def test_slots_are_handed_over_only_once_they_are_given_up(kafka: KafkaSettings, topic: str) -> None:
-    busy: dict[Slot, Worker] = {}
+    busy: dict[PartitionState, Worker] = {}
     with Worker(kafka, topic, busy) as first:
         wait_for(lambda: first.partitions == ALL, "the only member works on all")
         with Worker(kafka, topic, busy) as second:

@@ -25,8 +25,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
-from lozenge_deploy.observe.log_reader import Journal
-from lozenge_deploy.observe.metrics_reader import Reading, Readings
+from lozenge_deploy.observe.log_reader import LogReader
+from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
 from tests.deploy.test_cli import lozenge, surroundings
 from tests.integration.conftest import Broker
@@ -60,7 +60,7 @@ def answer(kafka: KafkaSettings, cwd: Path, *arguments: str) -> list[dict[str, A
 
 def reading(kafka: KafkaSettings, app: str) -> Reading:
     """What somebody who has just begun to read knows of `app`."""
-    readings = Readings(kafka)
+    readings = MetricsReader(kafka)
     readings.catch_up()
     found = readings.reading(app)
     readings.close()
@@ -113,7 +113,7 @@ def test_status_of_who_never_reported_is_a_usage_error(kafka: KafkaSettings, app
 
 
 def shipped(kafka: KafkaSettings, app: str) -> list[dict[str, Any]]:
-    return Journal(kafka, app).latest(10_000)[0]
+    return LogReader(kafka, app).latest(10_000)[0]
 
 
 def ship_until(shipper: Shipper, condition: Callable[[], object]) -> None:

@@ -16,16 +16,16 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import topics
 from lozenge.contracts.record import places_of
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import OffsetsLost, UsageError
-from lozenge.job.lifecycle.backfill_worker import Behind
+from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import backfill as filling
 from lozenge.job.tools.backfill import fill
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from lozenge.metrics.app_metrics import Metrics
-from lozenge.protocol.coverage import Interval, Opening, gaps, intervals, openings, overlaps
+from lozenge.protocol.coverage import CoverageSegment, Interval, gaps, intervals, openings, overlaps
 from lozenge.protocol.dlq_resolutions import standing
 from lozenge_deploy.observe.coverage_report import covered, verdict
 from lozenge_deploy.observe.dead_letter_report import put_aside
@@ -54,7 +54,7 @@ def kafka(broker: Broker) -> KafkaSettings:
 
 
 @pytest.fixture
-def over_limit(kafka: KafkaSettings, tmp_path: Path) -> Loaded:
+def over_limit(kafka: KafkaSettings, tmp_path: Path) -> LoadedDetector:
     return new_detector(kafka, Detector(over, Limit), tmp_path)
 
 
@@ -90,7 +90,7 @@ def judge(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable
     """Runs a detector until it has judged all events that there are."""
     generations = count(1)
 
-    def judge(loaded: Loaded, release: str = "r1", **job: Any) -> None:
+    def judge(loaded: LoadedDetector, release: str = "r1", **job: Any) -> None:
         generation = max(next(generations), job.pop("at_least", 0))
         with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job) as job_:
             wait_for(lambda: job_.runner.offsets == ends(kafka), f"{loaded.name} at the end")
@@ -99,7 +99,7 @@ def judge(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable
 
 
 def test_releases_and_settings_follow_each_other_in_its_coverage(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
 ) -> None:
     begin = ends(kafka)
     large(kafka, 8)
@@ -119,7 +119,9 @@ def test_releases_and_settings_follow_each_other_in_its_coverage(
     assert verdict(found, f"0:{end[0]}")["verdict"] == "not judged yet"
 
 
-def test_moved_back_it_judges_again_under_the_same_ids(kafka: KafkaSettings, over_limit: Loaded, judge: Judge) -> None:
+def test_moved_back_it_judges_again_under_the_same_ids(
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+) -> None:
     begin, ids = ends(kafka), large(kafka, 12)
     judge(over_limit)
     middle = now(kafka, over_limit.name)
@@ -131,7 +133,7 @@ def test_moved_back_it_judges_again_under_the_same_ids(kafka: KafkaSettings, ove
 
 
 def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come_meanwhile(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
     judge(over_limit)
@@ -143,7 +145,7 @@ def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come
 
 
 def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = over_limit.name
     judged = large(kafka, 8)
@@ -176,7 +178,7 @@ def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
 
 
 def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge(over_limit)
     left_out = large(kafka, 40)
@@ -208,7 +210,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     judged |= large(kafka, 60)
     monkeypatch.setattr(filling, "STEP", 16)
 
-    def steps() -> list[Opening]:
+    def steps() -> list[CoverageSegment]:
         return [line for line in openings(kafka, topics.coverage(loaded.name)) if line.what == "filled"]
 
     end = ends(kafka)
@@ -217,7 +219,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     start = next(line for line in openings(kafka, topics.coverage(loaded.name)) if line.generation == 5)
     assert (start.ended, start.since) == (before, end)
     assert gaps(covered(kafka, loaded.name)), "the first process did not end in the middle"
-    beside = Behind(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
+    beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
     beside.start()  # as a job does that shares its partitions for a while
     beside.stop()
     beside.start()
@@ -236,7 +238,7 @@ def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> N
 
 
 def test_a_group_that_lost_its_offsets_does_not_begin_anew(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
 ) -> None:
     ids = large(kafka, 8)
     judge(over_limit)
@@ -255,7 +257,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
 
 
 def test_offsets_behind_the_end_of_the_topic_are_refused(
-    kafka: KafkaSettings, over_limit: Loaded, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
 ) -> None:
     end = ends(kafka)
     move(kafka, over_limit.name, {**end, 3: end[3] + 1000})

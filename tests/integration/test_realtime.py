@@ -11,12 +11,12 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import DetectorError
-from lozenge.job.drivers.realtime import RealtimeRunner
+from lozenge.job.drivers.realtime import RealtimeLoop
 from lozenge.job.lifecycle.job_loop import WARM_UP_OFFSETS
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
@@ -70,7 +70,7 @@ def kafka(broker: Broker) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
 
 
-def detector(kafka: KafkaSettings, detect: Any, folder: Path, **declared: Any) -> Loaded:
+def detector(kafka: KafkaSettings, detect: Any, folder: Path, **declared: Any) -> LoadedDetector:
     fields = {"mode": "realtime", "trigger": "5s"} | declared
     return new_detector(kafka, Detector(detect, settings=Settings), folder, **fields)
 
@@ -176,7 +176,7 @@ def test_a_release_that_leaves_the_mode_tells_nothing_again(
     with running(realtime, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, realtime.name)) == 100, "the alerts")
     declared = realtime.declaration.model_copy(update={"mode": "micro-batch", "trigger": timedelta(seconds=1)})
-    batches = Loaded(realtime.name, "2.0.0", realtime.detector, declared, tmp_path)
+    batches = LoadedDetector(realtime.name, "2.0.0", realtime.detector, declared, tmp_path)
     with running(batches, kafka, spark, tmp_path, generation=2) as run:
         send(kafka, some_events(100, 50))
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")
@@ -224,7 +224,7 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to leave out")
     with running(loaded, kafka, spark, tmp_path, generation=2, short_batches=2) as run:
         runner = run.runner
-        assert isinstance(runner, RealtimeRunner)
+        assert isinstance(runner, RealtimeLoop)
 
         def seconds() -> list[float]:
             return [progress.batchDuration / 1000 for progress in runner._query.recentProgress]
@@ -246,14 +246,14 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
     folder.mkdir()
     send(kafka, [event(n, card=f"card_{n % 13}", amount="10.00") for n in range(13 * WARM_UP_OFFSETS)])
     send(kafka, some_events(0, 100))  # all that it rehearses on can be judged
-    Order(standby=True).give(folder)
+    JobSpec(standby=True).give(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
         report = run.runner._reporting
         wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
-        assert isinstance(run.runner, RealtimeRunner)
+        assert isinstance(run.runner, RealtimeLoop)
         assert not run.runner._length.young
         assert alerts(kafka, loaded.name) == []
-        Order(generation=2).give(folder)
+        JobSpec(generation=2).give(folder)
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")
         assert not report.now.ended_at
     assert len(alerts(kafka, loaded.name)) == 100

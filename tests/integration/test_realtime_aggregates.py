@@ -14,16 +14,16 @@ from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import newest
-from lozenge.detector.loader import Loaded
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
-from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateRunner
+from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
 from lozenge.job.query import canonical_events
 from lozenge.job.query.realtime_plan_check import refuse_ineligible
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
-from lozenge.spark.triggers import Turn
+from lozenge.spark.triggers import TriggerProgress
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
@@ -75,7 +75,7 @@ def kafka(broker: Broker) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
 
 
-def detector(kafka: KafkaSettings, folder: Path, **declared: Any) -> Loaded:
+def detector(kafka: KafkaSettings, folder: Path, **declared: Any) -> LoadedDetector:
     return new_detector(kafka, Detector(velocity, settings=Bands), folder, **DECLARED | declared)
 
 
@@ -133,7 +133,9 @@ def test_what_was_told_before_a_stop_is_not_told_again(
     start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
-    longer = Loaded(loaded.name, "1.0.0", loaded.detector, _changed(loaded, trigger=timedelta(minutes=5)), tmp_path)
+    longer = LoadedDetector(
+        loaded.name, "1.0.0", loaded.detector, _changed(loaded, trigger=timedelta(minutes=5)), tmp_path
+    )
     for generation in (2, 3):  # neither gets as far as a commit
         send(kafka, uses(100 * generation, each=2))
         with running(longer, kafka, spark, tmp_path, generation=generation) as run:
@@ -165,7 +167,7 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     stream = canonical_events.events(
         spark.readStream.schema(canonical_events.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id"
     )
-    declared = Declaration.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
+    declared = Manifest.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
     frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))
     if not operator:
         refuse_ineligible("one", declared, frame)
@@ -174,13 +176,13 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
         refuse_ineligible("one", declared, frame)
 
 
-class DiesBeforeItTells(RealtimeAggregateRunner):
+class DiesBeforeItTells(RealtimeAggregateLoop):
     """As a process that is killed when Spark has ended a batch, and nothing of it is told yet."""
 
     def _tell(self, rows: Any) -> None:
         pass
 
-    def _turned(self, turn: Turn) -> None:
+    def _turned(self, turn: TriggerProgress) -> None:
         if turn.events:
             raise Crash("in between")
         super()._turned(turn)
@@ -218,7 +220,7 @@ def test_it_tells_what_batch_by_batch_tells_and_may_become_that(
         told.append([_as_said(record, loaded.name) for record in committed(kafka, topics.alerts(loaded.name))])
     assert sorted(told[0], key=str) == sorted(told[1], key=str)
     other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
-    left = Loaded(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
+    left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
     with running(left, kafka, spark, tmp_path, generation=2):
         send(kafka, uses(200, each=1))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the crossings of both")
@@ -262,16 +264,16 @@ def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: Sp
     loaded = detector(kafka, tmp_path, trigger="5m")
     folder = tmp_path / "job"
     folder.mkdir()
-    Order(revision="a", standby=True).give(folder)
+    JobSpec(revision="a", standby=True).give(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
         report = run.runner._reporting
         wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
         send(kafka, uses(0, each=2))
-        Order(revision="b", generation=2).give(folder)
+        JobSpec(revision="b", generation=2).give(folder)
         wait_for(lambda: report.now.phase is Phase.LIVE and report.now.revision == "b", "it to be live")
         send(kafka, uses(100, each=1))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
-        Order(revision="c", generation=2, settings={"least": 5}).give(folder)
+        JobSpec(revision="c", generation=2, settings={"least": 5}).give(folder)
         wait_for(lambda: report.now.revision == "c", "the new settings")
         send(kafka, uses(200, each=2))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
@@ -313,5 +315,5 @@ detector = Detector(detect, settings=Settings)
 """
 
 
-def _changed(loaded: Loaded, **fields: Any) -> Any:
+def _changed(loaded: LoadedDetector, **fields: Any) -> Any:
     return loaded.declaration.model_copy(update=fields)

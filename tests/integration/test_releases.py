@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
 from lozenge.job.tools.describe import Description
 from lozenge.kafka.settings import KafkaSettings
@@ -97,7 +97,7 @@ def built(name: str, content: bytes = b"wheel") -> Built:
     description = Description(
         detector=name,
         version="1.0.0",
-        declaration=Declaration(kind="rule", owner="tests", title="A test"),
+        declaration=Manifest(kind="rule", owner="tests", title="A test"),
         settings={},
         settings_digest="",
         settings_schema={},

@@ -17,12 +17,12 @@ from lozenge import Detector, Event, Fold, State, Tables, fold
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
-from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
-from lozenge.protocol.job_status import Phase, read_report
+from lozenge.protocol.job_status import Phase, read_job_status
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.harness import (
     Crash,
@@ -66,12 +66,12 @@ def kafka(broker: Any) -> KafkaSettings:
 
 
 def stood_by(
-    loaded: Loaded,
-    by: Loaded,
+    loaded: LoadedDetector,
+    by: LoadedDetector,
     kafka: KafkaSettings,
     spark: SparkSession,
     folder: Path,
-    old: type[Runner] = Runner,
+    old: type[JobLoop] = JobLoop,
     **standby: Any,
 ) -> tuple[Job, Job]:
     """Under traffic: r1, which is live and has had a batch, and r2, which is ready to relieve it."""
@@ -85,7 +85,7 @@ def stood_by(
 
 @contextmanager
 def relieved(
-    loaded: Loaded, by: Loaded, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
+    loaded: LoadedDetector, by: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
 ) -> Iterator[tuple[Traffic, Job]]:
     """Under traffic r1 runs, r2 stands by and takes over; r1 must have been fenced. Cards begin with the name."""
     traffic = Traffic(kafka, loaded)
@@ -174,21 +174,21 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     assert stored[f'["{name}gone"]'.encode()] is None
 
 
-class DiesBeforeClaim(Runner):
+class DiesBeforeClaim(JobLoop):
     """Told to take over, it dies before it has done anything."""
 
     def _take_over(self) -> None:
         raise Crash("killed here")
 
 
-class DiesAfterClaim(Runner):
+class DiesAfterClaim(JobLoop):
     """It has fenced its predecessor, and dies before it has told anything."""
 
     def _settle(self, host: Any) -> None:
         raise Crash("killed here")
 
 
-class DiesAfterFirstTransaction(Runner):
+class DiesAfterFirstTransaction(JobLoop):
     """It has told what it held back, and dies before it says so."""
 
     def _settle(self, host: Any) -> None:
@@ -199,7 +199,7 @@ class DiesAfterFirstTransaction(Runner):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dies", [DiesBeforeClaim, DiesAfterClaim, DiesAfterFirstTransaction])
 def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
-    dies: type[Runner], kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+    dies: type[JobLoop], kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
@@ -253,7 +253,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
     told_once(kafka, loaded, kind, sent, new)
 
 
-class MeetsPoison(Runner):
+class MeetsPoison(JobLoop):
     """It has claimed, and the batch of its first transaction holds a record that nobody can read."""
 
     met = False
@@ -326,7 +326,7 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
     job.run.stop()
     told = alerts(kafka, loaded.name)
     assert Counter(a["settings_digest"] for a in told) == {first.digest: 10, job.report.digest: 1}
-    assert read_report(tmp_path / "r1").pid == job.report.pid  # type: ignore[union-attr]
+    assert read_job_status(tmp_path / "r1").pid == job.report.pid  # type: ignore[union-attr]
 
 
 def test_a_fold_keeps_its_memory_when_its_settings_change(

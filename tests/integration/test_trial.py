@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backtest import Outcome, chunks, trial
 from lozenge.kafka.schema_topic import announce
@@ -77,7 +77,7 @@ def a_moment() -> float:
     return time.time() - 1
 
 
-def tried(loaded: Loaded, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
+def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
     order = JobSettings(settings=Limit(**settings).model_dump_json())
     return trial(loaded, order, kafka, timedelta(seconds=time.time() - began))
 

@@ -14,7 +14,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.api import api
-from lozenge_downstream.api.server import Serving
+from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import Record
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
@@ -32,7 +32,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A notifier's store and API, where the verb looks for it."""
     desk = Desk(f"sqlite:///{tmp_path / 'store.db'}")
     desk.routing(route={"channels": ["ops"], "group_by": ["entity"]})
-    with Serving(api(desk.store, desk.pipeline, lambda: None, "", None), "127.0.0.1:0") as serving:
+    with ApiServer(api(desk.store, desk.pipeline, lambda: None, "", None), "127.0.0.1:0") as serving:
         monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
         yield desk
     desk.store.close()

@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 
 from lozenge import Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.detector.events import Alert
-from lozenge.detector.loader import Loaded
-from lozenge.job.lifecycle.job_loop import Runner
+from lozenge.detector.loader import LoadedDetector
+from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
-from lozenge.protocol.job_spec import Order
-from lozenge.protocol.job_status import Phase, Report, read_report
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
 
 
@@ -70,7 +70,7 @@ class Traffic:
 
     _hours = itertools.count(6, 6)
 
-    def __init__(self, kafka: KafkaSettings, loaded: Loaded) -> None:
+    def __init__(self, kafka: KafkaSettings, loaded: LoadedDetector) -> None:
         self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
         self._begin = timedelta(hours=next(self._hours) if loaded.declaration.kind == "aggregate" else 0)
         self.rounds = 0
@@ -96,11 +96,11 @@ class Job:
 
     def __init__(
         self,
-        loaded: Loaded,
+        loaded: LoadedDetector,
         kafka: KafkaSettings,
         spark: SparkSession,
         folder: Path,
-        make: type[Runner] = Runner,
+        make: type[JobLoop] = JobLoop,
         **first: Any,
     ) -> None:
         settings = JobSettings(folder=folder, release=folder.name, state=first.pop("state", "keep"))
@@ -110,11 +110,11 @@ class Job:
         self.run = Running(make(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
 
     def order(self, **order: Any) -> None:
-        Order(**order).give(self.folder)
+        JobSpec(**order).give(self.folder)
 
     @property
-    def report(self) -> Report:
-        report = read_report(self.folder)
+    def report(self) -> JobStatus:
+        report = read_job_status(self.folder)
         assert report is not None
         return report
 
@@ -122,12 +122,12 @@ class Job:
         def there() -> bool:
             if self.run.error:
                 raise self.run.error
-            return (report := read_report(self.folder)) is not None and report.phase is phase
+            return (report := read_job_status(self.folder)) is not None and report.phase is phase
 
         wait_for(there, f"{self.folder.name} to be {phase}")
 
 
-class Mortal(Runner):
+class Mortal(JobLoop):
     """Dies in its next batch, at the step that `dies` names."""
 
     dies = ""
@@ -146,12 +146,12 @@ class Mortal(Runner):
             crash()
 
 
-def mine(kafka: KafkaSettings, loaded: Loaded) -> list[dict[str, Any]]:
+def mine(kafka: KafkaSettings, loaded: LoadedDetector) -> list[dict[str, Any]]:
     """Its alerts about the cards of its own traffic; an aggregate also counts what other tests sent before."""
     return [a for a in alerts(kafka, loaded.name) if a["entity"]["id"].startswith(loaded.name)]
 
 
-def told_once(kafka: KafkaSettings, loaded: Loaded, kind: str, sent: int, last: Job) -> None:
+def told_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sent: int, last: Job) -> None:
     """Waits until `last` has told all that `sent` rounds of events raise, ends it, and looks that nothing is double."""
     expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
     wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.detector.manifest import Declaration, parse, read
+from lozenge.detector.manifest import Manifest, parse, read
 from lozenge.errors import ConfigError
 
 GOOD = """\
@@ -125,7 +125,7 @@ def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> No
 def test_it_survives_as_json() -> None:
     text = GOOD.replace('"rule"', '"aggregate"').replace("trigger", 'window = "36h"\nlateness = "90s"\ntrigger')
     declaration = parse(text, "x")[2]
-    assert Declaration.model_validate_json(declaration.model_dump_json()) == declaration
+    assert Manifest.model_validate_json(declaration.model_dump_json()) == declaration
     assert declaration.model_dump(mode="json")["window"] == "36h"
 
 
@@ -136,7 +136,7 @@ def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:
 
 @pytest.mark.parametrize(("key", "column"), [("terminal", "terminal_id"), ("merchant", "merchant_id")])
 def test_the_key_names_the_column_of_the_event(key: str, column: str) -> None:
-    assert Declaration(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]
+    assert Manifest(kind="rule", owner="x", title="x", key=key).key_column == column  # type: ignore[arg-type]
 
 
 COUNTING = {"kind": "aggregate", "lateness": "10m", "window": "1h"}
@@ -145,8 +145,8 @@ COUNTING = {"kind": "aggregate", "lateness": "10m", "window": "1h"}
 @pytest.mark.parametrize("kind", [{"kind": "rule"}, COUNTING])
 def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict[str, str]) -> None:
     declared = {**kind, "owner": "fraud", "title": "A test", "mode": "realtime"}
-    assert Declaration.model_validate(declared).trigger == timedelta(minutes=1)
-    assert Declaration.model_validate(declared | {"trigger": "5s"}).trigger == timedelta(seconds=5)
+    assert Manifest.model_validate(declared).trigger == timedelta(minutes=1)
+    assert Manifest.model_validate(declared | {"trigger": "5s"}).trigger == timedelta(seconds=5)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lozenge import Alert, Event, Fold, State, Timer, fold
 from lozenge.detector.events import event_type
-from lozenge.detector.fold import REMEMBERED, Entry, Failure, Key, Outcome, Raised, Slot, key_bytes
+from lozenge.detector.fold import REMEMBERED, Entry, Failure, Key, Outcome, PartitionState, Raised, key_bytes
 
 START = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 POISON = 13
@@ -59,7 +59,7 @@ def tallying(**changes: Any) -> Fold[Tally]:
     return fold(None, by="card_id", state=Tally, **how)  # type: ignore[arg-type]  # no DataFrame is looked at
 
 
-def advance(slot: Slot[Tally], *events: Any) -> list[Outcome]:
+def advance(slot: PartitionState[Tally], *events: Any) -> list[Outcome]:
     return [outcome for e in events for outcome in slot.advance(key_bytes([e.card_id]), e)]
 
 
@@ -80,15 +80,15 @@ class Store:
     def __init__(self) -> None:
         self.values: dict[Key, bytes] = {}
 
-    def save(self, slot: Slot[Tally]) -> None:
+    def save(self, slot: PartitionState[Tally]) -> None:
         for key, entry in slot.changes():
             if entry is None:
                 del self.values[key]
             else:
                 self.values[key] = msgspec.json.encode(entry)
 
-    def slot(self, how: Fold[Tally]) -> Slot[Tally]:
-        slot = Slot(how, None)
+    def slot(self, how: Fold[Tally]) -> PartitionState[Tally]:
+        slot = PartitionState(how, None)
         for key, value in self.values.items():
             slot.restore(key, msgspec.json.decode(value, type=Entry[Tally]))
         return slot
@@ -120,7 +120,7 @@ _EVENTS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_batches_and_restarts_change_nothing(events: list[Any]) -> None:
     how = tallying()
-    plain = [told(outcome) for outcome in advance(Slot(how, None), *events)]
+    plain = [told(outcome) for outcome in advance(PartitionState(how, None), *events)]
     for size in (1, 7, 1000):
         assert [told(outcome) for outcome in with_restarts(how, events, size)] == plain, f"batches of {size}"
 
@@ -129,13 +129,13 @@ def test_batches_and_restarts_change_nothing(events: list[Any]) -> None:
 @settings(max_examples=50, deadline=None)
 def test_a_key_alone_tells_the_same_alerts_of_its_events(events: list[Any]) -> None:
     how = tallying(on_timer=None, expires=timedelta(days=1))
-    among = [told(o) for o in advance(Slot(how, None), *events) if o.key == key_bytes("a")]
-    alone = [told(o) for o in advance(Slot(how, None), *(e for e in events if e.card_id == "a"))]
+    among = [told(o) for o in advance(PartitionState(how, None), *events) if o.key == key_bytes("a")]
+    alone = [told(o) for o in advance(PartitionState(how, None), *(e for e in events if e.card_id == "a"))]
     assert among == alone
 
 
 def test_due_timers_fire_before_the_next_event() -> None:
-    slot = Slot(tallying(), None)
+    slot = PartitionState(tallying(), None)
     outcomes = advance(slot, event("1", 0), event("2", 11), event("3", 12))
     causes = [(o.at, o.event and o.event.event_id) for o in outcomes]
     assert causes == [(at(11), None), (at(12), "3"), (at(12), "3")]
@@ -143,7 +143,7 @@ def test_due_timers_fire_before_the_next_event() -> None:
 
 
 def test_silent_keys_are_woken_once_the_slot_has_passed_their_timer_by_the_grace() -> None:
-    slot = Slot(tallying(grace=timedelta(minutes=2)), None)
+    slot = PartitionState(tallying(grace=timedelta(minutes=2)), None)
     advance(slot, event("1", 0, card="a"))
     assert advance(slot, event("2", 12.9, card="b")) == []
     [woken] = advance(slot, event("3", 13, card="b"))
@@ -151,25 +151,25 @@ def test_silent_keys_are_woken_once_the_slot_has_passed_their_timer_by_the_grace
 
 
 def test_timers_of_all_keys_fire_in_order_of_time() -> None:
-    slot = Slot(tallying(), None)
+    slot = PartitionState(tallying(), None)
     advance(slot, event("1", 0, card="b", amount=3), event("2", 0, card="a", amount=2), event("3", 0, card="c"))
     assert [o.at for o in advance(slot, event("4", 20, card="d"))] == [at(11), at(12), at(13)]
 
 
 def test_a_late_event_is_folded() -> None:
-    slot = Slot(tallying(), None)
+    slot = PartitionState(tallying(), None)
     assert reasons(advance(slot, event("1", 60), event("2", 60, amount=2), event("3", -500)))[0] == "3 events, 4"
 
 
 def test_expiry_is_on_the_keys_own_clock_and_starts_afresh() -> None:
-    slot = Slot(tallying(on_timer=None), None)
+    slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 0))
     assert reasons(advance(slot, event("3", 30)))[0] == "3 events, 3"  # silent for exactly 30 minutes
     assert reasons(advance(slot, event("4", 61), event("5", 61), event("6", 61)))[0] == "3 events, 3"
 
 
 def test_state_is_dropped_once_the_slot_has_passed_its_end_by_the_grace() -> None:
-    slot = Slot(tallying(on_timer=None), None)
+    slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 30.9, card="b"))
     assert [key for key, _ in slot.changes()] == [key_bytes("a"), key_bytes("b")]
     advance(slot, event("3", 31, card="b"))
@@ -178,14 +178,14 @@ def test_state_is_dropped_once_the_slot_has_passed_its_end_by_the_grace() -> Non
 
 
 def test_what_was_never_stored_is_not_dropped_from_the_store() -> None:
-    slot = Slot(tallying(on_timer=None), None)
+    slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 31, card="b"))
     assert key_bytes("a") not in slot.entries
     assert [key for key, _ in slot.changes()] == [key_bytes("b")]
 
 
 def test_a_key_with_a_timer_to_come_is_kept_until_it_has_fired() -> None:
-    slot = Slot(tallying(expires=timedelta(minutes=5)), None)
+    slot = PartitionState(tallying(expires=timedelta(minutes=5)), None)
     advance(slot, event("1", 0))
     assert advance(slot, event("2", 11.5, card="b")) == []
     assert reasons(advance(slot, event("3", 12, card="b"))) == [f"silent since {at(0)}, 1 events"]
@@ -193,7 +193,7 @@ def test_a_key_with_a_timer_to_come_is_kept_until_it_has_fired() -> None:
 
 
 def test_repeats_are_ignored_up_to_the_limit() -> None:
-    slot = Slot(tallying(on_timer=None), None)
+    slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, *(event(str(n)) for n in range(REMEMBERED + 1)))
     entry = slot.entries[key_bytes("a")]
     before = entry.state.count
@@ -204,7 +204,7 @@ def test_repeats_are_ignored_up_to_the_limit() -> None:
 
 
 def test_an_exception_leaves_the_state_and_is_told_once() -> None:
-    slot = Slot(tallying(), None)
+    slot = PartitionState(tallying(), None)
     advance(slot, event("1"))
     before = msgspec.json.encode(slot.entries[key_bytes("a")])
     [failure] = advance(slot, event("2", amount=POISON))
@@ -215,13 +215,13 @@ def test_an_exception_leaves_the_state_and_is_told_once() -> None:
 
 
 def test_a_failed_event_may_come_again() -> None:
-    slot = Slot(tallying(), None)
+    slot = PartitionState(tallying(), None)
     assert len(advance(slot, event("1", amount=POISON), event("1", amount=POISON))) == 2
 
 
 def test_the_slots_clock_survives_a_restart_though_its_latest_event_failed() -> None:
     store, how = Store(), tallying()
-    slot = Slot(how, None)
+    slot = PartitionState(how, None)
     advance(slot, event("1", 0), event("2", 90, card="b", amount=POISON))
     store.save(slot)
     assert store.slot(how).clock == slot.clock == at(90)
@@ -232,13 +232,13 @@ def test_the_slots_clock_survives_a_restart_though_its_latest_event_failed() -> 
     [(["an alert"], "yields Alert and Timer, not str"), ([Timer(datetime(2024, 5, 14))], "no time zone")],
 )
 def test_what_a_step_yields_is_checked(results: list[Any], complaint: str) -> None:
-    [failure] = advance(Slot(tallying(step=lambda *_: results), None), event("1"))
+    [failure] = advance(PartitionState(tallying(step=lambda *_: results), None), event("1"))
     assert isinstance(failure, Failure)
     assert complaint in str(failure.error)
 
 
 def test_a_timer_that_would_fire_for_ever_is_a_failure() -> None:
-    slot = Slot(tallying(on_timer=lambda tally, fired_at, _: [Timer(fired_at)]), None)
+    slot = PartitionState(tallying(on_timer=lambda tally, fired_at, _: [Timer(fired_at)]), None)
     [failure] = advance(slot, event("1", 0), event("2", 60, card="b"))
     assert isinstance(failure, Failure)
     assert failure.event is None
@@ -246,7 +246,7 @@ def test_a_timer_that_would_fire_for_ever_is_a_failure() -> None:
 
 
 def test_the_agenda_does_not_outgrow_the_state() -> None:
-    slot = Slot(tallying(expires=timedelta(days=30)), None)
+    slot = PartitionState(tallying(expires=timedelta(days=30)), None)
     for n in range(2000):
         advance(slot, event(str(n), n, card="ab"[n % 2]))
     timers = sum(len(entry.timers) for entry in slot.entries.values())

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
 from lozenge.detector.definition import INPUT
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.testing import check, declared
 from lozenge.testing.invariants import PROMISES, Subject
 from lozenge.testing.runner import case_of
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.integration
 TWELVE = [{"card_id": f"card-{n % 2}", "amount": 10 + n} for n in range(12)]
 
 
-def rule(detect: Callable[[DataFrame], DataFrame]) -> Loaded:
+def rule(detect: Callable[[DataFrame], DataFrame]) -> LoadedDetector:
     return declared(Detector(lambda frame, settings, tables: detect(frame), Settings))
 
 
-def counting(condition: str, reason: str = "'many'", band: Callable[[], str] = str) -> Loaded:
+def counting(condition: str, reason: str = "'many'", band: Callable[[], str] = str) -> LoadedDetector:
     """An aggregate over the events of a card in an hour."""
 
     def detect(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
@@ -45,7 +45,9 @@ class Count(State):
     count: int = 0
 
 
-def folding(step: Callable[[Count, Event, Any], Any], on_timer: Any = None, start: Callable[[], Any] = int) -> Loaded:
+def folding(
+    step: Callable[[Count, Event, Any], Any], on_timer: Any = None, start: Callable[[], Any] = int
+) -> LoadedDetector:
     """A fold per card; `start` runs when a job does, as the code of its module would."""
 
     def detect(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
@@ -97,7 +99,7 @@ def everything(frame: DataFrame) -> DataFrame:
     return frame.select(*alert(reason=F.lit("seen")))
 
 
-WRONG: dict[str, tuple[Loaded, str, str]] = {
+WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
     "state outside of the fold": (folding(counted_outside, start=outside.clear), "killed", "lost"),
     "state outside of the fold, changed by an event that fails": (
         folding(counted_outside, start=outside.clear),
@@ -150,5 +152,5 @@ def test_what_is_wrong_fails_by_the_name_of_the_fault(name: str) -> None:
     [rule(everything), folding(thirds, woken), counting("distinct >= 3")],
     ids=["rule", "stateful with timers", "aggregate"],
 )
-def test_what_is_right_passes_under_every_fault(detector: Loaded) -> None:
+def test_what_is_right_passes_under_every_fault(detector: LoadedDetector) -> None:
     assert check(detector, TWELVE)

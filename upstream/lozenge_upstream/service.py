@@ -28,7 +28,7 @@ from lozenge.kafka import schema_topic, topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
-from lozenge.spark.realtime_batches import BatchLength
+from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session import outliving, spark_session
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.normalise.output_records import APP
@@ -36,7 +36,7 @@ from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import Membership
 from lozenge_upstream.streaming.group_position import Position
-from lozenge_upstream.streaming.partition_worker import Work
+from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.query_builder import SPARK
 from lozenge_upstream.streaming.transactional_sink import Sink
 
@@ -64,7 +64,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     metrics = Metrics(APP, settings.instance)
     spark = starting.result()
     name = f"{APP}-{settings.instance}"
-    length = BatchLength(spark, settings.short_batches)
+    length = RealtimeBatchDuration(spark, settings.short_batches)
     with (
         outliving(spark, "normalising", lambda: stop.asked),
         Reporter(metrics, kafka) as reporter,
@@ -78,7 +78,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                 else:
                     membership.fence_departed()
                     with closing(Sink(spark, kafka, name, slots.generation)) as sink:
-                        work = Work(spark, kafka, settings, mappings, partitions, sink, position, length)
+                        work = PartitionWorker(spark, kafka, settings, mappings, partitions, sink, position, length)
                         work.run(
                             slots.partitions,
                             Progress(metrics, reporter),

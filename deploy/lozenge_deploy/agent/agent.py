@@ -15,10 +15,10 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
-from lozenge_deploy.agent.replica_set import Crew
-from lozenge_deploy.control.leader_election import Deposed, Leadership, Row
-from lozenge_deploy.control.records import Desired, Happening, Lease, Observed
-from lozenge_deploy.observe.group_lag import newest_stamp
+from lozenge_deploy.agent.replica_set import ReplicaSet
+from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
+from lozenge_deploy.observe.group_lag import newest_commit_metadata
 from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1
@@ -40,8 +40,8 @@ class Agent:
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
         ensure_topics(kafka, topics.control_topics())
         self._leadership = Leadership(kafka, self._me)
-        self._desired: Table[Desired] | None = None
-        self._crews: dict[str, Crew] = {}
+        self._desired: Table[DeploymentSpec] | None = None
+        self._crews: dict[str, ReplicaSet] = {}
         self._launcher = Launcher(Releases(kafka))
         self._logs = JobLogs(kafka)
         self._tidied_at = 0.0
@@ -64,7 +64,7 @@ class Agent:
                     self._calm_since = time.monotonic()
                 else:
                     self._follow()
-            except Deposed:
+            except LeadershipLost:
                 self._follow()
             except BrokerUnavailable as error:
                 self._broker_is_away(error)
@@ -82,7 +82,7 @@ class Agent:
         calm = time.monotonic() - self._calm_since
         for detector, desired in list(self._desired.rows.items()):
             if detector not in self._crews:
-                self._crews[detector] = self._crew(detector, Observed(detector=detector))
+                self._crews[detector] = self._crew(detector, DeploymentStatus(detector=detector))
             try:
                 self._crews[detector].tick(desired, calm)
             except BrokerUnavailable as error:
@@ -107,7 +107,7 @@ class Agent:
         rows = [
             (topic, key, record)
             for topic, key, record in self._outbox
-            if not isinstance(record, Desired) or wanted[key].revision == record.revision
+            if not isinstance(record, DeploymentSpec) or wanted[key].revision == record.revision
         ]
         self._leadership.write(rows)
         self._outbox = []
@@ -119,14 +119,14 @@ class Agent:
     def _take_office(self) -> None:
         """Reads what is desired and what was observed, and adopts what runs here."""
         logger().info("leads", agent=self._me.agent, folder=str(self._folder))
-        with Table(self._kafka, topics.STATUS, Observed) as status:
+        with Table(self._kafka, topics.STATUS, DeploymentStatus) as status:
             self._crews = {d: self._crew(d, observed) for d, observed in status.rows.items()}
         for crew in self._crews.values():
             self._logs.find(crew.folders)
-        self._desired = Table(self._kafka, topics.DEPLOYMENTS, Desired)
+        self._desired = Table(self._kafka, topics.DEPLOYMENTS, DeploymentSpec)
 
-    def _crew(self, detector: str, observed: Observed) -> Crew:
-        return Crew(
+    def _crew(self, detector: str, observed: DeploymentStatus) -> ReplicaSet:
+        return ReplicaSet(
             self._folder / detector,
             self._launcher,
             partial(self._committed, detector),
@@ -136,18 +136,18 @@ class Agent:
             wish=self._wish,
         )
 
-    def _tell(self, happening: Happening) -> None:
+    def _tell(self, happening: HistoryEvent) -> None:
         self._outbox.append((topics.HISTORY, happening.detector, happening))
         logger().info(happening.what, **happening.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
 
-    def _wish(self, desired: Desired) -> None:
+    def _wish(self, desired: DeploymentSpec) -> None:
         assert self._desired is not None
         self._desired.rows[desired.detector] = desired
         self._outbox.append((topics.DEPLOYMENTS, desired.detector, desired))
 
     def _committed(self, detector: str) -> int:
         """The newest generation that has committed for the detector; 0 for none."""
-        stamp = newest_stamp(self._kafka, detector)
+        stamp = newest_commit_metadata(self._kafka, detector)
         return stamp.generation if stamp else 0
 
     def _tidy(self) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
+from lozenge.protocol.job_status import JobStatus
 from lozenge.protocol.job_status import Phase as JobPhase
-from lozenge.protocol.job_status import Report
 from lozenge_deploy.agent.health import stuck
-from lozenge_deploy.agent.restart_policy import Launches, Starter
-from lozenge_deploy.agent.status_reporter import Voice
-from lozenge_deploy.control.records import Desired, Goal, Outcome, Phase, now, places
+from lozenge_deploy.agent.restart_policy import Launches, RestartPolicy
+from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase, now, places
 from lozenge_deploy.supervision.job_process import Instance, instances
 
 START_SECONDS = 300.0
@@ -22,11 +22,11 @@ SIGNALLED = 128
 """A shell adds it to the number of the signal by which its child was ended."""
 HUNG_SECONDS = 120.0
 """An unwatched job whose batch has not ended for so long is killed and started again."""
-CALM_SECONDS = 45.0
+BROKER_STABLE_SECONDS = 45.0
 """Nobody is judged before the broker has answered for so long, nor a job so soon after it was found running."""
 
 
-class Keeper:
+class Controller:
     """One detector's jobs on this machine, in the folders below `folder`.
 
     All that it has to say goes through its `voice`. `newest` gives the generation that committed last.
@@ -37,11 +37,11 @@ class Keeper:
         folder: Path,
         launcher: Launches,
         newest: Callable[[], int],
-        voice: Voice,
+        voice: StatusReporter,
     ) -> None:
         self._folder, self._launcher, self._voice = folder, launcher, voice
-        self._starter = Starter(folder, launcher, newest, voice)
-        self._before = Starter(folder, launcher, newest, voice)  # exits of what is to be relieved are its own
+        self._starter = RestartPolicy(folder, launcher, newest, voice)
+        self._before = RestartPolicy(folder, launcher, newest, voice)  # exits of what is to be relieved are its own
         self.live: Instance | None = None
         self.next: Instance | None = None
         self._leaving: list[Instance] = []
@@ -56,7 +56,7 @@ class Keeper:
         """Every job that has a process, live or not."""
         return [i for i in (self.live, self.next, *self._leaving) if i is not None and i.alive()]
 
-    def tick(self, desired: Desired, calm: float) -> None:
+    def tick(self, desired: DeploymentSpec, calm: float) -> None:
         """Does what is due; `calm` is for how many seconds the broker has been answering."""
         self._calm_seconds = min(calm, time.time() - self._adopted_at)
         if desired.revision != self._voice.observed.revision:
@@ -80,7 +80,7 @@ class Keeper:
 
     @property
     def _calm(self) -> bool:
-        return self._calm_seconds >= CALM_SECONDS
+        return self._calm_seconds >= BROKER_STABLE_SECONDS
 
     # what was found
 
@@ -108,7 +108,7 @@ class Keeper:
         elif found and self._voice.observed.pid is not None:
             self._adopted_at, self.live = time.time(), found[0]
 
-    def _begin(self, desired: Desired) -> None:
+    def _begin(self, desired: DeploymentSpec) -> None:
         """What stood by for an older wish goes, unless it is live already."""
         if self.next is not None and _goes(self.next):
             self._took_over()
@@ -146,14 +146,14 @@ class Keeper:
             self._leave(self.live)
             self.live = None
 
-    def _rest(self, desired: Desired) -> None:
+    def _rest(self, desired: DeploymentSpec) -> None:
         self._drop_next()
         self._leave_live()
         if not self._leaving:
             phase = Phase.PAUSED if desired.goal is Goal.PAUSED else Phase.RETIRED
             self._voice.note(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
 
-    def _bury(self, desired: Desired) -> None:
+    def _bury(self, desired: DeploymentSpec) -> None:
         """Notices that the live job has ended, and decides when it is started again, or that it is not."""
         if self.live is None or self.live.alive():
             return
@@ -173,18 +173,18 @@ class Keeper:
 
     # starts
 
-    def _needs_standby(self, desired: Desired) -> bool:
+    def _needs_standby(self, desired: DeploymentSpec) -> bool:
         """State that is not simply kept is made while it stands by, also where nobody is live."""
         return desired.state != "keep" and not self._voice.observed.has(desired)
 
-    def _revive(self, desired: Desired) -> None:
+    def _revive(self, desired: DeploymentSpec) -> None:
         self.live = self._starter.start(desired, standby=False)
         if self.live is not None:
             self._voice.note(phase=Phase.STARTING, pid=self.live.facts.pid)
 
     # a release, or another process of the same one, takes over
 
-    def _relieve(self, desired: Desired) -> None:
+    def _relieve(self, desired: DeploymentSpec) -> None:
         if desired.state == "rebuild" and desired.before is not None and self._ordered_at is None:
             self._keep_going(desired.before)
         if self.next is not None and not self.next.fits(desired.process):
@@ -192,7 +192,7 @@ class Keeper:
         if self.next is None:
             self.next = self._starter.start(desired, standby=True, relieves=self.live is not None)
             if self.next is not None:
-                self._voice.note(phase=Phase.STANDING_BY)
+                self._voice.note(phase=Phase.STANDBY)
             return
         report = self.next.report()
         if _goes(self.next):
@@ -220,7 +220,7 @@ class Keeper:
             self._leave_live()
         return any(_writes_unfenced(instance) for instance in self._leaving)
 
-    def _keep_going(self, before: Desired) -> None:
+    def _keep_going(self, before: DeploymentSpec) -> None:
         """A rebuild takes long: the release that it is to relieve goes on meanwhile, also after it has died."""
         if before.goal is not Goal.RUNNING or not self._voice.observed.has(before):
             return
@@ -228,11 +228,11 @@ class Keeper:
             self.live = self._before.start(before, standby=False)
         elif (report := self._at_work(self.live, self.live.report())) is not None:
             self._note_live(report)
-            self._voice.note(phase=Phase.STANDING_BY, reason="")
+            self._voice.note(phase=Phase.STANDBY, reason="")
             if self._calm:
                 self._end_if_hung(self.live, report, self._trigger(before))
 
-    def _too_slow(self, desired: Desired, instance: Instance) -> str:
+    def _too_slow(self, desired: DeploymentSpec, instance: Instance) -> str:
         """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
         report, at = instance.report(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
@@ -241,7 +241,7 @@ class Keeper:
         late = at - instance.facts.started_at > START_SECONDS
         return f"it was not ready after {START_SECONDS:.0f} s" if late else ""
 
-    def _failed_before_live(self, desired: Desired) -> None:
+    def _failed_before_live(self, desired: DeploymentSpec) -> None:
         assert self.next is not None
         dead = self.next
         self._forget_next()
@@ -261,7 +261,7 @@ class Keeper:
             self._leave(before)
             self._voice.note(fenced=before.facts.release, fenced_at=now())
 
-    def _went_live(self, report: Report) -> None:
+    def _went_live(self, report: JobStatus) -> None:
         assert self.live is not None
         self.live.raise_priority()
         self._watched_from = time.time()
@@ -273,7 +273,7 @@ class Keeper:
 
     # a live job
 
-    def _tune(self, desired: Desired, report: Report | None) -> None:
+    def _tune(self, desired: DeploymentSpec, report: JobStatus | None) -> None:
         """Sees to it that the live job has the newest order, and notes what it made of it."""
         assert self.live is not None
         generation = report.generation if report is not None else self.live.facts.generation
@@ -293,7 +293,7 @@ class Keeper:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
         self._voice.note(phase=Phase.PARKED if report.parked else Phase.RUNNING, reason=report.parked)
 
-    def _at_work(self, live: Instance, report: Report | None) -> Report | None:
+    def _at_work(self, live: Instance, report: JobStatus | None) -> JobStatus | None:
         """The report once it is live by it; one that does not get so far is killed."""
         if report is not None and report.phase is JobPhase.LIVE:
             return report
@@ -301,11 +301,11 @@ class Keeper:
             live.kill()
         return None
 
-    def _end_if_hung(self, live: Instance, report: Report, trigger: timedelta) -> None:
+    def _end_if_hung(self, live: Instance, report: JobStatus, trigger: timedelta) -> None:
         if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, HUNG_SECONDS):
             self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
 
-    def _note_live(self, report: Report) -> None:
+    def _note_live(self, report: JobStatus) -> None:
         assert self.live is not None
         if self._voice.observed.generation != report.generation:
             self._went_live(report)
@@ -320,7 +320,7 @@ class Keeper:
             pid=report.pid,
         )
 
-    def _judge(self, desired: Desired, report: Report | None) -> None:
+    def _judge(self, desired: DeploymentSpec, report: JobStatus | None) -> None:
         assert self.live is not None
         at = time.time()
         if not self._calm:
@@ -337,7 +337,7 @@ class Keeper:
         elif at - self._watched_from > max(desired.watch, 1.5 * trigger.total_seconds()):  # it has committed once
             self._voice.note(outcome=Outcome.DONE)
 
-    def _trigger(self, desired: Desired) -> timedelta:
+    def _trigger(self, desired: DeploymentSpec) -> timedelta:
         if desired.trigger is not None:
             return desired.trigger
         return self._launcher.declaration(desired).trigger if self._launcher.prepared(desired) else timedelta(minutes=1)

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from lozenge.protocol.job_status import Report
+from lozenge.protocol.job_status import JobStatus
 
 EXITS, EXIT_SECONDS = 3, 300.0
 """So many exits within this time are a crash loop."""
@@ -28,7 +28,7 @@ class Health:
     exits: deque[float] = field(default_factory=deque)
     _in_a_row: int = 0
     _lags: deque[tuple[float, int]] = field(default_factory=deque)
-    _first: Report | None = None
+    _first: JobStatus | None = None
 
     def exited(self, now: float) -> None:
         """Its process ended, though nobody asked for it."""
@@ -47,7 +47,7 @@ class Health:
             return ""
         return f"it ended {len(self.exits)} times within {EXIT_SECONDS / 60:.0f} minutes"
 
-    def illness(self, report: Report, now: float, trigger: timedelta, calm: float) -> str:
+    def illness(self, report: JobStatus, now: float, trigger: timedelta, calm: float) -> str:
         """Why it is ill, "" if it is not; `now` in Unix seconds, the broker has answered for `calm` seconds."""
         if loop := self.crash_loop(now):
             return loop
@@ -77,6 +77,6 @@ class Health:
         return self._lags[-1][0] - self._lags[0][0] >= GROWING_SECONDS
 
 
-def stuck(report: Report, now: float, trigger: timedelta, calm: float, patience: float = TURN_SECONDS) -> bool:
+def stuck(report: JobStatus, now: float, trigger: timedelta, calm: float, patience: float = TURN_SECONDS) -> bool:
     """Whether a live query should have come to the end of a batch long ago; only calm time counts."""
     return min(now - report.turned_at, calm) > TURNS * trigger.total_seconds() + patience

@@ -4,9 +4,9 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.control.records import Desired
+from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
 from lozenge_deploy.supervision.job_process import Instance
@@ -21,16 +21,16 @@ class Launcher:
     def __init__(self, releases: Releases) -> None:
         self._releases = releases
         self._workers = ThreadPoolExecutor(1, "environments")
-        self._prepared: dict[tuple[str, str], Future[tuple[Path, Declaration]]] = {}
+        self._prepared: dict[tuple[str, str], Future[tuple[Path, Manifest]]] = {}
 
-    def prepared(self, desired: Desired) -> bool:
+    def prepared(self, desired: DeploymentSpec) -> bool:
         """Whether `start` would not have to wait; asks for it if nobody has. An error comes with `start`."""
         key = desired.detector, desired.release
         if key not in self._prepared:
             self._prepared[key] = self._workers.submit(self._prepare, *key)
         return self._prepared[key].done()
 
-    def declaration(self, desired: Desired) -> Declaration:
+    def declaration(self, desired: DeploymentSpec) -> Manifest:
         """What the release declares; waits until it is prepared, or raises and forgets what kept it from that."""
         self.prepared(desired)
         future = self._prepared[desired.detector, desired.release]
@@ -38,7 +38,7 @@ class Launcher:
             del self._prepared[desired.detector, desired.release]
         return future.result()[1]
 
-    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance:
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance:
         """Starts a job of the release; raises what kept it from being prepared, or OSError."""
         resources = self.declaration(desired).resources
         python, _ = self._prepared[desired.detector, desired.release].result()
@@ -68,6 +68,6 @@ class Launcher:
         """Drops what is not prepared yet."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _prepare(self, detector: str, release: str) -> tuple[Path, Declaration]:
+    def _prepare(self, detector: str, release: str) -> tuple[Path, Manifest]:
         found = self._releases.get(detector, release)
-        return environment_for(found, self._releases), Declaration.model_validate(found.declaration)
+        return environment_for(found, self._releases), Manifest.model_validate(found.declaration)

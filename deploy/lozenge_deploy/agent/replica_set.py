@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from lozenge_deploy.agent.controller import Keeper
+from lozenge_deploy.agent.controller import Controller
 from lozenge_deploy.agent.restart_policy import Launches
-from lozenge_deploy.agent.status_reporter import Voice
-from lozenge_deploy.control.records import Desired, Goal, Happening, Observed, Outcome, Phase
+from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import Instance, newest_generation
 
 _AT_WORK = (Phase.RUNNING, Phase.PARKED)
 _WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
 
 
-class Crew:
+class ReplicaSet:
     """Keeps as many instances of a detector as are desired; who judges which partition they settle among themselves.
 
     The first one has its jobs in `folder`, the others beside it. `newest` gives the generation that committed last;
@@ -25,18 +25,18 @@ class Crew:
         folder: Path,
         launcher: Launches,
         newest: Callable[[], int],
-        observed: Observed,
+        observed: DeploymentStatus,
         *,
-        say: Callable[[Observed], None],
-        tell: Callable[[Happening], None],
-        wish: Callable[[Desired], None],
+        say: Callable[[DeploymentStatus], None],
+        tell: Callable[[HistoryEvent], None],
+        wish: Callable[[DeploymentSpec], None],
     ) -> None:
         self._folder, self._launcher, self._committed = folder, launcher, newest
         self._say, self._tell, self._wish = say, tell, wish
         self._wished = False
         self._said = observed
-        self._voices: list[Voice] = []
-        self._keepers: list[Keeper] = []
+        self._voices: list[StatusReporter] = []
+        self._keepers: list[Controller] = []
         for one in observed.instances or [observed]:
             self._hire(one)
 
@@ -49,10 +49,10 @@ class Crew:
         """Every job that has a process."""
         return [instance for keeper in self._keepers for instance in keeper.running()]
 
-    def tick(self, desired: Desired, calm: float) -> None:
+    def tick(self, desired: DeploymentSpec, calm: float) -> None:
         """Does what is due of each; `calm` is for how many seconds the broker has been answering."""
         while len(self._keepers) < desired.instances:
-            self._hire(Observed(detector=desired.detector, place=self._said.place))
+            self._hire(DeploymentStatus(detector=desired.detector, place=self._said.place))
         self._wished = False
         for seat, keeper in enumerate(self._keepers):
             keeper.tick(self._share(desired, seat), calm)
@@ -62,7 +62,7 @@ class Crew:
             del self._keepers[-1], self._voices[-1]
         self._speak()
 
-    def _share(self, desired: Desired, seat: int) -> Desired:
+    def _share(self, desired: DeploymentSpec, seat: int) -> DeploymentSpec:
         """What is desired of one; the last that stays shares its partitions until the others have ended.
 
         Those that go work on until those that stay do: one of them may be the only one that works.
@@ -75,10 +75,10 @@ class Crew:
             return desired.model_copy(update={"instances": seat + 1})
         return desired.model_copy(update={"goal": Goal.PAUSED})
 
-    def _hire(self, observed: Observed) -> None:
-        voice = Voice(observed, say=lambda _: None, tell=self._tell, wish=self._back)
+    def _hire(self, observed: DeploymentStatus) -> None:
+        voice = StatusReporter(observed, say=lambda _: None, tell=self._tell, wish=self._back)
         self._voices.append(voice)
-        self._keepers.append(Keeper(self._place(len(self._keepers)), self._launcher, self._newest, voice))
+        self._keepers.append(Controller(self._place(len(self._keepers)), self._launcher, self._newest, voice))
 
     def _place(self, seat: int) -> Path:
         return self._folder if seat == 0 else self._folder.with_name(f"{self._folder.name}.{seat}")
@@ -87,7 +87,7 @@ class Crew:
         """The generation that committed last, or that any of them was started or ordered as."""
         return max(self._committed(), *(newest_generation(folder) for folder in self.folders))
 
-    def _back(self, desired: Desired) -> None:
+    def _back(self, desired: DeploymentSpec) -> None:
         self._wished = True
         self._wish(desired)
 
@@ -98,7 +98,7 @@ class Crew:
             self._say(told)
 
 
-def merged(all_: list[Observed]) -> Observed:
+def merged(all_: list[DeploymentStatus]) -> DeploymentStatus:
     """One detector out of its instances: as ill as the worst of them, and as far as the last."""
     first = all_[0]
     if len(all_) == 1:

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge_deploy.agent.health import Health
-from lozenge_deploy.agent.status_reporter import Voice
-from lozenge_deploy.control.records import Desired, Phase
+from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.control.records import DeploymentSpec, Phase
 from lozenge_deploy.supervision.job_process import Instance, instances, newest_generation
 
 NO_BROKER, NO_BROKER_WAIT = 3, 1.0
@@ -19,18 +19,18 @@ NO_BROKER, NO_BROKER_WAIT = 3, 1.0
 class Launches(Protocol):
     """What makes a process of a release; see `Launcher`."""
 
-    def prepared(self, desired: Desired) -> bool: ...
-    def declaration(self, desired: Desired) -> Declaration: ...
-    def start(self, desired: Desired, folder: Path, generation: int, *, standby: bool) -> Instance: ...
+    def prepared(self, desired: DeploymentSpec) -> bool: ...
+    def declaration(self, desired: DeploymentSpec) -> Manifest: ...
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance: ...
 
 
-class Starter:
+class RestartPolicy:
     """Starts jobs in folders below `folder`; `newest` gives the generation that committed last.
 
     `health` is that of what is wanted now, and says how long to wait.
     """
 
-    def __init__(self, folder: Path, launcher: Launches, newest: Callable[[], int], voice: Voice) -> None:
+    def __init__(self, folder: Path, launcher: Launches, newest: Callable[[], int], voice: StatusReporter) -> None:
         self._folder, self._launcher, self._newest, self._voice = folder, launcher, newest, voice
         self.health = Health()
         self._again_at = 0.0
@@ -47,7 +47,7 @@ class Starter:
         self._again_at = time.time() + max(self.health.wait(), 0.0 if counts else NO_BROKER_WAIT)
         return counts
 
-    def start(self, desired: Desired, *, standby: bool, relieves: bool = False) -> Instance | None:
+    def start(self, desired: DeploymentSpec, *, standby: bool, relieves: bool = False) -> Instance | None:
         """None while it has to wait or its environment is being made, or if it cannot be started at all.
 
         Where it `relieves` a live job, that one's phase stays, and what cannot be started is given up at once.
@@ -80,7 +80,7 @@ class Starter:
         """Above all that ever committed, was observed, or was started or ordered here."""
         return max(newest_generation(self._folder), self._voice.observed.generation, self._newest()) + 1
 
-    def _place(self, desired: Desired, generation: int, standby: bool) -> Path:
+    def _place(self, desired: DeploymentSpec, generation: int, standby: bool) -> Path:
         """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""
         if not standby:
             for instance in instances(self._folder):

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from uuid import uuid4
 
-from lozenge_deploy.control.records import Desired, Happening, Observed, Outcome, now
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, now
 from lozenge_deploy.supervision.job_process import Instance
 
 
-class Voice:
+class StatusReporter:
     """Through `say`, `tell` and `wish` it reaches the status, the history and the desired state of a detector.
 
     `observed` is what it said last.
@@ -15,10 +15,10 @@ class Voice:
 
     def __init__(
         self,
-        observed: Observed,
-        say: Callable[[Observed], None],
-        tell: Callable[[Happening], None],
-        wish: Callable[[Desired], None],
+        observed: DeploymentStatus,
+        say: Callable[[DeploymentStatus], None],
+        tell: Callable[[HistoryEvent], None],
+        wish: Callable[[DeploymentSpec], None],
     ) -> None:
         self.observed = observed
         self._say, self._tell, self._wish = say, tell, wish
@@ -35,7 +35,7 @@ class Voice:
         facts = instance.facts if instance is not None else None
         report = instance.report() if instance is not None else None
         self._tell(
-            Happening(
+            HistoryEvent(
                 detector=self.observed.detector,
                 what=what,
                 release=facts.release if facts else "",
@@ -45,7 +45,7 @@ class Voice:
             )
         )
 
-    def fall_back(self, desired: Desired, reason: str) -> None:
+    def fall_back(self, desired: DeploymentSpec, reason: str) -> None:
         """Wishes what was before; without that, only says why it is not well. A change that once was good stays.
 
         It goes back by one step: what was before is watched in its turn, if it still was when this change came.
@@ -57,6 +57,8 @@ class Voice:
         if before is None:
             return
         what = "rolled back" if before.release != desired.release else "undone"  # the release itself may be good
-        self._tell(Happening(detector=desired.detector, what=what, release=desired.release, by="agent", detail=reason))
+        self._tell(
+            HistoryEvent(detector=desired.detector, what=what, release=desired.release, by="agent", detail=reason)
+        )
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
         self._wish(before.model_copy(update={**changes, "undoes": desired.revision}))

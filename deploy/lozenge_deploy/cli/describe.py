@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from lozenge.contracts import topics
-from lozenge.detector.manifest import Declaration, parse
+from lozenge.detector.manifest import Manifest, parse
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.cli.options import app_of, folder_of
 
 if TYPE_CHECKING:
-    from lozenge_deploy.control.deployments_view import Member
+    from lozenge_deploy.control.deployments_view import Deployment
 
 BROKER_SECONDS = 1.0
 
@@ -29,12 +29,12 @@ def facts_of(name: str) -> dict[str, Any]:
 
 
 def _released(name: str, nowhere: UsageError) -> dict[str, Any]:
-    from lozenge_deploy.control.deployments_view import Fleet
+    from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.releases.release_store import Releases
 
     kafka = KafkaSettings.load()
     try:
-        with Fleet(kafka) as fleet:
+        with Deployments(kafka) as fleet:
             member = fleet.members().get(name)
     except BrokerUnavailable:
         raise nowhere from None
@@ -44,7 +44,7 @@ def _released(name: str, nowhere: UsageError) -> dict[str, Any]:
     return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_told(member)}
 
 
-def _declared(name: str, version: str, declared: Declaration) -> dict[str, Any]:
+def _declared(name: str, version: str, declared: Manifest) -> dict[str, Any]:
     return {
         "name": name,
         "version": version,
@@ -60,19 +60,19 @@ def _declared(name: str, version: str, declared: Declaration) -> dict[str, Any]:
 def _live(name: str) -> dict[str, Any]:
     """Which release is live and which settings it has been given; None for what was never deployed."""
     from lozenge.kafka.topic_admin import partitions
-    from lozenge_deploy.control.deployments_view import Fleet
+    from lozenge_deploy.control.deployments_view import Deployments
 
     try:
         kafka = KafkaSettings.load()
         partitions(kafka, timeout=BROKER_SECONDS)  # the one call that can be kept short
-        with Fleet(kafka) as fleet:
+        with Deployments(kafka) as fleet:
             member = fleet.members().get(name)
     except LozengeError as error:
         return {"live": f"unknown: {error.message}"}
     return _told(member)
 
 
-def _told(member: "Member | None") -> dict[str, Any]:
+def _told(member: "Deployment | None") -> dict[str, Any]:
     if member is None:
         return {"live": None}
     live = member.observed.release if member.observed else ""

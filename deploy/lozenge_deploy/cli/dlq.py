@@ -28,7 +28,7 @@ def ls(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show how many dead letters stand, since when, and why."""
-    from lozenge.kafka.dead_letter_queue import apps_with_letters
+    from lozenge.kafka.dead_letter_queue import apps_with_dead_letters
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.protocol.dlq_resolutions import standing
     from lozenge_deploy.observe.dead_letter_report import summaries
@@ -37,7 +37,7 @@ def ls(
     if name is not None:
         rows = summaries(standing(kafka, app_of(name)), lambda letter: letter.reason)
     else:
-        found = (letter for each in apps_with_letters(kafka) for letter in standing(kafka, each))
+        found = (letter for each in apps_with_dead_letters(kafka) for letter in standing(kafka, each))
         rows = summaries(found, lambda letter: letter.app)
     if rows or output is Format.JSON:
         show(rows, output)

@@ -11,7 +11,7 @@ from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, se
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 if TYPE_CHECKING:
-    from lozenge_deploy.control.records import Desired
+    from lozenge_deploy.control.records import DeploymentSpec
 
 Fields = dict[str, Any]
 
@@ -30,24 +30,24 @@ def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
     show(rows, output, brief=("at", "what", "release", "generation", "by", "detail"))
 
 
-def _goal(goal: str) -> Callable[["Desired"], Fields]:
+def _goal(goal: str) -> Callable[["DeploymentSpec"], Fields]:
     return lambda present: {"goal": goal} if present.goal != goal else {}
 
 
-def _paused(present: "Desired") -> Fields:
+def _paused(present: "DeploymentSpec") -> Fields:
     if present.goal == "retired":
         raise UsageError(f"pausing {present.detector}: it is retired", hint=f"`lozenge resume {present.detector}`")
     return _goal("paused")(present)
 
 
-def _again(present: "Desired") -> Fields:
+def _again(present: "DeploymentSpec") -> Fields:
     return {"goal": "running", "restart": present.restart + 1}
 
 
 def _change(
     name: str,
     verb: str,
-    fields_of: Callable[["Desired"], Fields],
+    fields_of: Callable[["DeploymentSpec"], Fields],
     message: str,
     dry_run: bool,
     timeout: str | None,
@@ -72,7 +72,7 @@ def _change(
             await_change(control, wanted, limit, output, changes=rows)
 
 
-def _verb(what: str, help_: str, fields_of: Callable[["Desired"], Fields], patience: str) -> Callable[..., None]:
+def _verb(what: str, help_: str, fields_of: Callable[["DeploymentSpec"], Fields], patience: str) -> Callable[..., None]:
     """The command `what`: it wishes what is deployed with the fields that `fields_of` gives, for it."""
 
     def run(

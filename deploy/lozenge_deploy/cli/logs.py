@@ -33,10 +33,10 @@ def logs(
 ) -> None:
     """Show what an app has logged; with `-o json`, one JSON object per line."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.log_reader import Journal
+    from lozenge_deploy.observe.log_reader import LogReader
 
     kafka = KafkaSettings.load()
-    journal = Journal(kafka, app_of(name), level)
+    journal = LogReader(kafka, app_of(name), level)
     lines, end = journal.latest(count)
     for line in lines:
         _print(line, output)
@@ -44,7 +44,7 @@ def logs(
         for line in journal.following(end):
             _print(line, output)
     elif not lines:
-        if not Journal(kafka, app_of(name)).latest(1)[0]:
+        if not LogReader(kafka, app_of(name)).latest(1)[0]:
             _refuse_unknown(kafka, app_of(name))
         typer.echo(
             f"nothing of {app_of(name)}, of level {level} or worse, has been shipped in the last 7 days", err=True
@@ -52,10 +52,10 @@ def logs(
 
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
-    from lozenge_deploy.control.deployments_view import Fleet
+    from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.releases.lint import APPS
 
-    with Fleet(kafka) as fleet:
+    with Deployments(kafka) as fleet:
         known = {*APPS, *fleet.members()}
     if app not in known:
         raise UsageError(f"looking for {app}: it has never run", hint=f"there is {', '.join(sorted(known))}")

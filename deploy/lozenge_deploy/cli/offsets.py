@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.control.records import Desired
+    from lozenge_deploy.control.records import DeploymentSpec
     from lozenge_deploy.operations.offset_reset import Move
 
 
@@ -78,7 +78,7 @@ def offsets(
 def _move(
     control: "Control",
     kafka: "KafkaSettings",
-    present: "Desired",
+    present: "DeploymentSpec",
     move: "Move",
     planned: "Callable[[], Move]",
     message: str,
@@ -100,8 +100,8 @@ def _move(
 
 @contextmanager
 def _ended(
-    control: "Control", present: "Desired", memory: dict[str, Any], message: str, limit: float
-) -> "Iterator[Desired]":
+    control: "Control", present: "DeploymentSpec", memory: dict[str, Any], message: str, limit: float
+) -> "Iterator[DeploymentSpec]":
     """For the length of the block nothing of the detector runs; it goes on as before if that fails.
 
     What runs next begins with `memory`.

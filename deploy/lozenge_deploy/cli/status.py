@@ -12,8 +12,8 @@ from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.control.deployments_view import Member
-    from lozenge_deploy.observe.metrics_reader import Reading, Readings
+    from lozenge_deploy.control.deployments_view import Deployment
+    from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 
 MANY_DEAD = 0.1
 """More than this share of what an app reads is worth a line of its own."""
@@ -30,14 +30,14 @@ def status(
 ) -> None:
     """Show what runs, and what should and does not: phase, throughput, lag, cost; of one app, where it stands."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.control.deployments_view import Fleet
-    from lozenge_deploy.observe.metrics_reader import Readings
+    from lozenge_deploy.control.deployments_view import Deployments
+    from lozenge_deploy.observe.metrics_reader import MetricsReader
 
     kafka = KafkaSettings.load()
-    readings = Readings(kafka)
+    readings = MetricsReader(kafka)
     try:
         readings.catch_up()
-        with Fleet(kafka) as fleet:
+        with Deployments(kafka) as fleet:
             while True:
                 members = fleet.members()
                 if watch and sys.stdout.isatty():
@@ -54,7 +54,9 @@ def status(
         readings.close()
 
 
-def _show_all(readings: "Readings", members: "Mapping[str, Member]", kafka: "KafkaSettings", output: Format) -> None:
+def _show_all(
+    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: Format
+) -> None:
     wanted = {name for name, member in members.items() if not member.gone}
     from lozenge_deploy.observe.group_lag import standing
 
@@ -73,7 +75,7 @@ def _show_all(readings: "Readings", members: "Mapping[str, Member]", kafka: "Kaf
 
 
 def _show_one(
-    readings: "Readings", members: "Mapping[str, Member]", kafka: "KafkaSettings", name: str, output: Format
+    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", name: str, output: Format
 ) -> None:
     """One app, also if it does not run; raises UsageError if it never did and nobody wants it to."""
     rows = [row for row in _rows(readings, members) if row["app"] == name]
@@ -89,13 +91,13 @@ def _show_one(
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
 
 
-def _rows(readings: "Readings", members: "Mapping[str, Member]") -> Iterator[dict[str, Any]]:
+def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Iterator[dict[str, Any]]:
     for app in sorted({*readings.apps(), *members}):
         reading, member = readings.reading(app), members.get(app)
         yield {"app": app, **_wanted(member), **_measured(reading, member)} | _poisoned(app, reading, member)
 
 
-def _wanted(member: "Member | None") -> dict[str, Any]:
+def _wanted(member: "Deployment | None") -> dict[str, Any]:
     """What the control plane knows; None for an app that is not deployed through it."""
     if member is None:
         return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
@@ -110,7 +112,7 @@ def _wanted(member: "Member | None") -> dict[str, Any]:
     }
 
 
-def _poisoned(app: str, reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
+def _poisoned(app: str, reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
     """What there is to say of an app that is as wanted, but can process little of what it reads now."""
     if reading is None or (member and member.trouble) or reading.dead_share <= MANY_DEAD:
         return {}
@@ -118,7 +120,7 @@ def _poisoned(app: str, reading: "Reading | None", member: "Member | None") -> d
     return {"reason": f"{share} of what it reads now becomes dead letters", "next": f"`lozenge dlq ls {app}` tells why"}
 
 
-def _measured(reading: "Reading | None", member: "Member | None") -> dict[str, Any]:
+def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
     """What the app reported itself; zeros for one that never did."""
     release = (reading and reading.release) or (member and member.desired.release)
     return {
@@ -157,7 +159,7 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     }
 
 
-def _promised(kafka: "KafkaSettings", member: "Member | None") -> dict[str, Any]:
+def _promised(kafka: "KafkaSettings", member: "Deployment | None") -> dict[str, Any]:
     """The mode and guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
     from lozenge_deploy.operations.throttle import repeats
     from lozenge_deploy.releases.release_store import Releases

@@ -10,7 +10,7 @@ from lozenge_deploy.cli.options import Format, show
 
 if TYPE_CHECKING:
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.control.records import Desired, Observed
+    from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus
 
 MESSAGE = Annotated[str, typer.Option("-m", "--message", help="Why; kept in the history.")]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Return once it is done, or at once.")]
@@ -18,13 +18,13 @@ TIMEOUT = Annotated[str, typer.Option(help='How long to wait, such as "10m"; the
 
 
 def await_change(
-    control: "Control", wanted: "Desired", timeout: float | None, output: Format = Format.TABLE, **more: Any
+    control: "Control", wanted: "DeploymentSpec", timeout: float | None, output: Format = Format.TABLE, **more: Any
 ) -> None:
     """Waits `timeout` seconds (None: not at all) for what is asked for; raises as `Control.await_outcome` does.
 
     As JSON it prints one object at the end: `more`, and what was observed then.
     """
-    observed: Observed | None = None
+    observed: DeploymentStatus | None = None
     if timeout is None:
         said = f"{wanted.detector}: {wanted.what} is asked for; `lozenge status {wanted.detector}` tells how it goes"
     else:
@@ -38,7 +38,7 @@ def await_change(
         typer.echo(said)
 
 
-def await_quietly(control: "Control", wanted: "Desired", timeout: float) -> None:
+def await_quietly(control: "Control", wanted: "DeploymentSpec", timeout: float) -> None:
     """Waits for a change that is only a step of another one; raises as `Control.await_outcome` does."""
     control.await_outcome(wanted, timeout, _Progress().tell)
 
@@ -58,13 +58,13 @@ class _Progress:
         self._began = time.monotonic()
         self._last = ""
 
-    def tell(self, observed: "Observed") -> None:
+    def tell(self, observed: "DeploymentStatus") -> None:
         step = f"{observed.phase}{': ' + observed.reason if observed.reason else ''}"
         if step != self._last:
             self._last = step
             print(f"{time.monotonic() - self._began:5.1f} s  {step}", file=sys.stderr, flush=True)
 
-    def summary(self, wanted: "Desired", observed: "Observed") -> str:
+    def summary(self, wanted: "DeploymentSpec", observed: "DeploymentStatus") -> str:
         from lozenge_deploy.control.records import places
 
         took = f"{time.monotonic() - self._began:.1f} s"

@@ -21,7 +21,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
 from lozenge.protocol.dlq_resolutions import resolutions
 from lozenge_deploy.control.leader_election import LEASE_SECONDS
-from lozenge_deploy.control.records import Desired, Goal, Happening, Lease, Observed, Outcome, now
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Lease, Outcome, now
 
 SEND_SECONDS = 10.0
 NO_AGENT_SECONDS = 2 * LEASE_SECONDS
@@ -44,8 +44,8 @@ class Control:
         self._kafka = kafka
         ensure_topics(kafka, topics.control_topics())
         with ExitStack() as tables:
-            self._desired = tables.enter_context(Table(kafka, topics.DEPLOYMENTS, Desired))
-            self._observed = tables.enter_context(Table(kafka, topics.STATUS, Observed))
+            self._desired = tables.enter_context(Table(kafka, topics.DEPLOYMENTS, DeploymentSpec))
+            self._observed = tables.enter_context(Table(kafka, topics.STATUS, DeploymentStatus))
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
@@ -54,11 +54,11 @@ class Control:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._tables.close()
 
-    def desired(self, detector: str) -> Desired | None:
+    def desired(self, detector: str) -> DeploymentSpec | None:
         """What is wanted of a detector; None if it has never been deployed."""
         return self._desired.rows.get(detector)
 
-    def deployed(self, detector: str) -> Desired:
+    def deployed(self, detector: str) -> DeploymentSpec:
         """What is wanted of a detector that has been deployed; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
             if detector in topics.STAGES:
@@ -74,7 +74,7 @@ class Control:
             )
         return found
 
-    def change(self, present: Desired, what: str, message: str = "", **changes: Any) -> Desired:
+    def change(self, present: DeploymentSpec, what: str, message: str = "", **changes: Any) -> DeploymentSpec:
         """Wishes `present` with `changes`; returns the new desired state, which falls back to `present`."""
         fields = {
             "what": what,
@@ -85,7 +85,7 @@ class Control:
         }
         return self.wish(present.but(**fields | changes), after=present)
 
-    def fallback(self, present: Desired) -> Desired:
+    def fallback(self, present: DeploymentSpec) -> DeploymentSpec:
         """What a change of `present` goes back to: `present`, which goes back further until it has proved good.
 
         One that has never been live is nothing to go back to, if there was another one before.
@@ -94,7 +94,7 @@ class Control:
             return present.before
         return present.but(state=self.pending(present), before=self.unproved(present))
 
-    def unproved(self, present: Desired) -> Desired | None:
+    def unproved(self, present: DeploymentSpec) -> DeploymentSpec | None:
         """What `present` goes back to if it turns out ill; None once it has proved good."""
         seen = self._observed.rows.get(present.detector)
         proved = seen is not None and seen.revision == present.revision and seen.outcome is Outcome.DONE
@@ -105,15 +105,15 @@ class Control:
         observed = self._observed.rows.get(detector)
         return observed.release if observed is not None else ""
 
-    def pending(self, present: Desired) -> str:
+    def pending(self, present: DeploymentSpec) -> str:
         """What a change of `present` begins with: its own policy until it has been live, then `keep`."""
         return "keep" if self._lived(present) else present.state
 
-    def _lived(self, present: Desired) -> bool:
+    def _lived(self, present: DeploymentSpec) -> bool:
         observed = self._observed.rows.get(present.detector)
         return observed is not None and observed.has(present)
 
-    def wish(self, desired: Desired, *, after: Desired | None = None) -> Desired:
+    def wish(self, desired: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
         """Publishes a desired state as a new revision of the caller's.
 
         Raises NotDone if it was worked out from `after` and that is no longer what is wanted; BrokerUnavailable.
@@ -126,7 +126,7 @@ class Control:
                 hint=f"nothing has changed; see `lozenge status {desired.detector}`, then ask again",
             )
         new = desired.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
-        happening = Happening(
+        happening = HistoryEvent(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
         )
         producer = Producer(self._kafka.client(enable_idempotence=True, message_timeout_ms=int(SEND_SECONDS * 1000)))
@@ -161,7 +161,9 @@ class Control:
             list(self._desired.poll(0.05))  # whatever else is wanted from now on came later
         return new
 
-    def await_outcome(self, wanted: Desired, timeout: float, tell: Callable[[Observed], None]) -> Observed:
+    def await_outcome(
+        self, wanted: DeploymentSpec, timeout: float, tell: Callable[[DeploymentStatus], None]
+    ) -> DeploymentStatus:
         """Waits until the agent has carried out `wanted`; `tell` hears of every step.
 
         Raises NotDone if it was rolled back or failed, or another change came first, or no agent answers;
@@ -169,7 +171,7 @@ class Control:
         """
         deadline, name = time.monotonic() + timeout, wanted.detector
         silent_by = time.monotonic() + NO_AGENT_SECONDS
-        told: Observed | None = None
+        told: DeploymentStatus | None = None
         while time.monotonic() < deadline:
             list(self._desired.poll(0.05))
             list(self._observed.poll(0.05))
@@ -206,13 +208,13 @@ class Control:
             hint=f"it goes on; `lozenge status {name}` tells how far it is",
         )
 
-    def history(self, detector: str) -> list[Happening]:
+    def history(self, detector: str) -> list[HistoryEvent]:
         """All that ever happened to a detector, and was done about its dead letters, the oldest first."""
         messages = read(self._kafka, topics.HISTORY, {0: 0})
         mine = (m.value() for m in messages if m.key() == detector.encode())
-        happened = [Happening.model_validate_json(value) for value in mine if value is not None]
+        happened = [HistoryEvent.model_validate_json(value) for value in mine if value is not None]
         resolved = [
-            Happening(
+            HistoryEvent(
                 detector=detector,
                 what=line.what,
                 release=line.release,

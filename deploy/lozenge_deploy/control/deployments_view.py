@@ -9,15 +9,15 @@ from lozenge.contracts import topics
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge_deploy.control.records import Desired, Goal, Observed, Outcome, Phase, places
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, places
 
 
 @dataclass(frozen=True)
-class Member:
+class Deployment:
     """A detector that has been deployed; `observed` is None until an agent has seen to it."""
 
-    desired: Desired
-    observed: Observed | None
+    desired: DeploymentSpec
+    observed: DeploymentStatus | None
 
     @property
     def phase(self) -> str:
@@ -51,17 +51,17 @@ class Member:
         return self.desired.goal is Goal.RETIRED
 
 
-class Fleet:
+class Deployments:
     """Follows the control topics and changes nothing; used by one thread. Empty where nothing was ever deployed."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Raises BrokerUnavailable."""
-        self._desired: Table[Desired] | None = None
-        self._observed: Table[Observed] | None = None
+        self._desired: Table[DeploymentSpec] | None = None
+        self._observed: Table[DeploymentStatus] | None = None
         self._closing = ExitStack()
         if {topics.DEPLOYMENTS, topics.STATUS} <= partitions(kafka).keys():
-            self._desired = self._closing.enter_context(Table(kafka, topics.DEPLOYMENTS, Desired))
-            self._observed = self._closing.enter_context(Table(kafka, topics.STATUS, Observed))
+            self._desired = self._closing.enter_context(Table(kafka, topics.DEPLOYMENTS, DeploymentSpec))
+            self._observed = self._closing.enter_context(Table(kafka, topics.STATUS, DeploymentStatus))
 
     def __enter__(self) -> Self:
         return self
@@ -69,11 +69,11 @@ class Fleet:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._closing.close()
 
-    def members(self) -> dict[str, Member]:
+    def members(self) -> dict[str, Deployment]:
         """Every detector that was ever deployed, by name, with what has come since the last call."""
         if self._desired is None or self._observed is None:
             return {}
         list(self._desired.poll(0.0))
         list(self._observed.poll(0.0))
         observed = self._observed.rows
-        return {name: Member(desired, observed.get(name)) for name, desired in sorted(self._desired.rows.items())}
+        return {name: Deployment(desired, observed.get(name)) for name, desired in sorted(self._desired.rows.items())}

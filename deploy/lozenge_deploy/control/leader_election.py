@@ -27,7 +27,7 @@ Row = tuple[str, str, BaseModel | None]
 """Topic, key and record (None deletes the key)."""
 
 
-class Deposed(Fatal):
+class LeadershipLost(Fatal):
     """Another agent leads now; nothing of this write was stored."""
 
 
@@ -120,7 +120,7 @@ class Leadership:
         asked, lease = time.monotonic(), Lease(**self._me.model_dump(exclude={"at"}))
         try:
             self.write([(topics.LEASES, _LEADER, lease)])
-        except Deposed:
+        except LeadershipLost:
             return  # the next tick follows
         self._renewed_at = asked
         self._leases.rows[_LEADER] = lease
@@ -129,7 +129,7 @@ class Leadership:
         cause: KafkaError = error.args[0]
         if cause.code() in FENCED or cause.fatal():
             self._producer, self._seen_at = None, time.monotonic()
-            return Deposed("writing to the control topics: another agent leads now")
+            return LeadershipLost("writing to the control topics: another agent leads now")
         if self._producer is not None:
             try:
                 self._producer.abort_transaction(CALL_SECONDS)

@@ -11,7 +11,7 @@ from lozenge.contracts.record import places_of
 from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_spec import JobSpec
 
 
 class _Record(BaseModel):
@@ -36,7 +36,7 @@ class Goal(StrEnum):
     RETIRED = "retired"
 
 
-class Desired(_Record):
+class DeploymentSpec(_Record):
     """What a detector should be. Each change of it has a `revision` of its own.
 
     `state` is what a release begins with that takes over from another one. None leaves resources as declared.
@@ -64,10 +64,10 @@ class Desired(_Record):
     message: str = ""
     at: datetime = Field(default_factory=now)
     undoes: str = ""
-    before: "Desired | None" = None
+    before: "DeploymentSpec | None" = None
 
     @model_validator(mode="after")
-    def _one_makes_memory(self) -> "Desired":
+    def _one_makes_memory(self) -> "DeploymentSpec":
         if self.instances > 1 and self.state != "keep":
             raise ValueError(
                 f"several instances cannot begin with a {self.state} memory; "
@@ -75,9 +75,9 @@ class Desired(_Record):
             )
         return self
 
-    def order(self, generation: int, *, standby: bool) -> Order:
+    def order(self, generation: int, *, standby: bool) -> JobSpec:
         """What a job of this detector is told."""
-        return Order(
+        return JobSpec(
             revision=self.revision,
             generation=generation,
             standby=standby,
@@ -87,11 +87,11 @@ class Desired(_Record):
             shared=self.instances > 1,
         )
 
-    def but(self, **changes: Any) -> "Desired":
+    def but(self, **changes: Any) -> "DeploymentSpec":
         """The same with `changes`; raises ConfigError for what no detector can be."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         try:
-            return Desired.model_validate(fields | changes)
+            return DeploymentSpec.model_validate(fields | changes)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
             hint = "ask for something else; nothing has changed"
@@ -113,7 +113,7 @@ class Phase(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     PARKED = "parked"
-    STANDING_BY = "standing by"
+    STANDBY = "standing by"
     TAKING_OVER = "taking over"
     WAITING = "waiting"
     PAUSED = "paused"
@@ -129,7 +129,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-class Observed(_Record):
+class DeploymentStatus(_Record):
     """How a detector is. `reason` says why it is not well; `release`, `process` and `generation` are the live job's.
 
     `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
@@ -153,20 +153,20 @@ class Observed(_Record):
     restarts: int = 0
     pid: int | None = None
     place: str = ""
-    instances: list["Observed"] = []
+    instances: list["DeploymentStatus"] = []
     at: datetime = Field(default_factory=now)
 
-    def seen_from(self, place: str) -> "Observed":
+    def seen_from(self, place: str) -> "DeploymentStatus":
         """The same for an agent at `place`, to which processes elsewhere are none."""
         mine = {"place": place, "pid": self.pid if self.place == place else None}
         return self.model_copy(update=mine | {"instances": [one.seen_from(place) for one in self.instances]})
 
-    def has(self, desired: Desired) -> bool:
+    def has(self, desired: DeploymentSpec) -> bool:
         """Whether the live job is the process that `desired` wants."""
         return self.process == list(desired.process)
 
 
-class Happening(_Record):
+class HistoryEvent(_Record):
     """One line of a detector's history, which is kept for ever."""
 
     detector: str

@@ -6,13 +6,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.observe.metrics_reader import RECORDS, Reading, Readings, reading_of
+from lozenge_deploy.observe.metrics_reader import RECORDS, MetricsReader, Reading, reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
 
 _CALL_SECONDS = 2.0
 
 
-class Meter(Readings):
+class Meter(MetricsReader):
     """Reads the metrics topic, and how much the feed has written; used by one thread, which it never holds up."""
 
     def __init__(self, kafka: KafkaSettings) -> None:

@@ -1,4 +1,4 @@
-"""`python -m lozenge_deploy.local.platform FOLDER`: the platform on one machine; `lozenge up` runs it in the background.
+"""`python -m lozenge_deploy.local.platform FOLDER`: the platform on one machine, which `lozenge up` starts.
 
 A broker on loopback, upstream, downstream, the agent, and if asked for made-up traffic. Everything lies in FOLDER:
 topics, the notifier's store, logs, the jobs. SIGTERM ends all of it, the jobs too; what is desired stays in

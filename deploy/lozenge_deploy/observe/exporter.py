@@ -24,7 +24,7 @@ from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.metrics.app_metrics import Metrics
-from lozenge_deploy.observe.metrics_reader import Readings, catch_up_seconds
+from lozenge_deploy.observe.metrics_reader import MetricsReader, catch_up_seconds
 from lozenge_deploy.observe.metrics_table import App
 
 LOOPBACK = "127.0.0.1"
@@ -100,7 +100,7 @@ def main() -> int:
         # tells nothing until it has read all: to Prometheus a counter that is too small is one that began anew
         serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
         check_topics(kafka, [t for t in topics.platform_topics() if t.name == topics.METRICS])
-        readings = Readings(kafka)
+        readings = MetricsReader(kafka)
         readings.catch_up()
     except LozengeError as error:
         print(error, file=sys.stderr)

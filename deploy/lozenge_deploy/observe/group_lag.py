@@ -11,27 +11,27 @@ from confluent_kafka.admin import AdminClient
 from lozenge.contracts import topics
 from lozenge.contracts.record import Partition
 from lozenge.errors import BrokerUnavailable
-from lozenge.kafka.positions import REALTIME, Stamp
+from lozenge.kafka.positions import REALTIME, CommitMetadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions as existing_topics
 from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read, reader
 
 
 @dataclass(frozen=True)
-class Standing:
+class GroupLag:
     """`stamp` says who committed last, if it was a job; `ahead` that it had read more than it committed.
 
     `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
     them, or 0.
     """
 
-    stamp: Stamp | None
+    stamp: CommitMetadata | None
     behind: int
     seconds: float
     ahead: bool
 
 
-def standing(kafka: KafkaSettings, group: str) -> Standing | None:
+def standing(kafka: KafkaSettings, group: str) -> GroupLag | None:
     """Where `group` stands; None if it has never committed. Raises BrokerUnavailable."""
     doing = f"looking where {group} stands on"
     with reader(kafka, "its input", doing=doing) as consumer:
@@ -41,8 +41,8 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
         ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
         late = [p for p in found if ends[_partition(p)] > p.offset]
         written = _written(consumer, late)
-    return Standing(
-        stamp=Stamp.newest(found),
+    return GroupLag(
+        stamp=CommitMetadata.newest(found),
         behind=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         # upstream writes a moment behind this word, a job its batch
@@ -50,9 +50,9 @@ def standing(kafka: KafkaSettings, group: str) -> Standing | None:
     )
 
 
-def newest_stamp(kafka: KafkaSettings, group: str) -> Stamp | None:
+def newest_commit_metadata(kafka: KafkaSettings, group: str) -> CommitMetadata | None:
     """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
-    return Stamp.newest(committed(kafka, group))
+    return CommitMetadata.newest(committed(kafka, group))
 
 
 def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:

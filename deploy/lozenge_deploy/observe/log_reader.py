@@ -17,7 +17,7 @@ _AT_LEAST = 1000
 Line = dict[str, Any]
 
 
-class Journal:
+class LogReader:
     """The lines of `app` that are at least as bad as `level`, each with the keys of `lozenge.process.logging`."""
 
     def __init__(self, kafka: KafkaSettings, app: str, level: str = "debug") -> None:

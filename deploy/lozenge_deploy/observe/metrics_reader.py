@@ -105,7 +105,7 @@ def catch_up_seconds(app: App, now: float) -> float | None:
     return lag / nearer if nearer > 0 else float("inf")
 
 
-class Readings:
+class MetricsReader:
     """Follows the metrics topic from its beginning, which is little more than its live keys; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.control.records import Desired, Happening
+from lozenge_deploy.control.records import DeploymentSpec, HistoryEvent
 from lozenge_deploy.operations import scaling, state_migration, throttle
 from lozenge_deploy.operations.release_diff import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.releases import detector_process
@@ -18,13 +18,13 @@ from lozenge_deploy.releases.release_store import Releases, environment_for
 
 def back(
     kafka: KafkaSettings,
-    present: Desired,
-    history: Sequence[Happening],
+    present: DeploymentSpec,
+    history: Sequence[HistoryEvent],
     *,
     to: str | None,
     state: str | None,
     message: str,
-) -> tuple[Desired, Rows]:
+) -> tuple[DeploymentSpec, Rows]:
     """What to wish for to go back `to` a release, or else to the one that was live before; and what that changes.
 
     Settings that the earlier release does not know are dropped. Raises UsageError if there is nothing to go back
@@ -63,7 +63,7 @@ def back(
 
 def resettle(
     kafka: KafkaSettings,
-    present: Desired,
+    present: DeploymentSpec,
     settings: Mapping[str, Any],
     resources: Mapping[str, Any],
     rate: int | None = None,
@@ -93,7 +93,7 @@ def resettle(
     ]
 
 
-def _lived_before(present: Desired, history: Sequence[Happening]) -> str:
+def _lived_before(present: DeploymentSpec, history: Sequence[HistoryEvent]) -> str:
     """The release that was live and good before the present one; raises UsageError if none ever was."""
     fates = {h.release: h.what for h in history if h.what in ("live", "rolled back")}
     lived = [h.release for h in history if h.what == "live" and h.release != present.release]

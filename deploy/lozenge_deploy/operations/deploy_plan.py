@@ -11,7 +11,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.control.client import Control
-from lozenge_deploy.control.records import Desired, Goal
+from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
 from lozenge_deploy.operations.release_diff import GOES_ON, Rows, differences, settings_rows
 from lozenge_deploy.releases import detector_process
@@ -32,9 +32,9 @@ class Candidate:
     kafka: KafkaSettings
     built: Built
     release: Release
-    now: Desired | None
+    now: DeploymentSpec | None
     release_now: Release | None
-    before: Desired | None
+    before: DeploymentSpec | None
     state: str
     settings: Mapping[str, Any]
     refusal: UsageError | None
@@ -54,7 +54,7 @@ class Candidate:
             memory = f"{self.state}: REFUSED"
         return [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
 
-    def desired(self, *, watch: float, message: str, by: str) -> Desired:
+    def desired(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
         """Keeps the release, made by `by`, and makes the topics that it writes; what to wish for.
 
         Raises `refusal`; BrokerUnavailable.
@@ -67,7 +67,7 @@ class Candidate:
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}
         change |= self._left_behind
         if self.now is None:
-            return Desired(detector=release.detector, revision="", **change)
+            return DeploymentSpec(detector=release.detector, revision="", **change)
         # the same code with another memory is another process
         again = release.name == self.now.release and self.state != "keep"
         return self.now.but(**change, before=self.before, restart=self.now.restart + again)

@@ -14,7 +14,7 @@ Outcome = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Prospect:
+class Impact:
     """The trials of a candidate and of the release that is deployed now (None: nothing is)."""
 
     candidate: Outcome
@@ -27,7 +27,7 @@ class Prospect:
         return {"now": now, "then": then, "ratio": round(then / now, 2) if now and then is not None else None}
 
 
-def prospect(candidate: Candidate, last: str) -> Prospect:
+def prospect(candidate: Candidate, last: str) -> Impact:
     """Tries both on the events of `last`, one after the other, each in its own environment and with its settings.
 
     Raises as `own_code.trial` and `environment` do.
@@ -35,9 +35,9 @@ def prospect(candidate: Candidate, last: str) -> Prospect:
     name, kafka = candidate.release.detector, candidate.kafka
     then = detector_process.trial(name, environment(candidate.built.parts), kafka, last, candidate.settings)
     if candidate.now is None or candidate.release_now is None:
-        return Prospect(then, None)
+        return Impact(then, None)
     python = environment_for(candidate.release_now, Releases(kafka))
-    return Prospect(then, detector_process.trial(name, python, kafka, last, candidate.now.settings))
+    return Impact(then, detector_process.trial(name, python, kafka, last, candidate.now.settings))
 
 
 def per_million(outcome: Outcome | None) -> float | None:

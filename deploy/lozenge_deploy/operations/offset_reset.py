@@ -14,11 +14,11 @@ from lozenge.contracts import topics
 from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.job.commit.resume_offsets import decided
-from lozenge.kafka.partition_writers import Writers
-from lozenge.kafka.positions import Group, Stamp
+from lozenge.kafka.partition_writers import PartitionWriters
+from lozenge.kafka.positions import CommitMetadata, Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.protocol.coverage import MOVED, Opening, newest, openings
+from lozenge.protocol.coverage import MOVED, CoverageSegment, newest, openings
 from lozenge_deploy.control.records import places
 from lozenge_deploy.operations import state_migration
 from lozenge_deploy.operations.release_diff import Rows
@@ -152,15 +152,15 @@ def commit(kafka: KafkaSettings, move: Move) -> str:
     topic = topics.coverage(move.detector)
     known = newest(openings(kafka, topic))
     now = topic_id(kafka, move.topic)
-    writers, group = Writers(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
+    writers, group = PartitionWriters(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
     try:
         writers.fence(range(PARTITIONS), shared=False, before=known is not None and known.shared)
         before = group.read()
-        stamp = before.stamp or Stamp(0)
-        new = Stamp(stamp.generation + 1, batch=stamp.batch)
+        stamp = before.stamp or CommitMetadata(0)
+        new = CommitMetadata(stamp.generation + 1, batch=stamp.batch)
         ended = decided(before, known)
         then = {**ended, **move.target}
-        line = Opening(
+        line = CoverageSegment(
             what=MOVED,
             release="",
             digest="",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from typing import Any
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge_deploy.releases.release import Release
 
 Rows = list[dict[str, Any]]
@@ -38,7 +38,7 @@ def _changed(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Row
     return [{"what": f"{prefix}{name}", "now": old.get(name), "then": new.get(name)} for name in names]
 
 
-def _flat(declaration: Declaration) -> dict[str, Any]:
+def _flat(declaration: Manifest) -> dict[str, Any]:
     """A declaration with `resources.cores` and the like in place of what is nested."""
     found: dict[str, Any] = {}
     for name, value in declaration.model_dump(mode="json").items():

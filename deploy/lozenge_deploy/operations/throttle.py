@@ -5,7 +5,7 @@ from typing import Any
 
 from lozenge.durations import duration, text_of
 from lozenge.errors import UsageError
-from lozenge_deploy.control.records import Desired
+from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.operations.release_diff import Rows
 from lozenge_deploy.releases.release import Release
 
@@ -28,14 +28,14 @@ def refused(release: Release, given: Mapping[str, Any]) -> UsageError | None:
     return None
 
 
-def left_behind(present: Desired | None, now: Release | None, then: Release) -> dict[str, None]:
+def left_behind(present: DeploymentSpec | None, now: Release | None, then: Release) -> dict[str, None]:
     """What was set of a detector and does not outlive a change of its mode: it meant something else there."""
     if present is None or now is None or now.declaration.realtime == then.declaration.realtime:
         return {}
     return {name: None for name in ("trigger", "max_batch") if getattr(present, name) is not None}
 
 
-def rows(present: Desired | None, left: Mapping[str, None], then: Release) -> Rows:
+def rows(present: DeploymentSpec | None, left: Mapping[str, None], then: Release) -> Rows:
     """What becomes of what was set and is `left` behind: it is as declared again."""
     if present is None:
         return []
@@ -43,7 +43,7 @@ def rows(present: Desired | None, left: Mapping[str, None], then: Release) -> Ro
     return [{"what": f"set {name}", "now": was[name], "then": declared[name]} for name in left]
 
 
-def repeats(release: Release, desired: Desired | None) -> str | None:
+def repeats(release: Release, desired: DeploymentSpec | None) -> str | None:
     """The most that may be told again after a crash; None where nothing can be."""
     declared = release.declaration
     if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind == "aggregate"):

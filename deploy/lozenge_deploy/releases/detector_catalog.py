@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lozenge.contracts import topics
 from lozenge.contracts.topics import Topic
-from lozenge.detector.manifest import Declaration, read
+from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -26,7 +26,7 @@ class DetectorFolder:
 
     name: str
     version: str
-    declaration: Declaration
+    declaration: Manifest
     folder: Path
 
     @property

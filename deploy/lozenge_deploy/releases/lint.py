@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lozenge.detector.manifest import Declaration, parse
+from lozenge.detector.manifest import Manifest, parse
 from lozenge.errors import ConfigError
 
 SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
@@ -67,7 +67,7 @@ def require_sound(folder: Path) -> None:
         )
 
 
-def _packaging(name: str, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
+def _packaging(name: str, project: dict[str, Any], declaration: Manifest) -> Iterator[str]:
     """The wheel must carry the module, the declaration and the tables, or the job does not find them."""
     shipped = {"pyproject.toml": f"share/lozenge/{name}/pyproject.toml"}
     own = [table.path for table in declaration.tables.values() if not Path(table.path).is_absolute()]
@@ -89,7 +89,7 @@ def _get(values: Any, path: tuple[str, ...]) -> object:
     return values
 
 
-def _tables(folder: Path, declaration: Declaration) -> Iterator[str]:
+def _tables(folder: Path, declaration: Manifest) -> Iterator[str]:
     for table in declaration.tables.values():
         file = folder / table.path
         if not file.is_file():
@@ -116,7 +116,7 @@ def _module(tree: ast.Module) -> Iterator[str]:
         yield "end it with detector = Detector(detect, settings=...)"
 
 
-def _readme(folder: Path, project: dict[str, Any], declaration: Declaration) -> Iterator[str]:
+def _readme(folder: Path, project: dict[str, Any], declaration: Manifest) -> Iterator[str]:
     file = folder / "README.md"
     sections = ", ".join(f"## {section}" for section in SECTIONS)
     if not file.is_file():

@@ -20,8 +20,8 @@ import psutil
 from lozenge.errors import ConfigError
 from lozenge.process.atomic_write import replace
 from lozenge.process.usage import counted
-from lozenge.protocol.job_spec import Order, read_order
-from lozenge.protocol.job_status import Report, read_report
+from lozenge.protocol.job_spec import JobSpec, read_job_spec
+from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.supervision.temp_dirs import scratch
 
 LOG, EXIT, FACTS, TEMPORARY = "log", "exit", "instance.json", "tmp"
@@ -68,7 +68,7 @@ class Instance:
         folder: Path,
         command: Sequence[str],
         environment: Mapping[str, str],
-        order: Order,
+        order: JobSpec,
         *,
         detector: str,
         release: str,
@@ -134,17 +134,17 @@ class Instance:
             return int((self.folder / EXIT).read_text())
         return None
 
-    def report(self) -> Report | None:
+    def report(self) -> JobStatus | None:
         """The newest report of its job; None if it has not told anything yet."""
-        return read_report(self.folder)
+        return read_job_status(self.folder)
 
-    def ordered(self) -> Order | None:
+    def ordered(self) -> JobSpec | None:
         """What its job was told last; None if that cannot be read."""
         with contextlib.suppress(ConfigError):
-            return read_order(self.folder)
+            return read_job_spec(self.folder)
         return None
 
-    def order(self, order: Order) -> None:
+    def order(self, order: JobSpec) -> None:
         """Tells its job what to be."""
         order.give(self.folder)
 

@@ -21,9 +21,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from lozenge_downstream.api.feedback import Analysts
+from lozenge_downstream.api.feedback import FeedbackApi
 from lozenge_downstream.api.feedback_records import Links
-from lozenge_downstream.api.operators import Operators
+from lozenge_downstream.api.operators import OperatorApi
 from lozenge_downstream.api.request_handling import answering, broken, no_such_request
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
@@ -31,8 +31,8 @@ from lozenge_downstream.store import Store
 
 def api(store: Store, pipeline: Pipeline, wake: Callable[[], None], token: str, links: Links | None) -> Starlette:
     """What a server serves; an empty `token` lets everybody in, and without `links` nobody speaks by one."""
-    analysts = Analysts(store, wake, links)
-    guarded = [*Operators(store, pipeline, wake).requests(), ("POST", "/verdicts", analysts.say)]
+    analysts = FeedbackApi(store, wake, links)
+    guarded = [*OperatorApi(store, pipeline, wake).requests(), ("POST", "/verdicts", analysts.say)]
     routes = [Route(path, answering(what, token), methods=[method]) for method, path, what in guarded]
     routes += [
         Route("/verdict/{token}", analysts.page),

@@ -18,7 +18,7 @@ from lozenge_downstream.model import Verdict
 from lozenge_downstream.store import Store
 
 
-class Analysts:
+class FeedbackApi:
     """Their requests; without `links` there are no pages. `wake` says that there is something new to send."""
 
     def __init__(self, store: Store, wake: Callable[[], None], links: feedback_records.Links | None) -> None:

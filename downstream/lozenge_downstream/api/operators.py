@@ -15,7 +15,7 @@ from lozenge_downstream.store import Store
 BATCH = 500
 
 
-class Operators:
+class OperatorApi:
     """Their requests; `wake` says that there is something new to send."""
 
     def __init__(self, store: Store, pipeline: Pipeline, wake: Callable[[], None]) -> None:

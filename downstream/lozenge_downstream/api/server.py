@@ -14,7 +14,7 @@ from lozenge.process.logging import logger
 START_SECONDS = 10.0
 
 
-class Serving:
+class ApiServer:
     """As a context manager it serves `app` at `bind` ("host:port"); at an empty or a taken one it does nothing."""
 
     def __init__(self, app: Starlette, bind: str) -> None:

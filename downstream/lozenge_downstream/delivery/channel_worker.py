@@ -39,7 +39,7 @@ class Undeliverable(Poison):
     """A channel refused a message for good, or as often as its configuration allows."""
 
 
-class Lane:
+class ChannelWorker:
     """Sends to one channel while `may`; used in one event loop, but for `store`, which that loop's threads use."""
 
     def __init__(self, name: str, channel: Channel, store: Store, may: Callable[[], bool], metrics: Metrics) -> None:

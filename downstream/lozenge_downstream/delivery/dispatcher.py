@@ -9,13 +9,13 @@ from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge_downstream import lease_holder
 from lozenge_downstream.channels import Channel
-from lozenge_downstream.delivery.channel_worker import LOOK_SECONDS, Lane
+from lozenge_downstream.delivery.channel_worker import LOOK_SECONDS, ChannelWorker
 from lozenge_downstream.store import Store
 
 AGAIN_SECONDS = 5.0
 
 
-class Deliverer:
+class Dispatcher:
     """Runs a lane for every channel that there is, as it is; those whose lease is another's wait."""
 
     def __init__(
@@ -27,7 +27,7 @@ class Deliverer:
     ) -> None:
         self._store, self._channels, self._holds, self._metrics = store, channels, holds, metrics
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lanes: dict[str, Lane] = {}
+        self._lanes: dict[str, ChannelWorker] = {}
 
     def wake(self) -> None:
         """Tells the lanes, from any thread, that there is something new."""
@@ -58,7 +58,9 @@ class Deliverer:
     async def _keep(self, name: str, channel: Channel) -> None:
         """A lane that comes back if the channel itself cannot be opened: that is no other one's concern."""
         while True:
-            lane = Lane(name, channel, self._store, lambda: self._holds(lease_holder.lane(name)), self._metrics)
+            lane = ChannelWorker(
+                name, channel, self._store, lambda: self._holds(lease_holder.lane(name)), self._metrics
+            )
             self._lanes[name] = lane
             try:
                 await lane.run()

@@ -35,7 +35,7 @@ BROKER_SECONDS = 10.0
 TRANSACTION_MS = 15_000
 
 
-class Relay:
+class OutboxRelay:
     """Publishes while it `may`. Counts notifications and their latency from detection to commit, no dead letters."""
 
     def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, may: Callable[[], bool]) -> None:
@@ -71,7 +71,7 @@ class Relay:
                 transactional_id="downstream-relay",
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
-                message_max_bytes=topics.LETTER_BYTES,
+                message_max_bytes=topics.DEAD_LETTER_BYTES,
                 compression_type="gzip",  # the one that every client reads without a further library
             )
         )

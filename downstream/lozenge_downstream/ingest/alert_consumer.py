@@ -18,7 +18,7 @@ from lozenge.contracts.topics import ALERTS_PATTERN
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
-from lozenge_downstream.ingest.stale_members import bury
+from lozenge_downstream.ingest.stale_members import remove_stale
 from lozenge_downstream.model import Record
 from lozenge_downstream.pipeline.render import APP
 from lozenge_downstream.store import Store, Transaction
@@ -30,13 +30,13 @@ SESSION_MS = 6_000
 BROKER_SECONDS = 10.0
 
 
-class Reader:
+class AlertConsumer:
     """The one consumer; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings, store: Store, instance: str) -> None:
         """`instance` is this notifier's name; one that had it before is dead."""
         name = f"{APP}-{instance}"
-        bury(kafka, APP, name)
+        remove_stale(kafka, APP, name)
         self._store = store
         self._next: dict[Partition, int] = {}
         self._recorded: dict[Partition, int | None] = {}

@@ -8,7 +8,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 
 
-def bury(kafka: KafkaSettings, group: str, client_id: str) -> int:
+def remove_stale(kafka: KafkaSettings, group: str, client_id: str) -> int:
     """Makes every member of `group` with this `client_id` leave it; how many those were.
 
     For the start of a process that has the name of one that died: the group then need not wait for a session to time

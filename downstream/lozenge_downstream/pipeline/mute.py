@@ -39,7 +39,7 @@ def equals_of(inhibitions: Iterable[Inhibition], alerts: Iterable[Alert]) -> lis
     return sorted({equal_of(rule, a.labels) for a in alerts for rule in rules if all_match(rule.target, a.labels)})
 
 
-class Muting:
+class Mutes:
     """What holds at one moment."""
 
     def __init__(self, silences: Sequence[Silence], inhibitions: Sequence[Inhibition], inhibitors: Inhibitors) -> None:

@@ -19,7 +19,7 @@ from lozenge.contracts.schemas import Schema
 from lozenge_downstream.ingest.decode import Arriving, Decoded
 from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status, Telling
 from lozenge_downstream.pipeline.detector_alarms import floods, silences
-from lozenge_downstream.pipeline.mute import Muting, equal_of, equals_of, inhibits, is_two_sided, rule_of
+from lozenge_downstream.pipeline.mute import Mutes, equal_of, equals_of, inhibits, is_two_sided, rule_of
 from lozenge_downstream.pipeline.notify_policy import MOST, Mute, join, look, open_case, over_at, repeat_at
 from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.routing.config import Inhibition, Routing
@@ -159,7 +159,7 @@ class Pipeline:
         t.deliveries.add(deliveries)
         t.deliveries.line_up(later)
 
-    def _look(self, group: _Group, muting: Muting, t: Transaction) -> Telling:
+    def _look(self, group: _Group, muting: Mutes, t: Transaction) -> Telling:
         quiet = group.route.quiet(self.routing.windows, datetime.fromtimestamp(t.now, UTC))
         waiting = [*group.waiting, *group.joining]
         mute: Mute = lambda alert: muting(alert) or quiet  # noqa: E731
@@ -192,10 +192,10 @@ class Pipeline:
         t.cases.muted(group.case, {a: r for a, r in muted.items() if a in waited}, group.were_muted)
         t.cases.note_muted(group.case.route, {a: r for a, r in muted.items() if a not in waited})
 
-    def _muting(self, alerts: Sequence[Alert], t: Transaction) -> Muting:
+    def _muting(self, alerts: Sequence[Alert], t: Transaction) -> Mutes:
         rules = self.routing.inhibit
         inhibitors = t.cases.inhibitors(equals_of(rules, alerts)) if rules and alerts else {}
-        return Muting(t.silences.active() if alerts else [], rules, inhibitors)
+        return Mutes(t.silences.active() if alerts else [], rules, inhibitors)
 
     def _route(self, name: str) -> Route:
         """The route of this name; where a newer routing file has none, the root: better told to it than to nobody.

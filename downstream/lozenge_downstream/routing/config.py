@@ -55,7 +55,7 @@ class Inhibition(_Strict):
     equal: tuple[str, ...] = ()
 
 
-class Noise(_Strict):
+class RateLimit(_Strict):
     """What one detector may raise; what it raises beyond that is parked, told of once, and can be released."""
 
     alerts: Annotated[int, Field(ge=1)] = 1_000
@@ -78,7 +78,7 @@ class Routing(_Strict):
     windows: dict[str, Window] = {}
     route: Route = Route()
     inhibit: tuple[Inhibition, ...] = ()
-    noise: Noise = Noise()
+    noise: RateLimit = RateLimit()
     examples: tuple[Example, ...] = ()
 
 

@@ -10,7 +10,7 @@ from lozenge_downstream.routing.config import routing
 LOOK_SECONDS = 1.0
 
 
-class Reloading:
+class ConfigReload:
     """`now` is the newest routing that was valid. The first one must be: raises ConfigError with all its problems."""
 
     def __init__(self, path: Path | None) -> None:

@@ -4,7 +4,7 @@ Everything that belongs together is written in one transaction, with the Kafka o
 """
 
 from lozenge_downstream.store.database import Store, StoreUnavailable
-from lozenge_downstream.store.retention import Forgetting
+from lozenge_downstream.store.retention import Retention
 from lozenge_downstream.store.transaction import Transaction
 
-__all__ = ["Forgetting", "Store", "StoreUnavailable", "Transaction"]
+__all__ = ["Retention", "Store", "StoreUnavailable", "Transaction"]

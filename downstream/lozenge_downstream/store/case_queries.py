@@ -25,7 +25,7 @@ class _Member(NamedTuple):
     muted: str | None
 
 
-class Overview:
+class CaseQueries:
     """What `lozenge cases` asks. Severity and score are those of all alerts of a case, told or not."""
 
     def __init__(self, connection: sql.Connection) -> None:

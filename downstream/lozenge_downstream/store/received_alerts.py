@@ -25,7 +25,7 @@ _RAISED = among(
 )
 
 
-class Arrivals:
+class ReceivedAlerts:
     """What was read, and how much of each detector."""
 
     def __init__(self, connection: sql.Connection, now: float) -> None:

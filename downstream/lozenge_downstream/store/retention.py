@@ -27,7 +27,7 @@ STEP = 2_000
 """Rows of one table that a step looks at."""
 
 
-class Forgetting:
+class Retention:
     """Goes once through what ended before `before`, in seconds since the epoch; what is on its way stays.
 
     A notification goes with its deliveries when the last of them has ended, a case when it is over, its alerts after

@@ -5,14 +5,14 @@ from functools import cached_property
 import sqlalchemy as sql
 
 from lozenge_downstream.store.alert_history import History
-from lozenge_downstream.store.case_queries import Overview
+from lozenge_downstream.store.case_queries import CaseQueries
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.feedback import Verdicts
 from lozenge_downstream.store.leases import Leases
 from lozenge_downstream.store.positions import Outbox, Positions
-from lozenge_downstream.store.received_alerts import Arrivals
-from lozenge_downstream.store.retention import Forgetting
+from lozenge_downstream.store.received_alerts import ReceivedAlerts
+from lozenge_downstream.store.retention import Retention
 from lozenge_downstream.store.silences import Silences
 
 
@@ -29,9 +29,9 @@ class Transaction:
         return Positions(self._connection)
 
     @cached_property
-    def arrivals(self) -> Arrivals:
+    def arrivals(self) -> ReceivedAlerts:
         """What was read."""
-        return Arrivals(self._connection, self.now)
+        return ReceivedAlerts(self._connection, self.now)
 
     @cached_property
     def cases(self) -> Cases:
@@ -64,15 +64,15 @@ class Transaction:
         return History(self._connection)
 
     @cached_property
-    def overview(self) -> Overview:
+    def overview(self) -> CaseQueries:
         """How cases stand."""
-        return Overview(self._connection)
+        return CaseQueries(self._connection)
 
     @cached_property
     def verdicts(self) -> Verdicts:
         """What people said."""
         return Verdicts(self._connection, self.now)
 
-    def forget(self, forgetting: Forgetting) -> bool:
+    def forget(self, forgetting: Retention) -> bool:
         """Deletes some of what came to its end; whether there may be more."""
         return forgetting.step(self._connection)

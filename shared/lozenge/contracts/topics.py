@@ -29,7 +29,7 @@ RAW_PARTITIONS = EVENT_PARTITIONS = _partitions()
 """Of the raw topics; of events, and of all that is keyed as they are. Every process of a platform is told the same."""
 LOG_PARTITIONS = 4
 CANDIDATE_BYTES = 8 * 1024 * 1024
-LETTER_BYTES = 2 * 1024 * 1024
+DEAD_LETTER_BYTES = 2 * 1024 * 1024
 """A dead letter is its record with headers: larger than the largest that the topic took from which it comes."""
 
 STAGES = ("upstream", "downstream")
@@ -65,7 +65,7 @@ _PASSING: Mapping[str, str] = {
     "max.message.bytes": str(CANDIDATE_BYTES),
 }
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
-_LETTERS: Mapping[str, str] = {"max.message.bytes": str(LETTER_BYTES)}
+_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def dead_letters(app: str) -> str:
     return f"pay.dlq.{app}.v1"
 
 
-def app_of_letters(topic: str) -> str | None:
+def app_of_dead_letters(topic: str) -> str | None:
     """The app whose dead letters a topic holds; None for any other topic, and for what runs beside a live release."""
     match = re.fullmatch(r"pay\.dlq\.([a-z0-9_]+)\.v1", topic)
     return match.group(1) if match else None

@@ -125,7 +125,7 @@ class Failure:
 Outcome = Raised | Failure
 
 
-class Slot(Generic[S]):
+class PartitionState(Generic[S]):
     """The fold over one input partition. Plain Python: no Spark, no Kafka, no clock but the events'."""
 
     def __init__(self, fold: Fold[S], settings: Any) -> None:
@@ -146,7 +146,7 @@ class Slot(Generic[S]):
             heapq.heappush(self._agenda, (at, key, False))
         heapq.heappush(self._agenda, (self._end(entry), key, True))
 
-    def inherit(self, before: "Slot[S]") -> None:
+    def inherit(self, before: "PartitionState[S]") -> None:
         """Takes the entries and the clock of another, whose changes have been stored."""
         for key, entry in before.entries.items():
             self.restore(key, entry)

@@ -11,29 +11,29 @@ from types import ModuleType
 from typing import Any
 
 from lozenge.detector.definition import Detector
-from lozenge.detector.manifest import Declaration, folder_of, read
+from lozenge.detector.manifest import Manifest, folder_of, read
 from lozenge.errors import DetectorError
 
 GROUP = "lozenge.detectors"
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedDetector:
     """A detector with everything that travels with it; `folder` holds its declaration and tables."""
 
     name: str
     version: str
     detector: Detector[Any]
-    declaration: Declaration
+    declaration: Manifest
     folder: Path
 
 
-def find(which: str | None) -> Loaded:
+def find(which: str | None) -> LoadedDetector:
     """What a command's argument means: a path is a source folder, anything else an installed detector."""
     return from_folder(Path(which).resolve()) if which and os.sep in which else installed(which)
 
 
-def installed(name: str | None = None) -> Loaded:
+def installed(name: str | None = None) -> LoadedDetector:
     """The detector installed in this environment; `name` is needed only where there are several."""
     found = {point.name: point for point in entry_points(group=GROUP)}
     if name is None and len(found) == 1:
@@ -52,7 +52,7 @@ def installed(name: str | None = None) -> Loaded:
     return _loaded(name, detector, importlib.import_module(point.module))
 
 
-def from_folder(folder: Path) -> Loaded:
+def from_folder(folder: Path) -> LoadedDetector:
     """The detector in a source folder `<name>/<name>.py`; its module is imported under its own name."""
     name = folder.name
     file = folder / f"{name}.py"
@@ -77,7 +77,7 @@ def from_folder(folder: Path) -> Loaded:
     return _loaded(name, getattr(module, "detector", None), module)
 
 
-def _loaded(name: str, detector: object, module: ModuleType) -> Loaded:
+def _loaded(name: str, detector: object, module: ModuleType) -> LoadedDetector:
     if not isinstance(detector, Detector):
         raise DetectorError(
             f"loading detector {name}: its module has no `detector = Detector(...)`",
@@ -96,7 +96,7 @@ def _loaded(name: str, detector: object, module: ModuleType) -> Loaded:
             f"loading detector {name}: its pyproject.toml calls it {declared}",
             hint="folder, module, project name and entry point are one and the same name",
         )
-    return Loaded(name, version, detector, declaration, folder)
+    return LoadedDetector(name, version, detector, declaration, folder)
 
 
 def _let_workers_import(folder: Path) -> None:

@@ -52,7 +52,7 @@ class Resources(_Strict):
     memory_mb: Annotated[int, Field(ge=450)] = 512
 
 
-class Declaration(_Strict):
+class Manifest(_Strict):
     """A detector as the platform sees it.
 
     For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
@@ -87,7 +87,7 @@ class Declaration(_Strict):
     tables: dict[str, Table] = {}
 
     @model_validator(mode="after")
-    def _time_belongs_to_aggregates(self) -> "Declaration":
+    def _time_belongs_to_aggregates(self) -> "Manifest":
         if any((self.kind == "aggregate") != (time is not None) for time in (self.lateness, self.window)):
             raise ValueError(
                 'lateness = "10m" (how late an event may be) and window = "1h" (the longest time it counts over) '
@@ -96,19 +96,19 @@ class Declaration(_Strict):
         return self
 
     @model_validator(mode="after")
-    def _state_belongs_to_memory(self) -> "Declaration":
+    def _state_belongs_to_memory(self) -> "Manifest":
         if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
             raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
         return self
 
     @model_validator(mode="after")
-    def _at_most_once_leaves_nothing_to_decide(self) -> "Declaration":
+    def _at_most_once_leaves_nothing_to_decide(self) -> "Manifest":
         if self.guarantee == "at-most-once" and (self.missed, self.backlog) != ("stop", "oldest-first"):
             raise ValueError('guarantee = "at-most-once" begins at the newest event: leave out missed and backlog')
         return self
 
     @model_validator(mode="after")
-    def _order_does_not_matter_to_the_stateless(self) -> "Declaration":
+    def _order_does_not_matter_to_the_stateless(self) -> "Manifest":
         if self.backlog == "newest-first" and self.kind in ("aggregate", "stateful"):
             raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
         return self
@@ -121,7 +121,7 @@ class Declaration(_Strict):
         return given
 
     @model_validator(mode="after")
-    def _realtime_is_for_what_needs_no_batch(self) -> "Declaration":
+    def _realtime_is_for_what_needs_no_batch(self) -> "Manifest":
         if self.mode == "micro-batch":
             return self
         if self.kind not in ("rule", "aggregate"):
@@ -160,7 +160,7 @@ class Declaration(_Strict):
         return KEYS[self.key]
 
 
-def read(file: Path) -> tuple[str, str, Declaration]:
+def read(file: Path) -> tuple[str, str, Manifest]:
     """`parse` for a file; raises ConfigError also if it cannot be read."""
     try:
         text = file.read_text("utf-8")
@@ -171,7 +171,7 @@ def read(file: Path) -> tuple[str, str, Declaration]:
     return parse(text, str(file))
 
 
-def parse(text: str, origin: str) -> tuple[str, str, Declaration]:
+def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     """(name, version, declaration) of a pyproject.toml; raises ConfigError with every problem at once."""
     try:
         project: dict[str, Any] = tomllib.loads(text)
@@ -185,7 +185,7 @@ def parse(text: str, origin: str) -> tuple[str, str, Declaration]:
     if not version:
         problems.append("project.version: missing")
     try:
-        declaration = Declaration.model_validate(project.get("tool", {}).get("lozenge", {}))
+        declaration = Manifest.model_validate(project.get("tool", {}).get("lozenge", {}))
     except ValidationError as error:
         for problem in error.errors():
             place = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])

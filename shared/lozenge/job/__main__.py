@@ -9,7 +9,7 @@ import sys
 
 from lozenge.detector.loader import find
 from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
-from lozenge.job.effective_config import Terms
+from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
@@ -19,7 +19,7 @@ from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
-from lozenge.protocol.job_spec import Orders
+from lozenge.protocol.job_spec import JobSpecFile
 
 
 def main() -> int:
@@ -34,9 +34,9 @@ def main() -> int:
         loaded = find(which)
         identity = Identity.of(loaded, job)
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
-        Terms.of(loaded, Orders(job).current)
+        EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
-        from lozenge.job.lifecycle.job_factory import runner_of, slots  # Spark is imported only once it is needed
+        from lozenge.job.lifecycle.job_factory import job_loop_of, slots  # Spark is imported only once it is needed
         from lozenge.spark.session import outliving, spark_session
 
         declared = loaded.declaration.resources
@@ -55,7 +55,7 @@ def main() -> int:
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = Metrics(identity.app, job.instance, job.release)
-        runner = runner_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
+        runner = job_loop_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
         doing = f"running {identity.app}"
         with (
             stopped_by_signals(runner.stop, doing),

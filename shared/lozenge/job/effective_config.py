@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lozenge.detector.definition import Settings
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import ConfigError
 from lozenge.job.settings import detector_settings
-from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_spec import JobSpec
 
 
 @dataclass(frozen=True)
-class Terms:
+class EffectiveConfig:
     """The terms in force; `max_batch` in offsets."""
 
     settings: Settings
@@ -19,7 +19,7 @@ class Terms:
     max_batch: int
 
     @classmethod
-    def of(cls, loaded: Loaded, order: Order) -> "Terms":
+    def of(cls, loaded: LoadedDetector, order: JobSpec) -> "EffectiveConfig":
         """What `order` makes of the declaration; raises ConfigError with every problem of its settings."""
         declared = loaded.declaration
         trigger = order.trigger or declared.trigger

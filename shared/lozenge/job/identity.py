@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lozenge.contracts import topics
 from lozenge.contracts.topics import Topic
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
 
 
@@ -22,7 +22,7 @@ class Identity:
     key: str
 
     @classmethod
-    def of(cls, loaded: Loaded, job: JobSettings) -> "Identity":
+    def of(cls, loaded: LoadedDetector, job: JobSettings) -> "Identity":
         """The identity of `loaded` under the start order `job`."""
         return cls(loaded.name, job.release, job.live, loaded.declaration.key)
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector.definition import Settings
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import SHORT_BATCHES
 from lozenge.errors import ConfigError
 from lozenge.process.env_settings import THIS_START, FromEnvironment
@@ -60,7 +60,7 @@ def overrides(text: str) -> dict[str, Any]:
     return values
 
 
-def detector_settings(loaded: Loaded, values: Mapping[str, Any]) -> Settings:
+def detector_settings(loaded: LoadedDetector, values: Mapping[str, Any]) -> Settings:
     """The detector's settings with `values` in place of defaults; raises ConfigError with every problem."""
     try:
         settings: Settings = loaded.detector.settings.model_validate(values)

@@ -84,13 +84,13 @@ def letters(kafka: KafkaSettings, app: str) -> Iterator[Letter]:
     yield from (Letter.of(app, message) for message in retained(kafka, topic, there[topic]))
 
 
-def apps_with_letters(kafka: KafkaSettings) -> list[str]:
+def apps_with_dead_letters(kafka: KafkaSettings) -> list[str]:
     """Every app that has a topic for dead letters, by name; raises BrokerUnavailable."""
     return _apps(partitions(kafka))
 
 
 def _apps(there: Iterable[str]) -> list[str]:
-    return sorted(app for topic in there if (app := topics.app_of_letters(topic)))
+    return sorted(app for topic in there if (app := topics.app_of_dead_letters(topic)))
 
 
 def _number(text: str) -> int:

@@ -20,7 +20,7 @@ GIVE_UP_SECONDS = 60.0
 """How long a share is waited for that is to be given up."""
 _POLL_SECONDS = 0.1
 
-Slot = tuple[str, int]
+PartitionState = tuple[str, int]
 """Topic and partition."""
 
 
@@ -41,8 +41,8 @@ class Membership:
                 heartbeat_interval_ms=1000,
             )
         )
-        self._slots: frozenset[Slot] = frozenset()
-        self._leaving: frozenset[Slot] = frozenset()
+        self._slots: frozenset[PartitionState] = frozenset()
+        self._leaving: frozenset[PartitionState] = frozenset()
         self._changing = threading.Lock()  # what is to be given up and what is left change as one
         self._given_up = threading.Event()
         self._ends = threading.Event()
@@ -61,11 +61,11 @@ class Membership:
         self._consumer.close()
 
     @property
-    def slots(self) -> frozenset[Slot]:
+    def slots(self) -> frozenset[PartitionState]:
         """What this member is to work on; where it differs from what `settle` returned, it has to settle again."""
         return self._slots
 
-    def settle(self) -> frozenset[Slot]:
+    def settle(self) -> frozenset[PartitionState]:
         """Says that it works on nothing now, so that what has to be given up can be; returns what to work on next."""
         with self._changing:
             if self._leaving:
@@ -101,5 +101,5 @@ class Membership:
         consumer.incremental_unassign(partitions)
 
 
-def _slots(partitions: Iterable[TopicPartition]) -> frozenset[Slot]:
+def _slots(partitions: Iterable[TopicPartition]) -> frozenset[PartitionState]:
     return frozenset((p.topic, p.partition) for p in partitions)

@@ -6,7 +6,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import TransactionalWriter
 
 
-class Writers:
+class PartitionWriters:
     """The writers of one job, each with a transactional id of its own.
 
     A partition that is shared has a writer for itself, `<app>-<partition>`, so that it can be taken from one instance

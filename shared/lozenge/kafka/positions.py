@@ -21,7 +21,7 @@ REALTIME = "realtime"
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class CommitMetadata:
     """Who committed an offset: its generation, the checkpoint's id and the batch."""
 
     generation: int
@@ -37,7 +37,7 @@ class Stamp:
         return f"{self.generation}/{self.checkpoint}/{self.batch}"
 
     @classmethod
-    def parse(cls, text: str | None) -> "Stamp | None":
+    def parse(cls, text: str | None) -> "CommitMetadata | None":
         """The stamp in commit metadata; None where another tool committed without one."""
         parts = (text or "").rstrip("\0").split("/")  # librdkafka sends its string's closing zero along
         try:
@@ -46,7 +46,7 @@ class Stamp:
             return None
 
     @classmethod
-    def newest(cls, committed: Iterable[TopicPartition]) -> "Stamp | None":
+    def newest(cls, committed: Iterable[TopicPartition]) -> "CommitMetadata | None":
         """Who committed last, of what a group has committed; None if no job did."""
         stamps = [stamp for t in committed if (stamp := cls.parse(t.metadata)) is not None]
         return max(stamps, key=lambda stamp: (stamp.generation, stamp.batch), default=None)
@@ -60,7 +60,7 @@ class Positions:
     """
 
     offsets: Mapping[int, int]
-    stamp: Stamp | None
+    stamp: CommitMetadata | None
     missing: frozenset[int] = frozenset()
 
 
@@ -104,7 +104,9 @@ class Group:
 
     def _positions(self, committed: Sequence[TopicPartition]) -> Positions:
         offsets = {t.partition: t.offset if t.offset >= 0 else self._committed.bounds(t)[0] for t in committed}
-        return Positions(offsets, Stamp.newest(committed), frozenset(t.partition for t in committed if t.offset < 0))
+        return Positions(
+            offsets, CommitMetadata.newest(committed), frozenset(t.partition for t in committed if t.offset < 0)
+        )
 
 
 def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:

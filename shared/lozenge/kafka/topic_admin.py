@@ -59,7 +59,8 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise TopicError(
                     f"creating topic {name}: {error.args[0].str()}",
-                    hint="let somebody who may run `python -m lozenge_deploy.releases.detector_catalog`, which creates all topics",
+                    hint="let somebody with the right to create topics run "
+                    "`python -m lozenge_deploy.releases.detector_catalog`",
                 ) from error
     _wait_for_leaders(admin, missing, kafka)
     check_topics(kafka, wanted)
@@ -99,6 +100,6 @@ def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
     if wrong:
         raise TopicError(
             f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
-            hint="create missing ones by `python -m lozenge_deploy.releases.detector_catalog`; a platform keeps the number of "
-            f"partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
+            hint="create missing ones by `python -m lozenge_deploy.releases.detector_catalog`; a platform keeps "
+            f"the number of partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
         )

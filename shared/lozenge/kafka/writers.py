@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
-from lozenge.contracts.topics import LETTER_BYTES
+from lozenge.contracts.topics import DEAD_LETTER_BYTES
 from lozenge.errors import BrokerUnavailable, Fenced
-from lozenge.kafka.positions import Group, Stamp
+from lozenge.kafka.positions import CommitMetadata, Group
 from lozenge.kafka.settings import KafkaSettings
 
 RETRY_SECONDS = 60.0
@@ -60,7 +60,7 @@ class TransactionalWriter:
                 transaction_timeout_ms=30_000,
                 linger_ms=5,
                 queue_buffering_max_messages=1_000_000,
-                message_max_bytes=LETTER_BYTES,
+                message_max_bytes=DEAD_LETTER_BYTES,
             )
         )
 
@@ -68,7 +68,9 @@ class TransactionalWriter:
         """Claims the transactional id; raises BrokerUnavailable."""
         self._retrying("claiming", lambda: self._producer.init_transactions(15))
 
-    def commit(self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], stamp: Stamp) -> None:
+    def commit(
+        self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], stamp: CommitMetadata
+    ) -> None:
         """Writes `records` and moves the group to `offsets`, both or neither.
 
         Raises Fenced if a newer writer exists, BrokerUnavailable if the broker stayed away.

@@ -19,7 +19,7 @@ from lozenge.kafka.writers import Record
 START, SETTINGS, MOVED, FILLED = "start", "settings", "moved", "filled"
 
 
-class Opening(msgspec.Struct, frozen=True):
+class CoverageSegment(msgspec.Struct, frozen=True):
     """From `since` on, by partition of the input, `release` judges under the settings `digest`.
 
     `ended` is where that ends which was so before, and `until`, of what was filled in later, where this ends. `input`
@@ -64,14 +64,14 @@ class Interval(msgspec.Struct, frozen=True, order=True):
         return self.end - self.begin
 
 
-def openings(kafka: KafkaSettings, topic: str) -> list[Opening]:
+def openings(kafka: KafkaSettings, topic: str) -> list[CoverageSegment]:
     """The lines of a coverage topic, the oldest first; none if there is no such topic. Raises BrokerUnavailable."""
     if topic not in partitions(kafka):
         return []
-    return [msgspec.json.decode(m.value() or b"", type=Opening) for m in retained(kafka, topic, 1)]
+    return [msgspec.json.decode(m.value() or b"", type=CoverageSegment) for m in retained(kafka, topic, 1)]
 
 
-def newest(lines: Sequence[Opening]) -> Opening | None:
+def newest(lines: Sequence[CoverageSegment]) -> CoverageSegment | None:
     """The line that says where its jobs stand; None if there is none. What was filled in moves nobody.
 
     Its `since` also has the partitions of which only earlier lines tell.
@@ -83,7 +83,7 @@ def newest(lines: Sequence[Opening]) -> Opening | None:
     return msgspec.structs.replace(moves[-1], since={p: o for since in same for p, o in since.items()})
 
 
-def intervals(lines: Iterable[Opening], committed: Mapping[int, int]) -> list[Interval]:
+def intervals(lines: Iterable[CoverageSegment], committed: Mapping[int, int]) -> list[Interval]:
     """What was judged by whom, in the order of partition and offset; `committed` ends what is still open.
 
     Only of the newest topic: offsets of one that was there before under its name say nothing of this one's. The first
@@ -140,7 +140,7 @@ def gaps(covered: Sequence[Interval]) -> list[Interval]:
     return [Interval(p, end, begin) for p, end, begin in _seams(covered) if end < begin <= next_.get(p, begin)]
 
 
-def left_behind(lines: Sequence[Opening], covered: Sequence[Interval]) -> list[Interval]:
+def left_behind(lines: Sequence[CoverageSegment], covered: Sequence[Interval]) -> list[Interval]:
     """Those gaps, or parts of gaps, that a start has made; what was moved by hand is somebody's will."""
     starts = [line for line in lines if line.what == START and line.input == lines[-1].input]
     jumps = [(p, line.ended.get(p, o), o) for line in starts for p, o in line.since.items()]

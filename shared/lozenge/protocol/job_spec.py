@@ -18,7 +18,7 @@ from lozenge.process.atomic_write import replace
 ORDER = "order.json"
 
 
-class Order(BaseModel):
+class JobSpec(BaseModel):
     """Who a job is to be, and what may change while it runs.
 
     `revision` names the change that it carries out; `generation` rises with every order to go live. A job that
@@ -42,7 +42,7 @@ class Order(BaseModel):
         replace(folder / ORDER, self.model_dump_json())
 
 
-class Orders:
+class JobSpecFile:
     """The orders to one job: those in its folder, or the one of its environment, which stays."""
 
     def __init__(self, job: JobSettings) -> None:
@@ -50,15 +50,17 @@ class Orders:
         self._file = job.folder / ORDER if job.folder else None
         self._seen = self._mark()  # before it is read: an order that comes in between is a newer one
         self.current = (
-            read_order(job.folder) if job.folder else Order(generation=job.generation, settings=overrides(job.settings))
+            read_job_spec(job.folder)
+            if job.folder
+            else JobSpec(generation=job.generation, settings=overrides(job.settings))
         )
 
-    def newer(self) -> Order | None:
+    def newer(self) -> JobSpec | None:
         """The order, if another one was given since the last call; raises ConfigError, once, if it cannot be read."""
         if self._file is None or (mark := self._mark()) == self._seen:
             return None
         self._seen = mark
-        self.current = read_order(self._file.parent)
+        self.current = read_job_spec(self._file.parent)
         return self.current
 
     def _mark(self) -> tuple[int, int]:
@@ -68,10 +70,10 @@ class Orders:
         return stat.st_ino, stat.st_mtime_ns
 
 
-def read_order(folder: Path) -> Order:
+def read_job_spec(folder: Path) -> JobSpec:
     """The order in a job's folder; raises ConfigError if there is none that can be read."""
     file = folder / ORDER
     try:
-        return Order.model_validate_json(file.read_bytes())
+        return JobSpec.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
         raise ConfigError(f"reading the order {file}: {error}", hint="let the agent give it anew") from error

@@ -25,7 +25,7 @@ class Phase(StrEnum):
     LIVE = "live"
 
 
-class Report(msgspec.Struct):
+class JobStatus(msgspec.Struct):
     """How a job is; times in Unix seconds, 0 for never.
 
     `session_at` is when Spark was there, `query_at` when its first query had started, `first_batch_at` when that had
@@ -59,12 +59,12 @@ class Report(msgspec.Struct):
     dead_letters: int = 0
 
 
-class Reporting:
+class JobStatusReporter:
     """Keeps the report of this process in `folder`; without a folder nobody asks for it."""
 
     def __init__(self, folder: Path | None) -> None:
         self._file = folder / REPORT if folder else None
-        self.now = Report(os.getpid(), psutil.Process().create_time())
+        self.now = JobStatus(os.getpid(), psutil.Process().create_time())
         self._written = b""
         self._lock = threading.Lock()  # Spark's thread tells of batches, ours of everything else
 
@@ -120,9 +120,9 @@ class Reporting:
         )
 
 
-def read_report(folder: Path) -> Report | None:
+def read_job_status(folder: Path) -> JobStatus | None:
     """The report in a job's folder; None if there is none yet."""
     try:
-        return msgspec.json.decode((folder / REPORT).read_bytes(), type=Report)
+        return msgspec.json.decode((folder / REPORT).read_bytes(), type=JobStatus)
     except (OSError, msgspec.DecodeError):
         return None

@@ -44,7 +44,7 @@ class _Reader(NamedTuple):
     partition: Any
 
 
-class LivePositions:
+class LiveLag:
     """Where a query of `app` stands that begins at `starts`; made before the query is. One thread looks."""
 
     def __init__(self, spark: SparkSession, app: str, starts: Mapping[Partition, int]) -> None:
@@ -108,7 +108,7 @@ class LivePositions:
 
 
 def looking(
-    live: LivePositions, ends: Callable[[], Mapping[Partition, int] | None], tell: Callable[[Seen], None]
+    live: LiveLag, ends: Callable[[], Mapping[Partition, int] | None], tell: Callable[[Seen], None]
 ) -> AbstractContextManager[None]:
     """Tells every `LOOK_SECONDS` how `live` stands to the `ends`, if these are known, until the block ends.
 

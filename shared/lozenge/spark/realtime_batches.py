@@ -19,7 +19,7 @@ SHORT_SECONDS = 2.0
 """Spark takes five at least unless it is told otherwise, as `spark_session` tells it."""
 
 
-class BatchLength:
+class RealtimeBatchDuration:
     """Of all queries of a process, one after the other; used by one thread. The first `short` batches are short."""
 
     def __init__(self, spark: SparkSession, short: int) -> None:

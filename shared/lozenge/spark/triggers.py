@@ -19,7 +19,7 @@ def _total(offsets: Any) -> int:
     return sum(offset for topic in (json.loads(offsets or "null") or {}).values() for offset in topic.values())
 
 
-class Turn(NamedTuple):
+class TriggerProgress(NamedTuple):
     """A trigger that has ended: events read, offsets still to read, and all that Spark says of it."""
 
     events: int
@@ -36,7 +36,7 @@ class Turn(NamedTuple):
         return ends
 
 
-class Turns:
+class TriggerHistory:
     """The progress of one query, each part told once; used by one thread."""
 
     def __init__(self, query: StreamingQuery) -> None:
@@ -45,12 +45,12 @@ class Turns:
         self._batches = 0
         self._waits_since: float | None = None
 
-    def new(self) -> Iterator[Turn]:
+    def new(self) -> Iterator[TriggerProgress]:
         """Every trigger that ended since the last call."""
         for progress in self._progress.take():
             self._batches += progress.numInputRows > 0
             lag = sum(_total(s.latestOffset) - _total(s.endOffset) for s in progress.sources)
-            yield Turn(max(0, progress.numInputRows), max(0, lag), progress)
+            yield TriggerProgress(max(0, progress.numInputRows), max(0, lag), progress)
 
     def waiting(self) -> bool:
         """Whether it is between two batches."""

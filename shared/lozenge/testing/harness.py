@@ -2,7 +2,7 @@
 
 A rule, a model and a fold's own expressions are evaluated once over all events; the fold is then fed in
 batches. An aggregate runs as a real streaming query, because its watermark and its update mode have no
-counterpart outside of one; so does any kind in `judge_live`. What Spark cannot stream is refused
+counterpart outside of one; so does any kind in `process_live`. What Spark cannot stream is refused
 as it would be in the job, and events on which the author's code raises are found and put aside.
 """
 
@@ -18,15 +18,15 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold, expressions
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load
 from lozenge.errors import DetectorError
-from lozenge.job.batch_result import Judgement, joined
-from lozenge.job.commit.alert_encoder import AlertWriter, Poisoned
+from lozenge.job.batch_result import BatchResult, joined
+from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord
 from lozenge.job.identity import Identity
-from lozenge.job.operators.emitted_alerts import Crossings
-from lozenge.job.operators.fold_operator import FoldHost
-from lozenge.job.operators.operator import AggregateHost, Host, RuleHost
+from lozenge.job.operators.emitted_alerts import EmittedAlerts
+from lozenge.job.operators.fold_operator import FoldOperator
+from lozenge.job.operators.operator import AggregateOperator, Operator, RuleOperator
 from lozenge.job.query.poison_search import Ranges, find_poison, first_line
 from lozenge.job.query.realtime_plan_check import refuse_ineligible
 from lozenge.job.query.result_check import refuse_misfit
@@ -66,19 +66,21 @@ def spark() -> SparkSession:
 class Bench:
     """One detector with its settings and tables; `writer` signs its findings."""
 
-    def __init__(self, loaded: Loaded, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    def __init__(
+        self, loaded: LoadedDetector, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    ) -> None:
         declaration = loaded.declaration
         self._loaded, self._declaration, self._settings = loaded, declaration, settings
         self._identity = Identity(loaded.name, _RELEASE, True, declaration.key)
         self._tables = load(spark(), {n: t for n, t in declaration.tables.items() if n not in rows}, loaded.folder)
         for name, given in rows.items():
             self._tables[name] = spark().createDataFrame(list(given), declaration.tables[name].columns or None)
-        self.writer = AlertWriter(self._identity, declaration, settings)
+        self.writer = AlertEncoder(self._identity, declaration, settings)
 
-    def judge(self, batch: pa.Table, size: int | None) -> Judgement:
+    def judge(self, batch: pa.Table, size: int | None) -> BatchResult:
         """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
         run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
-        poisoned: list[Poisoned] = []
+        poisoned: list[FailedRecord] = []
         try:
             judgements = run(batch, size)
         except DetectorError:
@@ -90,7 +92,7 @@ class Bench:
             judgements = run(_without(batch, poisoned), size)
         return joined(judgements, poisoned)
 
-    def judge_live(self, batches: Sequence[pa.Table], killed: int | None = None) -> Judgement:
+    def process_live(self, batches: Sequence[pa.Table], killed: int | None = None) -> BatchResult:
         """What a job tells that reads these batches, as a stream of whatever kind it is.
 
         With `killed` it ends within the batch of that number, before anything of it is committed. Then it begins again
@@ -103,7 +105,7 @@ class Bench:
             told += self._live(batches[again:], memory)
         return joined(told, [])
 
-    def judge_frame(self, events: DataFrame) -> Judgement:
+    def process_frame(self, events: DataFrame) -> BatchResult:
         """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.
 
         An aggregate is evaluated without a watermark: it tells every crossing.
@@ -111,25 +113,25 @@ class Bench:
         host = self._host(self._detect(events))
         return host.judge(host.frame().toArrow())
 
-    def _as_batches(self, batch: pa.Table, size: int | None) -> list[Judgement]:
+    def _as_batches(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
         self._refuse_unstreamable(batch.schema)
         host = self._host(self._detect(spark().createDataFrame(batch)))
         rows = host.frame().toArrow()
-        if not isinstance(host, FoldHost):
+        if not isinstance(host, FoldOperator):
             return [host.judge(rows)]
         rows = rows.sort_by([("_input_offset", "ascending"), ("_input_partition", "ascending")])
         size = size or max(rows.num_rows, 1)
         return [host.judge(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
 
-    def _as_stream(self, batch: pa.Table, size: int | None) -> list[Judgement]:
+    def _as_stream(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
         size = size or max(batch.num_rows, 1)
         return self._live([batch.slice(start, size) for start in range(0, max(batch.num_rows, 1), size)], {})
 
-    def _live(self, batches: Sequence[pa.Table], memory: Memory, lost: int | None = None) -> list[Judgement]:
+    def _live(self, batches: Sequence[pa.Table], memory: Memory, lost: int | None = None) -> list[BatchResult]:
         lateness = self._declaration.lateness  # only aggregates have one
         return stream(spark(), batches, lateness, self._streamed, memory, lost=lost)
 
-    def _streamed(self, events: DataFrame) -> Host:
+    def _streamed(self, events: DataFrame) -> Operator:
         result = self._detect(events)
         self._refuse_ineligible(expressions(result))
         return self._host(result)
@@ -138,13 +140,13 @@ class Bench:
         result = self._loaded.detector.detect(events, self._settings, self._tables)
         return refuse_misfit(self._loaded.name, self._declaration, result)
 
-    def _host(self, result: "DataFrame | Fold[Any]") -> Host:
+    def _host(self, result: "DataFrame | Fold[Any]") -> Operator:
         state = self._identity.state
         if isinstance(result, Fold):
-            return FoldHost(result, self._settings, self._declaration.key_column, state, range(EVENT_PARTITIONS))
+            return FoldOperator(result, self._settings, self._declaration.key_column, state, range(EVENT_PARTITIONS))
         if self._declaration.kind == "aggregate":
-            return AggregateHost(result, Crossings(self.writer, state, EVENT_PARTITIONS))
-        return RuleHost(result)
+            return AggregateOperator(result, EmittedAlerts(self.writer, state, EVENT_PARTITIONS))
+        return RuleOperator(result)
 
     def _evaluate(self, batch: pa.Table) -> None:
         frame = expressions(self._detect(spark().createDataFrame(batch)))
@@ -186,6 +188,6 @@ def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
     return batch.filter(pa.array(kept, pa.bool_()))
 
 
-def _without(batch: pa.Table, poisoned: Sequence[Poisoned]) -> pa.Table:
+def _without(batch: pa.Table, poisoned: Sequence[FailedRecord]) -> pa.Table:
     out = {(p.partition, p.offset) for p in poisoned}
     return batch.filter(pa.array([place not in out for place in places(batch)], pa.bool_()))

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from lozenge.detector.definition import Detector
 from lozenge.detector.fold import Fold, Yields
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.testing.case_generator import entity
 from lozenge.testing.events import Partial, Whole, nullable, table
 from lozenge.testing.faults import hostile, late, repeated, shuffled
@@ -63,7 +63,7 @@ class Subject:
     def tell_live(self, killed: int | None = None) -> Run:
         """What is told of its events by a job with changing batches, that is killed within one of them."""
         batch = self.batch(self.events)
-        return told_of(self.bench, batch, self.bench.judge_live(list(_cut(batch)), killed))
+        return told_of(self.bench, batch, self.bench.process_live(list(_cut(batch)), killed))
 
     def batch(self, events: Sequence[Whole]) -> pa.Table:
         """The events as the job reads them."""
@@ -142,7 +142,7 @@ PROMISES: Mapping[str, Callable[[Subject], None]] = {
 """What shows each promise, by the fault; it raises AssertionError with what was lost and added."""
 
 
-def check(detector: Loaded | Detector[Any], partials: Iterable[Partial], **how: Any) -> Run:
+def check(detector: LoadedDetector | Detector[Any], partials: Iterable[Partial], **how: Any) -> Run:
     """Shows every promise on these events, and returns the undisturbed run; the seed of what is made up is 1.
 
     `how` are the settings and tables of `run`. Raises AssertionError with the fault and what came of it, or if the

@@ -7,7 +7,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.definition import RAW
 from lozenge.detector.events import event_type
-from lozenge.detector.fold import Fold, Outcome, Slot, key_bytes
+from lozenge.detector.fold import Fold, Outcome, PartitionState, key_bytes
 from lozenge.testing.events import Partial, events
 
 
@@ -17,7 +17,7 @@ def plain_fold(fold: Fold[Any], settings: Any, partials: Iterable[Partial], key:
     The fold's own expressions (`fold.events`) are not evaluated, so it may be made with `fold(None, ...)`
     and then sees every event as it is.
     """
-    slots = [Slot(fold, settings) for _ in range(EVENT_PARTITIONS)]
+    slots = [PartitionState(fold, settings) for _ in range(EVENT_PARTITIONS)]
     outcomes: list[Outcome] = []
     for whole in events(partials):
         if whole[key] is None:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import Place
 from lozenge.detector.definition import Detector, Settings
-from lozenge.detector.loader import Loaded, from_folder
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.loader import LoadedDetector, from_folder
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
-from lozenge.job.batch_result import Judgement
+from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import OWNER, Finding
 from lozenge.testing.events import NOW, Partial, Whole, events, places, table
 from lozenge.testing.harness import Bench
@@ -66,7 +66,7 @@ class Run(list[AlertRecord]):
 class Case:
     """A detector, its settings and tables, and the events that it is to judge."""
 
-    loaded: Loaded
+    loaded: LoadedDetector
     settings: Settings
     tables: Tables
     events: Sequence[Whole]
@@ -79,24 +79,24 @@ class Case:
 _listeners: list[Callable[[Case, Run], None]] = []
 
 
-def beside(test_file: str) -> Loaded:
+def beside(test_file: str) -> LoadedDetector:
     """The detector in the folder of a test: `detector = beside(__file__)`."""
     return from_folder(Path(test_file).resolve().parent)
 
 
-def of(detector: Detector[Any]) -> Loaded:
+def of(detector: Detector[Any]) -> LoadedDetector:
     """A detector with the declaration that lies beside its module."""
     return beside(inspect.getfile(detector.detect))
 
 
-def declared(detector: Detector[Any], name: str = "under_test", **declaration: Any) -> Loaded:
+def declared(detector: Detector[Any], name: str = "under_test", **declaration: Any) -> LoadedDetector:
     """A detector that has no folder, with what `[tool.lozenge]` would say, such as kind="stateful"."""
     values = {"kind": "rule", "owner": "nobody", "title": "Under test", **declaration}
-    return Loaded(name, "0", detector, Declaration.model_validate(values), Path())
+    return LoadedDetector(name, "0", detector, Manifest.model_validate(values), Path())
 
 
 def run(
-    detector: Loaded | Detector[Any],
+    detector: LoadedDetector | Detector[Any],
     partials: Iterable[Partial],
     settings: Mapping[str, Any] | Settings | None = None,
     *,
@@ -126,20 +126,20 @@ def listen(listener: Callable[[Case, Run], None]) -> None:
 
 
 def case_of(
-    detector: Loaded | Detector[Any],
+    detector: LoadedDetector | Detector[Any],
     partials: Iterable[Partial],
     settings: Mapping[str, Any] | Settings | None = None,
     tables: Tables | None = None,
 ) -> Case:
     """What `run` with these arguments evaluates."""
-    loaded = detector if isinstance(detector, Loaded) else of(detector)
+    loaded = detector if isinstance(detector, LoadedDetector) else of(detector)
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
     )
     return Case(loaded, values, tables or {}, events(partials))
 
 
-def told_of(bench: Bench, batch: pa.Table, judged: Judgement) -> Run:
+def told_of(bench: Bench, batch: pa.Table, judged: BatchResult) -> Run:
     """What `bench` has judged of `batch`, as it would stand in the detector's topics."""
     names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(

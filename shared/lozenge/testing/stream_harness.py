@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.job.batch_result import Judgement
-from lozenge.job.operators.operator import Host
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query import canonical_events
 from lozenge.testing.events import places
 
@@ -24,17 +24,17 @@ def stream(
     spark: SparkSession,
     batches: Sequence[pa.Table],
     lateness: timedelta | None,
-    hosted: Callable[[DataFrame], Host],
+    hosted: Callable[[DataFrame], Operator],
     memory: Memory,
     *,
     lost: int | None = None,
-) -> list[Judgement]:
+) -> list[BatchResult]:
     """One life of a job: it begins with `memory`, judges the batches in turn, and commits each before the next.
 
     `hosted` plans the detector on its events, which have a watermark if there is a `lateness`. The batch with the
     number `lost` is judged, but neither told nor committed, nor is any after it. Raises what the query raises.
     """
-    judgements: list[Judgement] = []
+    judgements: list[BatchResult] = []
     with tempfile.TemporaryDirectory() as folder:
         schema = spark.createDataFrame(batches[0].slice(0, 0)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
@@ -60,7 +60,7 @@ def stream(
     return judgements
 
 
-def _remember(memory: Memory, host: Host) -> None:
+def _remember(memory: Memory, host: Operator) -> None:
     for record in host.changes():
         key: Any = (record.partition, record.key)
         if record.value is None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lozenge.detector.manifest import SHORT_BATCHES, read
 from lozenge.errors import ConfigError
-from lozenge.protocol.job_spec import Order
-from lozenge.protocol.job_status import Phase, read_report
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import Phase, read_job_status
 from lozenge.spark.realtime_batches import SHORT_SECONDS
 from tests.bench.harness.system import (
     ALL_KINDS,
@@ -90,20 +90,20 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
     def begin(start: Start, generation: int, *, standby: bool) -> list[str]:
         folder = _folder(start, generation)
         folder.mkdir()
-        Order(generation=generation, standby=standby, settings=_settings(start.task)).give(folder)
+        JobSpec(generation=generation, standby=standby, settings=_settings(start.task)).give(folder)
         release = f"LOZENGE_JOB_RELEASE=r{generation}"
         return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
 
     def in_phase(start: Start, phase: Phase) -> bool:
-        report = read_report(_folder(start, 2))
+        report = read_job_status(_folder(start, 2))
         return report is not None and report.phase is phase
 
     def ended(start: Start) -> bool:
-        report = read_report(_folder(start, 1))
+        report = read_job_status(_folder(start, 1))
         return report is not None and report.ended_at > 0
 
     def take(start: Start) -> None:
-        Order(generation=2, settings=_settings(start.task)).give(_folder(start, 2))
+        JobSpec(generation=2, settings=_settings(start.task)).give(_folder(start, 2))
         wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
 
     return HandOver(

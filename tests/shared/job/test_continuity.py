@@ -3,20 +3,20 @@
 import msgspec
 import pytest
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import OffsetsLost
 from lozenge.job.commit.resume_offsets import refuse_another, resumable, too_far
-from lozenge.kafka.positions import Positions, Stamp
-from lozenge.protocol.coverage import Opening
+from lozenge.kafka.positions import CommitMetadata, Positions
+from lozenge.protocol.coverage import CoverageSegment
 
 BOUNDS = {0: (10, 100), 1: (0, 50)}
-KNOWN = Opening("start", "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input="one")
+KNOWN = CoverageSegment("start", "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input="one")
 
 
 def at(
-    offsets: dict[int, int], *, missing: frozenset[int] = frozenset(), known: Opening | None = KNOWN
+    offsets: dict[int, int], *, missing: frozenset[int] = frozenset(), known: CoverageSegment | None = KNOWN
 ) -> dict[int, int]:
-    return resumable("spotter", "events", Positions(offsets, Stamp(3), missing), BOUNDS, known, "stop")
+    return resumable("spotter", "events", Positions(offsets, CommitMetadata(3), missing), BOUNDS, known, "stop")
 
 
 def test_goes_on_where_it_ended_anywhere_between_the_earliest_and_the_end() -> None:
@@ -43,10 +43,10 @@ def test_expired_offsets_are_no_first_start() -> None:
 
 
 def test_what_retention_took_is_skipped_only_where_that_is_declared() -> None:
-    positions = Positions({0: 4, 1: 5}, Stamp(3))
+    positions = Positions({0: 4, 1: 5}, CommitMetadata(3))
     assert resumable("spotter", "events", positions, BOUNDS, KNOWN, "skip") == {0: 10, 1: 5}
     with pytest.raises(OffsetsLost, match="shortened"):
-        resumable("spotter", "events", Positions({0: 4, 1: 51}, Stamp(3)), BOUNDS, KNOWN, "skip")
+        resumable("spotter", "events", Positions({0: 4, 1: 51}, CommitMetadata(3)), BOUNDS, KNOWN, "skip")
 
 
 def test_a_topic_of_the_same_name_is_not_the_same_topic() -> None:
@@ -56,8 +56,8 @@ def test_a_topic_of_the_same_name_is_not_the_same_topic() -> None:
         refuse_another("spotter", "events", KNOWN, "two")
 
 
-def begins_newest_first(known: Opening | None, *, left: int = 21, **declared: str) -> bool:
-    declaration = Declaration.model_validate(
+def begins_newest_first(known: CoverageSegment | None, *, left: int = 21, **declared: str) -> bool:
+    declaration = Manifest.model_validate(
         {"kind": "rule", "owner": "x", "title": "x", "max_batch": 20, "backlog": "newest-first"} | declared
     )
     return too_far({0: 10, 1: 0}, {0: 10 + left, 1: 0}, declaration, known)

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.protocol.coverage import Interval, Opening, gaps, intervals, judges, left_behind, overlaps
+from lozenge.protocol.coverage import CoverageSegment, Interval, gaps, intervals, judges, left_behind, overlaps
 
 
-def line(release: str, since: Mapping[int, int], ended: Mapping[int, int] | None = None, **more: object) -> Opening:
+def line(
+    release: str, since: Mapping[int, int], ended: Mapping[int, int] | None = None, **more: object
+) -> CoverageSegment:
     fields = {"what": "start", "digest": "d", "generation": 1, "ended": dict(ended or since), "since": dict(since)}
-    return Opening(**fields | {"release": release} | more)  # type: ignore[arg-type]
+    return CoverageSegment(**fields | {"release": release} | more)  # type: ignore[arg-type]
 
 
 def told(covered: list[Interval]) -> list[tuple[int, int, int, str]]:

@@ -6,16 +6,18 @@ from pathlib import Path
 from lozenge.detector.definition import Settings
 from lozenge.detector.events import Alert
 from lozenge.detector.manifest import read
-from lozenge.job.commit.alert_encoder import AlertWriter, Finding
+from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
 from lozenge.job.identity import Identity
-from lozenge.job.operators.emitted_alerts import KEPT, Crossings
+from lozenge.job.operators.emitted_alerts import KEPT, EmittedAlerts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECLARATION = read(Path(__file__).parents[3] / "detectors" / "card_velocity" / "pyproject.toml")[2]
 
 
-def crossings() -> Crossings:
-    return Crossings(AlertWriter(Identity("counts", "r1", live=True, key="card"), DECLARATION, Settings()), "state", 4)
+def crossings() -> EmittedAlerts:
+    return EmittedAlerts(
+        AlertEncoder(Identity("counts", "r1", live=True, key="card"), DECLARATION, Settings()), "state", 4
+    )
 
 
 def found(card: str, band: str = "3", closes: datetime = NOON) -> Finding:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.protocol.job_status import REPORT, Phase, Reporting, read_report
+from lozenge.protocol.job_status import REPORT, JobStatusReporter, Phase, read_job_status
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.say(generation=7, revision="one")
-    report = read_report(tmp_path)
+    report = read_job_status(tmp_path)
     assert report == reporting.now
     assert report is not None
     assert (report.pid, report.created) == (os.getpid(), psutil.Process().create_time())
@@ -21,20 +21,20 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_before_a_job_has_told_anything_there_is_none(tmp_path: Path) -> None:
-    Reporting(tmp_path)
-    assert read_report(tmp_path) is None
+    JobStatusReporter(tmp_path)
+    assert read_job_status(tmp_path) is None
     (tmp_path / REPORT).write_text("{")
-    assert read_report(tmp_path) is None
+    assert read_job_status(tmp_path) is None
 
 
 def test_without_a_folder_nothing_is_written(tmp_path: Path) -> None:
-    reporting = Reporting(None)
+    reporting = JobStatusReporter(None)
     reporting.say(generation=7)
     assert reporting.now.generation == 7
 
 
 def test_the_file_changes_only_with_what_it_says(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.say(lag=1)
     before = (tmp_path / REPORT).stat()
     reporting.say(lag=1)
@@ -43,7 +43,7 @@ def test_the_file_changes_only_with_what_it_says(tmp_path: Path) -> None:
 
 
 def test_settings_hold_from_where_the_query_started_with_them(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.say(refused="limit: too small")
     reporting.began(Phase.LIVE, "one", "digest-1", {0: 5})
     reporting.began(Phase.LIVE, "two", "digest-1", {0: 9})
@@ -53,7 +53,7 @@ def test_settings_hold_from_where_the_query_started_with_them(tmp_path: Path) ->
 
 
 def test_a_release_holds_from_where_its_first_transaction_began(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.began(Phase.STANDBY, "one", "digest", {0: 5})
     reporting.took_over(8, {0: 7}, {0: 9})
     now = reporting.now
@@ -62,17 +62,17 @@ def test_a_release_holds_from_where_its_first_transaction_began(tmp_path: Path) 
 
 
 def test_transactions_add_up_and_each_is_the_end_of_a_batch(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.committed(3, {0: 9}, 100, 2)
     reporting.committed(4, {0: 19}, 10, 1)
-    report = read_report(tmp_path)
+    report = read_job_status(tmp_path)
     assert report is not None
     assert (report.batch, report.offsets, report.records, report.dead_letters) == (4, {0: 19}, 110, 3)
     assert report.turned_at == report.committed_at > 0
 
 
 def test_that_a_query_waits_is_written_once_a_second_at_most(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.turned()
     first = reporting.now.turned_at
     assert first > 0
@@ -83,7 +83,7 @@ def test_that_a_query_waits_is_written_once_a_second_at_most(tmp_path: Path) -> 
 
 
 def test_only_the_first_batch_is_told_of(tmp_path: Path) -> None:
-    reporting = Reporting(tmp_path)
+    reporting = JobStatusReporter(tmp_path)
     reporting.first_batch()
     first = reporting.now.first_batch_at
     assert first > 0

@@ -125,7 +125,7 @@ def _dead_letter(partitions_of: dict[str, int]) -> Column:
 
 
 def _dead_letter_headers() -> Column:
-    """What `lozenge.contracts.headers.dead_letter` adds to the original headers, with the same precedence; and the place."""
+    """What `lozenge.contracts.headers.dead_letter` adds to the original headers, with the same precedence."""
     original = F.coalesce(F.col("headers"), F.array().cast(headers.TYPE))
     kept = F.filter(original, lambda header: ~header["key"].isin(h.ATTEMPT, h.PLACE))
     stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")

@@ -9,7 +9,7 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.spark.kafka_sink import AT_ONCE, SinkProducer
-from lozenge.spark.realtime_batches import BatchLength
+from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping import Mapping as Source
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
@@ -26,7 +26,7 @@ CAUGHT_UP_OFFSETS = 10_000
 """What is further behind is taken batch by batch, which keeps the order of time between raw partitions."""
 
 
-class Work:
+class PartitionWorker:
     """Normalises `sources` through one `sink`; `partitions` tells how many every topic has."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Work:
         partitions: dict[str, int],
         sink: Sink,
         position: Position,
-        length: BatchLength,
+        length: RealtimeBatchDuration,
     ) -> None:
         self._spark, self._kafka, self._settings = spark, kafka, settings
         self._sources, self._partitions = sources, partitions

@@ -13,7 +13,7 @@ from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import APP, outputs
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.group_position import Offsets
-from lozenge_upstream.streaming.read_back import Written
+from lozenge_upstream.streaming.read_back import ReadBack
 
 SPARK = {
     # Fused into one, a whole mapping is a method of 17 kB, and the JVM compiles none above 8 kB but interprets
@@ -35,7 +35,7 @@ def stream(
     mappings: list[Mapping],
     start: Offsets,
     partitions: dict[str, int],
-    written: Written,
+    written: ReadBack,
     *,
     bounded: bool = True,
 ) -> DataFrame:

@@ -25,7 +25,7 @@ _PLACES = ("raw_topic", "raw_partition", "to_topic", "to_partition")
 _MARK = "_written"
 
 
-class Written:
+class ReadBack:
     """The highest raw offset by raw topic and partition, output topic and partition; None where that is nothing."""
 
     def __init__(self, marks: DataFrame | None) -> None:
@@ -42,13 +42,13 @@ class Written:
         return joined.where(F.col("raw.offset") > F.coalesce(_MARK, F.lit(-1))).select(*rows.columns)
 
 
-def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None, rekeys: Collection[str]) -> Written:
+def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None, rekeys: Collection[str]) -> ReadBack:
     """What was written since `since`; nothing if that is None. Raises BrokerUnavailable.
 
     Nothing that could write more of it may be running.
     """
     if since is None:
-        return Written(None)
+        return ReadBack(None)
     outputs = {topic: _origin_of_event() for topic in (topics.EVENTS, *map(topics.events_by, rekeys))}
     outputs[topics.dead_letters(APP)] = _origin_of_letter()
     marks = [
@@ -56,7 +56,7 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
         for topic, origin in outputs.items()
         if (records := _records(spark, kafka, topic, since)) is not None
     ]
-    return Written(spark.createDataFrame(pa.concat_tables(marks)) if marks else None)
+    return ReadBack(spark.createDataFrame(pa.concat_tables(marks)) if marks else None)
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:

@@ -19,9 +19,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, in_real_time
-from lozenge.spark.live_lag import LivePositions, looking
+from lozenge.spark.live_lag import LiveLag, looking
 from lozenge.spark.query_progress import NewProgress
-from lozenge.spark.realtime_batches import BatchLength
+from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
 from lozenge_upstream.streaming.group_position import Position, mark, merged
@@ -38,7 +38,7 @@ def run(
     progress: Progress,
     *,
     producer: SinkProducer,
-    length: BatchLength,
+    length: RealtimeBatchDuration,
     commit_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
@@ -48,7 +48,7 @@ def run(
     BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        live = LivePositions(rows.sparkSession, APP, position.places)
+        live = LiveLag(rows.sparkSession, APP, position.places)
         query = (
             in_real_time(
                 counted(rows, one_by_one=True).select(*COLUMNS),
@@ -79,11 +79,11 @@ class Batches:
     def __init__(
         self,
         query: StreamingQuery,
-        length: BatchLength,
+        length: RealtimeBatchDuration,
         sink: Sink,
         position: Position,
         progress: Progress,
-        live: LivePositions,
+        live: LiveLag,
     ) -> None:
         self._query, self._length, self._live = query, length, live
         self._sink, self._position, self._progress = sink, position, progress

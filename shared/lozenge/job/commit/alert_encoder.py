@@ -11,7 +11,7 @@ from lozenge.contracts.headers import cloud_event, dead_letter
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.definition import Settings
 from lozenge.detector.events import Alert
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import DecodeError, EncodeError, Poison
 from lozenge.job.identity import Identity
 from lozenge.kafka.writers import Record
@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Poisoned:
+class FailedRecord:
     """A record that cannot be judged, and why: the Poison that is told, or what else was raised on it."""
 
     partition: int
@@ -67,7 +67,7 @@ class Poisoned:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplaced:
+class FailureWithoutRecord:
     """A failure that no single record is to blame for: of a timer, or of a group's alert.
 
     `cause` names it for a person, `value` is what there was as JSON: the key's state, or the group's row.
@@ -83,10 +83,10 @@ class Unplaced:
     place: tuple[int, int] | None = None
 
 
-class AlertWriter:
+class AlertEncoder:
     """Turns findings into alert records of one detector, release and settings."""
 
-    def __init__(self, identity: Identity, declaration: Declaration, settings: Settings) -> None:
+    def __init__(self, identity: Identity, declaration: Manifest, settings: Settings) -> None:
         self._identity, self._declaration, self._digest = identity, declaration, settings.digest
         self._codec = Codec.of("alert")
 
@@ -174,7 +174,7 @@ def from_row(row: Any) -> Finding:
     )
 
 
-def dead_letter_record(identity: Identity, original: Any, poisoned: Poisoned) -> Record:
+def dead_letter_record(identity: Identity, original: Any, poisoned: FailedRecord) -> Record:
     """The dead letter of `original`, a confluent-kafka message, byte for byte and with the reason."""
     headers = dead_letter(
         original.headers() or (),
@@ -189,7 +189,7 @@ def dead_letter_record(identity: Identity, original: Any, poisoned: Poisoned) ->
     return Record(identity.dead_letters, original.partition(), original.key(), original.value(), headers)
 
 
-def unplaced_record(identity: Identity, unplaced: Unplaced) -> Record:
+def unplaced_record(identity: Identity, unplaced: FailureWithoutRecord) -> Record:
     """The dead letter of a failure without a record: its key, what there was as JSON, and why."""
     headers = dead_letter(
         (),

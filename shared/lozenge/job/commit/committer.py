@@ -9,29 +9,29 @@ from typing import TypeVar
 import msgspec
 
 from lozenge.contracts.record import Partition
-from lozenge.detector.manifest import Declaration
-from lozenge.job.batch_result import Judgement
-from lozenge.job.commit.alert_encoder import AlertWriter, Finding, Poisoned, dead_letter_record, unplaced_record
+from lozenge.detector.manifest import Manifest
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord, Finding, dead_letter_record, unplaced_record
 from lozenge.job.commit.delivery_guarantees import WAYS, AcknowledgedWriter
-from lozenge.job.commit.published_alerts import told_since
+from lozenge.job.commit.published_alerts import published_since
 from lozenge.job.commit.resume_offsets import decided, refuse_another, resumable, too_far
-from lozenge.job.commit.standby_buffer import Held
+from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.identity import Identity
-from lozenge.job.operators.operator import Host
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.canonical_events import fetch
-from lozenge.kafka.partition_writers import Writers
-from lozenge.kafka.positions import REALTIME, Group, Positions, Stamp, refuse_if_stale
+from lozenge.kafka.partition_writers import PartitionWriters
+from lozenge.kafka.positions import REALTIME, CommitMetadata, Group, Positions, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.writers import Record, TransactionalWriter
 from lozenge.process.logging import logger
-from lozenge.protocol.coverage import SETTINGS, START, Opening, newest, openings
+from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
 
 T = TypeVar("T")
 
 
-class Ledger:
+class Committer:
     """Positions of one job on its input, and the one transaction per batch that moves them.
 
     How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
@@ -44,18 +44,18 @@ class Ledger:
     aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
     """
 
-    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, declaration: Declaration) -> None:
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, declaration: Manifest) -> None:
         self._kafka, self._identity, self._partitions = kafka, identity, partitions
         self._declaration = declaration
         self._group = Group(kafka, identity.app, identity.input, partitions)
-        self._writers = Writers(kafka, identity.app)
+        self._writers = PartitionWriters(kafka, identity.app)
         self._shared = False
-        self.stamp = Stamp(0)
+        self.stamp = CommitMetadata(0)
         self.offsets = dict[int, int]()
         self.read = dict[int, int]()
-        self.held: Held | None = None
+        self.held: StandbyBuffer | None = None
         self._input = ""
-        self._known: Opening | None = None
+        self._known: CoverageSegment | None = None
         self._unflushed = False  # what `tell` has sent may not be acknowledged yet
         self._uncertain = False  # a transaction failed, and may have been committed all the same
         self._told: frozenset[str] = frozenset()  # what a predecessor in Real-Time Mode has told beyond its offsets,
@@ -87,14 +87,14 @@ class Ledger:
             refuse_if_stale(positions, generation, self._identity.app)
         if afresh:
             self.offsets = self._ends()
-            self.stamp = Stamp(generation)
+            self.stamp = CommitMetadata(generation)
             self._open(START, digest, positions, forgotten=self._deletions())
             return
         self._stand(positions)
         if self.held is None and not self._shared:
             self._leave_behind()
         if not self._declaration.realtime:
-            self.leave_out_told()
+            self.skip_published()
         elif not self.stamp.ahead:  # from now on it is
             self.stamp = replace(self.stamp, checkpoint=REALTIME)
         self.stamp = replace(self.stamp, generation=max(generation, self.stamp.generation))
@@ -108,14 +108,14 @@ class Ledger:
         repeats = self._declaration.kind == "rule" and self._declaration.guarantee != "exactly-once"
         if not self.stamp.ahead or repeats:
             return frozenset()
-        return told_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
+        return published_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
 
-    def leave_out_told(self) -> None:
+    def skip_published(self) -> None:
         """From now on `commit` and `tell` leave out what is `told` by now; raises BrokerUnavailable."""
         self._flush_told()
         self._told, self._until = self.told(), self._ends()
 
-    def judge_by(self, digest: str) -> None:
+    def processed_by(self, digest: str) -> None:
         """Writes down from where on other settings hold; does nothing where they do already."""
         if self._known is not None and self._known.digest != digest:
             self._open(SETTINGS, digest, Positions(self.offsets, self.stamp))
@@ -127,7 +127,7 @@ class Ledger:
         """
         self._learn()
         self._stand(self._group.read())
-        self.held = Held(self.offsets)
+        self.held = StandbyBuffer(self.offsets)
 
     def behind(self) -> int:
         """How many offsets the live job has decided that this one has not read; forgets what was held of them."""
@@ -140,7 +140,7 @@ class Ledger:
         """Whether the live job has committed since this one stood by."""
         return dict(self._group.read().offsets) != self.offsets
 
-    def settle(self, host: Host, alerts: AlertWriter, stamp: Stamp) -> Judgement | None:
+    def settle(self, host: Operator, alerts: AlertEncoder, stamp: CommitMetadata) -> BatchResult | None:
         """After a claim: tells what was held back, once it has read as far as its predecessor has decided.
 
         Returns what was told; None if that is still to come.
@@ -153,7 +153,9 @@ class Ledger:
         self.commit(host, told, alerts, self.read, stamp)
         return told
 
-    def commit(self, host: Host, judged: Judgement, alerts: AlertWriter, ends: dict[int, int], stamp: Stamp) -> int:
+    def commit(
+        self, host: Operator, judged: BatchResult, alerts: AlertEncoder, ends: dict[int, int], stamp: CommitMetadata
+    ) -> int:
         """Dead letters, state and offsets in one transaction, and alerts as guaranteed; how many events that decides.
 
         Raises Fenced, BrokerUnavailable.
@@ -178,7 +180,7 @@ class Ledger:
         self.stamp = stamp
         return events
 
-    def tell(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
+    def tell(self, findings: Sequence[Finding], alerts: AlertEncoder) -> Sequence[Finding]:
         """Tells `findings` before their batch has ended; returns those not told before.
 
         Whether they were acknowledged is awaited by whatever counts on it. Raises BrokerUnavailable.
@@ -196,7 +198,7 @@ class Ledger:
         for writer, own in self._writers.each():
             writer.commit([], self._group, _of(self.offsets, own), self.stamp)
 
-    def undecided(self, records: Iterable[Poisoned], ends: Mapping[int, int]) -> list[Poisoned]:
+    def undecided(self, records: Iterable[FailedRecord], ends: Mapping[int, int]) -> list[FailedRecord]:
         """Those of `records` that a batch up to `ends` is the first to reach."""
         new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
         return [record for record in records if record.offset in new.get(record.partition, ())]
@@ -215,13 +217,13 @@ class Ledger:
             self._acknowledged.flush()
         self._unflushed = False
 
-    def _untold(self, findings: Sequence[Finding], alerts: AlertWriter) -> Sequence[Finding]:
+    def _untold(self, findings: Sequence[Finding], alerts: AlertEncoder) -> Sequence[Finding]:
         if not self._told:
             return findings
         return [finding for finding in findings if alerts.alert_id(finding) not in self._told]
 
     def _decide(
-        self, writer: TransactionalWriter, offsets: dict[int, int], stamp: Stamp, records: Sequence[Record]
+        self, writer: TransactionalWriter, offsets: dict[int, int], stamp: CommitMetadata, records: Sequence[Record]
     ) -> None:
         """One transaction; what it has moved has moved, whatever becomes of the batch's other parts."""
         self._uncertain = True
@@ -248,7 +250,7 @@ class Ledger:
         return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]
 
     def _open(self, what: str, digest: str, before: Positions, forgotten: Sequence[Record] = ()) -> None:
-        line = Opening(
+        line = CoverageSegment(
             what=what,
             release=self._identity.release,
             digest=digest,
@@ -281,14 +283,14 @@ class Ledger:
         app, topic = self._identity.app, self._identity.input
         bounds = _of(self._group.bounds(), positions.offsets)
         self.offsets = resumable(app, topic, positions, bounds, self._known, self._declaration.missed)
-        self.stamp = positions.stamp or Stamp(0)
+        self.stamp = positions.stamp or CommitMetadata(0)
 
 
 def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
     return {partition: value for partition, value in values.items() if partition in partitions}
 
 
-def dead_letters(kafka: KafkaSettings, identity: Identity, judged: Judgement) -> Iterator[Record]:
+def dead_letters(kafka: KafkaSettings, identity: Identity, judged: BatchResult) -> Iterator[Record]:
     """The dead letter of each failure; a record's bytes come from the input. Raises TopicError if one is gone."""
     originals = fetch(kafka, identity.input, [p.place for p in judged.poisoned]) if judged.poisoned else []
     for poisoned, original in zip(judged.poisoned, originals, strict=True):

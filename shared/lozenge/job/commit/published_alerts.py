@@ -17,7 +17,7 @@ SKEW = timedelta(minutes=5)
 """By so much the clocks of those who write events and alerts may differ."""
 
 
-def told_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int], alerts: str) -> frozenset[str]:
+def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int], alerts: str) -> frozenset[str]:
     """The ids of all alerts in the topic `alerts` that may be of `events` at or behind `offsets`, and of some more.
 
     Raises BrokerUnavailable.

@@ -6,11 +6,11 @@ second can be decided beforehand, by `missed` in the declaration; of the others 
 
 from collections.abc import Mapping
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import OffsetsLost
 from lozenge.kafka.positions import Positions
 from lozenge.process.logging import logger
-from lozenge.protocol.coverage import MOVED, Opening
+from lozenge.protocol.coverage import MOVED, CoverageSegment
 
 
 def resumable(
@@ -18,7 +18,7 @@ def resumable(
     topic: str,
     positions: Positions,
     bounds: Mapping[int, tuple[int, int]],
-    known: Opening | None,
+    known: CoverageSegment | None,
     missed: str,
 ) -> dict[int, int]:
     """The offsets at which `app` goes on; `bounds` are what `topic` has of each partition.
@@ -53,7 +53,7 @@ def resumable(
 
 
 def too_far(
-    offsets: Mapping[int, int], ends: Mapping[int, int], declaration: Declaration, known: Opening | None
+    offsets: Mapping[int, int], ends: Mapping[int, int], declaration: Manifest, known: CoverageSegment | None
 ) -> bool:
     """Whether a job is to begin with the newest events and leave to later what it would need several batches for.
 
@@ -64,14 +64,14 @@ def too_far(
     return sum(ends[p] - offset for p, offset in offsets.items()) > declaration.max_batch
 
 
-def decided(positions: Positions, known: Opening | None) -> dict[int, int]:
+def decided(positions: Positions, known: CoverageSegment | None) -> dict[int, int]:
     """How far a detector has come; where the group's offsets are gone, no further than `known` wrote down."""
     if known is None:
         return dict(positions.offsets)
     return {p: known.since.get(p, o) if p in positions.missing else o for p, o in positions.offsets.items()}
 
 
-def refuse_another(app: str, topic: str, known: Opening | None, now: str) -> None:
+def refuse_another(app: str, topic: str, known: CoverageSegment | None, now: str) -> None:
     """Raises OffsetsLost if the topic was made anew since the newest line `known`; `now` tells which it is."""
     if known is not None and known.input not in ("", now):
         raise OffsetsLost(

@@ -83,7 +83,7 @@ def candidate_rows(alerts: DataFrame, identity: Identity, token: str) -> DataFra
     )
 
 
-class Candidates:
+class AggregateChangelog:
     """Reads what the query of the newest `begin` has written into `topic`; every method raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, topic: str) -> None:

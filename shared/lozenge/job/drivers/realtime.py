@@ -17,45 +17,45 @@ from functools import cached_property
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.job.batch_result import Judgement
-from lozenge.job.commit.alert_encoder import AlertWriter
-from lozenge.job.lifecycle.job_loop import Runner
-from lozenge.job.operators.operator import Host
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.commit.alert_encoder import AlertEncoder
+from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
 from lozenge.kafka.positions import REALTIME
 from lozenge.kafka.topic_reader import bounds
 from lozenge.spark.kafka_sink import in_real_time, into_nothing
-from lozenge.spark.live_lag import LivePositions, Seen, looking
+from lozenge.spark.live_lag import LiveLag, Seen, looking
 from lozenge.spark.query_progress import NewProgress
-from lozenge.spark.realtime_batches import SHORT_SECONDS, BatchLength
-from lozenge.spark.triggers import Turn
+from lozenge.spark.realtime_batches import SHORT_SECONDS, RealtimeBatchDuration
+from lozenge.spark.triggers import TriggerProgress
 
 REHEARSAL_SECONDS = 60.0
 """One that takes longer is cut short: it only makes the start behind it quick."""
 
 
-class RealtimeRunner(Runner, ABC):
-    """What jobs in Real-Time Mode have in common; see `Runner` for all that every job has."""
+class RealtimeLoop(JobLoop, ABC):
+    """What jobs in Real-Time Mode have in common; see `JobLoop` for all that every job has."""
 
     begins_behind = True
     _checkpoint_kind = REALTIME
     _max_batch = None
-    _live: LivePositions
+    _live: LiveLag
     _query: StreamingQuery
 
     @cached_property
-    def _length(self) -> BatchLength:
-        return BatchLength(self._spark, self._job.short_batches)
+    def _length(self) -> RealtimeBatchDuration:
+        return RealtimeBatchDuration(self._spark, self._job.short_batches)
 
     def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
-        self._live = LivePositions(self._spark, self._identity.app, starts)
+        self._live = LiveLag(self._spark, self._identity.app, starts)
         return in_real_time(rows, options, self._length.begin(self._terms.trigger.total_seconds()))
 
     def _rehearse(self, ranges: Ranges) -> None:
         """By the query that it is to run but for its end, for as long as its batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
-        alerts = AlertWriter(self._identity, self._declaration, self._terms.settings)
+        alerts = AlertEncoder(self._identity, self._declaration, self._terms.settings)
         rows = self._rehearsed(self._plan.host(begins, None, alerts, self._partitions))
         with into_nothing(rows, self._length.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
@@ -67,7 +67,7 @@ class RealtimeRunner(Runner, ABC):
                     begun = True
 
     @abstractmethod
-    def _rehearsed(self, host: Host) -> DataFrame:
+    def _rehearsed(self, host: Operator) -> DataFrame:
         """The rows of a rehearsal, by the plan of those that Spark is to write."""
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
@@ -84,16 +84,16 @@ class RealtimeRunner(Runner, ABC):
         """At once: what it has not committed is judged again, and its batch may last for minutes."""
         query.stop()
 
-    def _turned(self, turn: Turn) -> None:
+    def _turned(self, turn: TriggerProgress) -> None:
         self._length.ended(self._query)
         if self._commits(turn):
             self._commit(turn)
 
-    def _commits(self, turn: Turn) -> bool:
+    def _commits(self, turn: TriggerProgress) -> bool:
         """Whether there is anything to commit."""
         return True
 
-    def _commit(self, turn: Turn) -> None:
+    def _commit(self, turn: TriggerProgress) -> None:
         """Commits how far a batch has come."""
         ends, ledger = turn.ends, self._ledger
         assert self._host is not None
@@ -107,9 +107,9 @@ class RealtimeRunner(Runner, ABC):
         self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ends[p.partition]]
         self._reporting.first_batch()
 
-    def _put_aside(self, ends: Mapping[int, int]) -> Judgement:
+    def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
         """What becomes a dead letter of a batch up to `ends`."""
-        return Judgement([], self._ledger.undecided(self._plan.excluded, ends))
+        return BatchResult([], self._ledger.undecided(self._plan.excluded, ends))
 
     def _failed_at(self) -> Mapping[int, int]:
         """The topic's end: how far a batch has read, Spark knows only when it ends well."""

@@ -1,7 +1,7 @@
 """Aggregates in Real-Time Mode: Spark counts each event when it comes, and Python tells the crossings.
 
 Every event that changes a group makes that group's rows again. So they go by a topic (see `candidates`) to this
-process, where `Crossings` knows which were told, and those that were not are told at once. When a batch ends, first
+process, where `EmittedAlerts` knows which were told, and those that were not are told at once. When a batch ends, first
 everything that it made is told, then the group moves on, in one transaction with what remembers the crossings. What was
 told beyond the group's offsets is found in the alert topic and left out by its id (see `told`), as of rules.
 
@@ -16,33 +16,33 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.contracts import topics
-from lozenge.detector.loader import Loaded
-from lozenge.job.batch_result import Judgement, count, joined
-from lozenge.job.commit.alert_encoder import Poisoned, Unplaced
-from lozenge.job.drivers.aggregate_changelog import Candidate, Candidates, candidate_rows
-from lozenge.job.drivers.realtime import RealtimeRunner
-from lozenge.job.operators.operator import AggregateHost, Host
+from lozenge.detector.loader import LoadedDetector
+from lozenge.job.batch_result import BatchResult, count, joined
+from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord
+from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, Candidate, candidate_rows
+from lozenge.job.drivers.realtime import RealtimeLoop
+from lozenge.job.operators.operator import AggregateOperator, Operator
 from lozenge.job.query.poison_search import refuse_too_many
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.spark.kafka_sink import AT_ONCE
-from lozenge.spark.triggers import Turn
+from lozenge.spark.triggers import TriggerProgress
 
 LOOK_SECONDS = 0.2
 """For so long it only waits for rows, before it looks at orders and at the query."""
 
 
-class RealtimeAggregateRunner(RealtimeRunner):
+class RealtimeAggregateLoop(RealtimeLoop):
     """The job of an aggregate whose `mode` is "realtime". One thread tells and commits."""
 
     def __init__(
-        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
         super().__init__(loaded, job, kafka, spark, metrics)
-        self._candidates = Candidates(kafka, self._identity.candidates)
+        self._candidates = AggregateChangelog(kafka, self._identity.candidates)
         self._rows = 0  # of this batch, and what failed of them: each once, however often its group changes
-        self._failed: dict[object, Poisoned | Unplaced] = {}
+        self._failed: dict[object, FailedRecord | FailureWithoutRecord] = {}
 
     def run(self) -> None:
         """As every job."""
@@ -56,14 +56,14 @@ class RealtimeAggregateRunner(RealtimeRunner):
         """It stands by without a query: what its order says of memory holds for the first one that it starts."""
         return self._warm and not self._reporting.now.first_batch_at and self._job.state == "fresh"
 
-    def _writer(self, host: Host) -> DataStreamWriter:
+    def _writer(self, host: Operator) -> DataStreamWriter:
         self._begin_batch()
-        self._ledger.leave_out_told()
+        self._ledger.skip_published()
         rows = candidate_rows(host.frame(), self._identity, self._candidates.begin())
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
         return self._in_real_time(rows, options)
 
-    def _rehearsed(self, host: Host) -> DataFrame:
+    def _rehearsed(self, host: Operator) -> DataFrame:
         return candidate_rows(host.frame(), self._identity, "")
 
     def _wait(self, query: StreamingQuery) -> bool:
@@ -76,10 +76,10 @@ class RealtimeAggregateRunner(RealtimeRunner):
 
     def _tell(self, candidates: Sequence[Candidate]) -> None:
         host = self._host
-        assert isinstance(host, AggregateHost)
+        assert isinstance(host, AggregateOperator)
         self._settled = False
-        judged = host.judge_rows(each.row() for each in candidates if not host.remembers(each.alert_id))
-        count(self._metrics, Judgement(self._ledger.tell(judged.findings, self._alerts)))
+        judged = host.process_rows(each.row() for each in candidates if not host.remembers(each.alert_id))
+        count(self._metrics, BatchResult(self._ledger.tell(judged.findings, self._alerts)))
         self._settled = True
         self._rows += len(candidates)
         for poisoned in judged.poisoned:
@@ -87,7 +87,7 @@ class RealtimeAggregateRunner(RealtimeRunner):
         for unplaced in judged.unplaced:
             self._failed.setdefault(unplaced.cause, unplaced)
 
-    def _commit(self, turn: Turn) -> None:
+    def _commit(self, turn: TriggerProgress) -> None:
         """Tells the rest of what its batch has made, and of what came since."""
         for candidates in self._candidates.rest():
             self._tell(candidates)
@@ -95,11 +95,11 @@ class RealtimeAggregateRunner(RealtimeRunner):
         super()._commit(turn)
         self._begin_batch()
 
-    def _put_aside(self, ends: Mapping[int, int]) -> Judgement:
+    def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
         failed = self._failed.values()
-        poisoned = [each for each in failed if isinstance(each, Poisoned)]
-        unplaced = [each for each in failed if isinstance(each, Unplaced)]
-        return joined([Judgement([], poisoned, unplaced), super()._put_aside(ends)], [])
+        poisoned = [each for each in failed if isinstance(each, FailedRecord)]
+        unplaced = [each for each in failed if isinstance(each, FailureWithoutRecord)]
+        return joined([BatchResult([], poisoned, unplaced), super()._put_aside(ends)], [])
 
     def _begin_batch(self) -> None:
         self._rows, self._failed = 0, {}

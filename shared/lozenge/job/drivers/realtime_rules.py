@@ -15,28 +15,28 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.job.drivers.realtime import RealtimeRunner
-from lozenge.job.operators.operator import Host
+from lozenge.job.drivers.realtime import RealtimeLoop
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.alert_columns import ALERT_ID, TOOK
 from lozenge.process.logging import logger
 from lozenge.spark.kafka_sink import AT_ONCE, COLUMNS, SinkProducer
 from lozenge.spark.row_latency import COUNT, counted, latencies
-from lozenge.spark.triggers import Turn
+from lozenge.spark.triggers import TriggerProgress
 
 _TOLD = "told"
 
 
-class RealtimeRuleRunner(RealtimeRunner):
+class RealtimeRuleLoop(RealtimeLoop):
     """The job of a rule whose `mode` is "realtime"."""
 
     _producer: SinkProducer | None = None
 
-    def _writer(self, host: Host) -> DataStreamWriter:
+    def _writer(self, host: Operator) -> DataStreamWriter:
         self._silence()
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
         return self._in_real_time(self._without(self._told(), host), self._producer.options)
 
-    def _rehearsed(self, host: Host) -> DataFrame:
+    def _rehearsed(self, host: Operator) -> DataFrame:
         return self._without([""], host)  # there will be some, and they are another plan
 
     def _told(self) -> Collection[str]:
@@ -46,7 +46,7 @@ class RealtimeRuleRunner(RealtimeRunner):
             logger().info("judges again what came since the last commit", events=again, told=len(told))
         return told
 
-    def _without(self, told: Collection[str], host: Host) -> DataFrame:
+    def _without(self, told: Collection[str], host: Operator) -> DataFrame:
         rows = self._plan.written(host.frame())
         if told:
             # of a list Spark makes an RDD, for which it starts processes of Python: four seconds, and 200 MB that stay
@@ -58,11 +58,11 @@ class RealtimeRuleRunner(RealtimeRunner):
         super()._stop_at_boundary(query, within=within)
         self._silence()
 
-    def _commits(self, turn: Turn) -> bool:
+    def _commits(self, turn: TriggerProgress) -> bool:
         """A batch without events has told nothing."""
         return turn.ends != self.offsets
 
-    def _commit(self, turn: Turn) -> None:
+    def _commit(self, turn: TriggerProgress) -> None:
         """All that its batch had to tell is acknowledged."""
         super()._commit(turn)
         told = turn.progress.observedMetrics[_TOLD].asDict()

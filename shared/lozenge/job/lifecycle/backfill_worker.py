@@ -9,7 +9,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
@@ -22,11 +22,11 @@ from lozenge.protocol.coverage import left_behind
 LAST_STEP_SECONDS = 5.0
 
 
-class Behind:
+class BackfillWorker:
     """A thread of a live job, in its session. It ends when nothing is left, when stopped, or when another one fills."""
 
     def __init__(
-        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
         self._loaded, self._job, self._kafka, self._spark = loaded, job, kafka, spark
         self._metrics = metrics

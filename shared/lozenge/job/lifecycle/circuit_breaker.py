@@ -7,15 +7,15 @@ at once when it is ordered otherwise.
 from lozenge.errors import Flood
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
-from lozenge.protocol.job_status import Reporting
+from lozenge.protocol.job_status import JobStatusReporter
 
 TRY_AGAIN_SECONDS = 60.0
 
 
-class Breaker:
+class CircuitBreaker:
     """Tells report and metrics whether the job is parked; the log, why."""
 
-    def __init__(self, reporting: Reporting, metrics: Metrics) -> None:
+    def __init__(self, reporting: JobStatusReporter, metrics: Metrics) -> None:
         self._reporting, self._metrics = reporting, metrics
 
     def trip(self, flood: Flood) -> None:

@@ -23,25 +23,25 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import in_milliseconds
 from lozenge.errors import ConfigError, DetectorError, Flood
-from lozenge.job.batch_result import Judgement, count
-from lozenge.job.commit.alert_encoder import AlertWriter
-from lozenge.job.commit.committer import Ledger
+from lozenge.job.batch_result import BatchResult, count
+from lozenge.job.commit.alert_encoder import AlertEncoder
+from lozenge.job.commit.committer import Committer
 from lozenge.job.drivers.window_replay import rewound
-from lozenge.job.effective_config import Terms
+from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.identity import Identity
-from lozenge.job.lifecycle.backfill_worker import Behind
+from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.lifecycle.batch_limit import BatchLimit
-from lozenge.job.lifecycle.circuit_breaker import TRY_AGAIN_SECONDS, Breaker
-from lozenge.job.lifecycle.partition_assignment import Share
+from lozenge.job.lifecycle.circuit_breaker import TRY_AGAIN_SECONDS, CircuitBreaker
+from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.recovery import Recovery
-from lozenge.job.operators.operator import Host
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, refuse_too_many
 from lozenge.job.query.query_builder import Plan
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.positions import Stamp
+from lozenge.kafka.positions import CommitMetadata
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
@@ -49,10 +49,10 @@ from lozenge.kafka.topic_reader import bounds
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
-from lozenge.protocol.job_spec import Orders
-from lozenge.protocol.job_status import Phase, Reporting
+from lozenge.protocol.job_spec import JobSpecFile
+from lozenge.protocol.job_status import JobStatusReporter, Phase
 from lozenge.spark.checkpoint import Checkpoint
-from lozenge.spark.triggers import Turn, Turns
+from lozenge.spark.triggers import TriggerHistory, TriggerProgress
 
 RETOUCH_SECONDS = 6 * 3600.0
 """An idle group commits again this often, so that its offsets never expire."""
@@ -67,7 +67,7 @@ CAUGHT_UP_OFFSETS = 1_000
 SNAPSHOT_TRIES = 5
 
 
-class Runner:
+class JobLoop:
     """One detector's job. `run` returns after `stop`, or raises what a person or a restart must mend."""
 
     begins_behind = False
@@ -75,27 +75,27 @@ class Runner:
     _checkpoint_kind = ""
 
     def __init__(
-        self, loaded: Loaded, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
         self._loaded, self._declaration = loaded, loaded.declaration
         self._job, self._kafka, self._spark, self._metrics = job, kafka, spark, metrics
         self._identity = identity = Identity.of(loaded, job)
         self._partitions = topics.EVENT_PARTITIONS
-        self._orders = Orders(job)
+        self._orders = JobSpecFile(job)
         self._order = self._orders.current
-        self._terms = Terms.of(loaded, self._order)
+        self._terms = EffectiveConfig.of(loaded, self._order)
         self._plan = Plan(loaded, identity, self._terms.settings, kafka, spark)
         self._limit = BatchLimit(self._terms.max_batch)
-        self._reporting = Reporting(job.folder)
-        self._breaker = Breaker(self._reporting, metrics)
+        self._reporting = JobStatusReporter(job.folder)
+        self._breaker = CircuitBreaker(self._reporting, metrics)
         folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
         self._checkpoint = Checkpoint(folder, self._checkpoint_kind)
-        self._ledger = Ledger(kafka, identity, self._partitions, self._declaration)
-        self._share = Share(kafka, identity)
+        self._ledger = Committer(kafka, identity, self._partitions, self._declaration)
+        self._share = PartitionAssignment(kafka, identity)
         self._warm = False
         self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, spark, self._reporting)
-        self._behind = Behind(loaded, job, kafka, spark, metrics)
-        self._host: Host | None = None
+        self._behind = BackfillWorker(loaded, job, kafka, spark, metrics)
+        self._host: Operator | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
         self._batch = -1
         self._failure: Exception | None = None
@@ -136,7 +136,7 @@ class Runner:
                     continue
                 error = self._watch(self._start())
                 if error is not None and not self._stop.is_set():
-                    self._recover_or_park(error)
+                    self._recover_or_pause(error)
         finally:
             self._behind.stop()
             self._share.leave()
@@ -201,7 +201,7 @@ class Runner:
         if self._settled:  # else its query is about to end, and the next one begins where the predecessor ended
             self._settle(self._host)
 
-    def _settle(self, host: Host) -> None:
+    def _settle(self, host: Operator) -> None:
         since = dict(self.offsets)
         told = self._ledger.settle(host, self._alerts, self._stamp())
         if told is not None:
@@ -230,9 +230,9 @@ class Runner:
             self._begin_live()
             inherited = None
         if not self._order.standby:
-            ledger.judge_by(terms.settings.digest)
+            ledger.processed_by(terms.settings.digest)
         self._tables = self._plan.tables_version()
-        self._alerts = AlertWriter(self._identity, self._declaration, terms.settings)
+        self._alerts = AlertEncoder(self._identity, self._declaration, terms.settings)
         host, keys = self._remembering(inherited)
         logger().info("query starts", offsets=ledger.read, keys=keys, checkpoint=self._checkpoint.id)
         writer = self._writer(host).queryName(self._identity.app)
@@ -243,13 +243,13 @@ class Runner:
             self._reporting.began(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
         return query
 
-    def _writer(self, host: Host) -> DataStreamWriter:
+    def _writer(self, host: Operator) -> DataStreamWriter:
         """What becomes of the host's rows."""
         writer = host.frame().writeStream.foreachBatch(self._on_batch(host))
         writer = writer.outputMode("update" if self._declaration.kind == "aggregate" else "append")
         return writer.trigger(processingTime=self._interval)
 
-    def _remembering(self, before: Host | None) -> tuple[Host, int]:
+    def _remembering(self, before: Operator | None) -> tuple[Operator, int]:
         """The host of the next query, with the memory of `before` or what is stored; and its number of keys.
 
         Where it stands by, the live job writes offsets and state meanwhile: they are read again until they belong
@@ -265,7 +265,7 @@ class Runner:
                 break
         return host, keys
 
-    def _restore(self, host: Host) -> int:
+    def _restore(self, host: Operator) -> int:
         """Reads the stored state back, unless it is to begin without; returns the number of keys."""
         if self._order.standby and self._declaration.kind == "stateful" and self._job.state != "keep":
             return 0
@@ -304,7 +304,7 @@ class Runner:
 
     # 3. one batch
 
-    def _on_batch(self, host: Host) -> Callable[[DataFrame, int], None]:
+    def _on_batch(self, host: Operator) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, batch: int) -> None:
             try:
                 with self._lock:
@@ -321,7 +321,7 @@ class Runner:
 
         return on_batch
 
-    def _run_batch(self, host: Host, frame: DataFrame) -> None:
+    def _run_batch(self, host: Operator, frame: DataFrame) -> None:
         started, ledger, stamp = time.monotonic(), self._ledger, self._stamp()
         ends = self._checkpoint.planned(self._batch)
         if ends is None:
@@ -357,10 +357,10 @@ class Runner:
         self._settled = True
         self._reporting.first_batch()
 
-    def _stamp(self) -> Stamp:
-        return Stamp(self._order.generation, self._checkpoint.id, self._batch)
+    def _stamp(self) -> CommitMetadata:
+        return CommitMetadata(self._order.generation, self._checkpoint.id, self._batch)
 
-    def _measure(self, judged: Judgement, events: int, started: float) -> None:
+    def _measure(self, judged: BatchResult, events: int, started: float) -> None:
         self._reporting.committed(self._batch, self.offsets, events, len(judged.failures))
         self._breaker.reset()
         self._metrics.batch(time.monotonic() - started)
@@ -370,7 +370,7 @@ class Runner:
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         """None when the query ended as it should (told to stop, or to be planned anew); else why it failed."""
-        turns, looked, compared = Turns(query), time.monotonic(), time.monotonic()
+        turns, looked, compared = TriggerHistory(query), time.monotonic(), time.monotonic()
         while True:
             try:
                 ended = self._wait(query)
@@ -419,7 +419,7 @@ class Runner:
         """The ends of the batch that failed, by partition."""
         return self._checkpoint.planned(self._batch) or {}
 
-    def _recover_or_park(self, error: Exception) -> None:
+    def _recover_or_pause(self, error: Exception) -> None:
         ranges = {p: (self._ledger.read[p], end) for p, end in self._failed_at().items()}
         try:
             self._recovery.after(error, self._batch, ranges, self._limit)
@@ -445,7 +445,7 @@ class Runner:
                 self._ledger.touch()
             self._reporting.say(committed_at=time.time())
 
-    def _follow(self, turns: Turns) -> None:
+    def _follow(self, turns: TriggerHistory) -> None:
         ended = list(turns.new())
         for turn in ended:
             self._turned(turn)
@@ -456,10 +456,10 @@ class Runner:
         if ended or turns.waiting():
             self._reporting.turned()
 
-    def _turned(self, turn: Turn) -> None:
+    def _turned(self, turn: TriggerProgress) -> None:
         """A trigger has ended; its batch, if it had one, is committed."""
 
-    def _compare(self, turns: Turns) -> None:
+    def _compare(self, turns: TriggerHistory) -> None:
         """Forgets what the live job has decided meanwhile, and is ready once it is warm and keeps up with it."""
         with self._lock:
             behind = self._ledger.behind()
@@ -470,7 +470,7 @@ class Runner:
         """Carries out a newer order; whether the query has to be planned anew for it."""
         try:
             order = self._orders.newer()
-            terms = Terms.of(self._loaded, order) if order else self._terms
+            terms = EffectiveConfig.of(self._loaded, order) if order else self._terms
         except ConfigError as error:
             logger().error(error.message, hint="everything stays as it was")
             self._reporting.say(refused=str(error), revision=self._orders.current.revision)

@@ -1,11 +1,11 @@
 """Which partitions of its input a job judges: all of them, or its share as one of several instances."""
 
 from lozenge.job.identity import Identity
-from lozenge.kafka.group_membership import Membership, Slot
+from lozenge.kafka.group_membership import Membership, PartitionState
 from lozenge.kafka.settings import KafkaSettings
 
 
-class Share:
+class PartitionAssignment:
     """What a job has `claimed` of its input; a member of its detector's group from `given` to `leave`."""
 
     def __init__(self, kafka: KafkaSettings, identity: Identity) -> None:
@@ -34,5 +34,5 @@ class Share:
             self._members, self.claimed = None, frozenset()
 
 
-def _partitions(slots: frozenset[Slot]) -> frozenset[int]:
+def _partitions(slots: frozenset[PartitionState]) -> frozenset[int]:
     return frozenset(partition for _, partition in slots)

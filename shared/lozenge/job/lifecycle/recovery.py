@@ -11,7 +11,7 @@ from lozenge.job.query.query_builder import Plan
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
-from lozenge.protocol.job_status import Reporting
+from lozenge.protocol.job_status import JobStatusReporter
 from lozenge.spark.avro import UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.session import require_running
@@ -29,7 +29,7 @@ class Recovery:
         checkpoint: Checkpoint,
         kafka: KafkaSettings,
         spark: SparkSession,
-        reporting: Reporting,
+        reporting: JobStatusReporter,
     ) -> None:
         self._app, self._plan, self._checkpoint = app, plan, checkpoint
         self._kafka, self._spark = kafka, spark

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.job.commit.alert_encoder import AlertWriter, Finding
+from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
 from lozenge.kafka.writers import Record
@@ -20,10 +20,10 @@ LOOK_EVERY = timedelta(hours=1)
 """By so much that clock moves on before it looks through all of them for some to forget."""
 
 
-class Crossings:
+class EmittedAlerts:
     """The ids raised and when each may be forgotten."""
 
-    def __init__(self, writer: AlertWriter, topic: str, partitions: int) -> None:
+    def __init__(self, writer: AlertEncoder, topic: str, partitions: int) -> None:
         self._writer, self._topic, self._partitions = writer, topic, partitions
         self._closes: dict[str, datetime] = {}
         self._newest: datetime | None = None
@@ -40,7 +40,7 @@ class Crossings:
         self._newest = max(self._closes.values(), default=None)
         return len(self._closes)
 
-    def inherit(self, before: "Crossings") -> int:
+    def inherit(self, before: "EmittedAlerts") -> int:
         """Takes the memory of one that has ended, and what of it is to be written; returns the number of ids."""
         self._closes, self._newest, self._changed = before._closes, before._newest, before._changed
         return len(self._closes)

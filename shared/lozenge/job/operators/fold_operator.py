@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
-from lozenge.detector.fold import Entry, Failure, Fold, Key, Raised, Slot, key_bytes
+from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
 from lozenge.errors import DetectError, DetectorError
-from lozenge.job.batch_result import Judgement
-from lozenge.job.commit.alert_encoder import Finding, Poisoned, Unplaced
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord, Finding
 from lozenge.job.operators import rows
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
@@ -33,7 +33,7 @@ _PLACE = ("partition", "offset", "traceparent", "arrived")
 _NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
 
 
-class FoldHost:
+class FoldOperator:
     """A running fold, with a slot for each of `partitions`. `judge` is called once per batch, from one thread."""
 
     def __init__(
@@ -68,11 +68,11 @@ class FoldHost:
         own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_PLACE, _NAMES, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
 
-    def judge(self, batch: pa.Table) -> Judgement:
+    def judge(self, batch: pa.Table) -> BatchResult:
         """Folds one batch: findings in order, events and timers that raised, and the state records to write."""
         findings: list[Finding] = []
-        poisoned: list[Poisoned] = []
-        unplaced: list[Unplaced] = []
+        poisoned: list[FailedRecord] = []
+        unplaced: list[FailureWithoutRecord] = []
         ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
@@ -81,10 +81,10 @@ class FoldHost:
                     if isinstance(outcome, Raised):
                         findings.append(self._finding(outcome, place))
                     elif outcome.event is not None:
-                        poisoned.append(Poisoned(place[0], place[1], DetectError(_words(outcome.error))))
+                        poisoned.append(FailedRecord(place[0], place[1], DetectError(_words(outcome.error))))
                     else:
                         unplaced.append(_misfired(place[:2], outcome))
-        return Judgement(findings, poisoned, unplaced)
+        return BatchResult(findings, poisoned, unplaced)
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
@@ -97,7 +97,7 @@ class FoldHost:
             self._slots[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
-    def inherit(self, before: "FoldHost") -> int:
+    def inherit(self, before: "FoldOperator") -> int:
         """Takes the entries of a host that ended at a batch boundary; returns the number of keys."""
         self._restored = before._restored
         for partition, slot in before._slots.items():
@@ -123,8 +123,8 @@ class FoldHost:
         self._restored = True
         return held
 
-    def _empty(self) -> dict[int, Slot[Any]]:
-        return {partition: Slot(self._fold, self._settings) for partition in self._partitions}
+    def _empty(self) -> dict[int, PartitionState[Any]]:
+        return {partition: PartitionState(self._fold, self._settings) for partition in self._partitions}
 
     def _changes(self, *, all_dropped: bool = False) -> Iterator[Record]:
         for partition, slot in self._slots.items():
@@ -158,10 +158,10 @@ class FoldHost:
         )
 
 
-def _misfired(place: tuple[int, int], failure: Failure) -> Unplaced:
+def _misfired(place: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
     state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
     error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
-    return Unplaced("timer", f"timer/{at}", place[0], failure.key, state, error, place)
+    return FailureWithoutRecord("timer", f"timer/{at}", place[0], failure.key, state, error, place)
 
 
 def _words(error: Exception) -> str:

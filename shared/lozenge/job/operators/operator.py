@@ -8,16 +8,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from lozenge.errors import EncodeError
-from lozenge.job.batch_result import Judgement
-from lozenge.job.commit.alert_encoder import Finding, Poisoned, Unplaced, from_row
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord, Finding, from_row
 from lozenge.job.operators import rows
-from lozenge.job.operators.emitted_alerts import Crossings
+from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored
 from lozenge.kafka.writers import Record
 
 
-class Host(Protocol):
+class Operator(Protocol):
     """Runs a detector's result.
 
     `restore` or `inherit` comes before the first `judge`; `judge` once per batch, in order. After each of them, or
@@ -36,7 +36,7 @@ class Host(Protocol):
     def inherit(self, before: Any) -> int:
         """Takes the memory of a host of its own kind that ended at a batch boundary; returns the number of keys."""
 
-    def judge(self, batch: pa.Table) -> Judgement:
+    def judge(self, batch: pa.Table) -> BatchResult:
         """Decides one batch, without side effects outside itself."""
 
     def changes(self) -> list[Record]:
@@ -46,7 +46,7 @@ class Host(Protocol):
         """After the predecessor was fenced: those of the findings held back that it has not told."""
 
 
-class RuleHost:
+class RuleOperator:
     """Rules and models: every row of the detector's DataFrame is a finding."""
 
     def __init__(self, alerts: DataFrame) -> None:
@@ -68,7 +68,7 @@ class RuleHost:
         """Nothing."""
         return 0
 
-    def judge(self, batch: pa.Table) -> Judgement:
+    def judge(self, batch: pa.Table) -> BatchResult:
         """One finding per row."""
         return _found(rows.rows(batch))
 
@@ -81,10 +81,10 @@ class RuleHost:
         return held
 
 
-class AggregateHost(RuleHost):
-    """Aggregates: Spark counts, `Crossings` sees to it that each crossing is told once."""
+class AggregateOperator(RuleOperator):
+    """Aggregates: Spark counts, `EmittedAlerts` sees to it that each crossing is told once."""
 
-    def __init__(self, alerts: DataFrame, crossings: Crossings) -> None:
+    def __init__(self, alerts: DataFrame, crossings: EmittedAlerts) -> None:
         super().__init__(alerts)
         self._crossings = crossings
 
@@ -96,21 +96,21 @@ class AggregateHost(RuleHost):
         """Remembers which crossings have been told."""
         return self._crossings.recall(stored)
 
-    def inherit(self, before: "AggregateHost") -> int:
+    def inherit(self, before: "AggregateOperator") -> int:
         """Takes over which crossings have been told."""
         return self._crossings.inherit(before._crossings)
 
-    def judge(self, batch: pa.Table) -> Judgement:
+    def judge(self, batch: pa.Table) -> BatchResult:
         """The findings not told before."""
         places = zip(batch["entity"].to_pylist(), batch["occasion"].to_pylist(), strict=True)
         new = [not self.remembers(self._crossings.id_of(*place)) for place in places]
-        return self.judge_rows(rows.rows(batch.filter(pa.array(new, pa.bool_()))))
+        return self.process_rows(rows.rows(batch.filter(pa.array(new, pa.bool_()))))
 
     def remembers(self, alert_id: str) -> bool:
         """Whether it was told: quick, as each change of a group that has crossed brings its rows again."""
         return self._crossings.remembers(alert_id)
 
-    def judge_rows(self, rows: Iterable[Mapping[str, Any]]) -> Judgement:
+    def process_rows(self, rows: Iterable[Mapping[str, Any]]) -> BatchResult:
         """As `judge`, of rows that are no alerts told long ago."""
         judged = _found(rows)
         return judged._replace(findings=self._crossings.judge(judged.findings))
@@ -124,19 +124,19 @@ class AggregateHost(RuleHost):
         return self._crossings.take_over(kafka, held)
 
 
-def _found(rows: Iterable[Mapping[str, Any]]) -> Judgement:
+def _found(rows: Iterable[Mapping[str, Any]]) -> BatchResult:
     """One finding per row; a row that is no alert is its record's fault, or else its group's."""
     findings: list[Finding] = []
-    poisoned: dict[tuple[int, int], Poisoned] = {}
-    unplaced: list[Unplaced] = []
+    poisoned: dict[tuple[int, int], FailedRecord] = {}
+    unplaced: list[FailureWithoutRecord] = []
     for row in rows:
         try:
             findings.append(from_row(row))
         except EncodeError as error:
             if row["trigger"] is not None:
                 place = row["trigger"]["partition"], row["trigger"]["offset"]
-                poisoned[place] = Poisoned(*place, error)
+                poisoned[place] = FailedRecord(*place, error)
             else:
                 cause = f"group/{row['entity']}"
-                unplaced.append(Unplaced("encode", cause, 0, None, msgspec.json.encode(row), error))
-    return Judgement(findings, list(poisoned.values()), unplaced)
+                unplaced.append(FailureWithoutRecord("encode", cause, 0, None, msgspec.json.encode(row), error))
+    return BatchResult(findings, list(poisoned.values()), unplaced)

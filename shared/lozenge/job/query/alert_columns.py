@@ -1,7 +1,7 @@
 """Alerts as rows of Spark's Kafka sink, without Python: what `output.AlertWriter` makes, as column expressions.
 
 Real-Time Mode hands rows from operator to operator one by one, and Python would hold them up to the batch's end. The
-records are those of `AlertWriter` but for `detected_at`, which is the moment at which the row was judged.
+records are those of `AlertEncoder` but for `detected_at`, which is the moment at which the row was judged.
 """
 
 from typing import get_args
@@ -13,7 +13,7 @@ from lozenge.contracts import headers, ids, topics
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
 from lozenge.detector.events import MAX_CHARACTERS, Severity
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.job.commit.alert_encoder import ALERT_TYPE, OWNER
 from lozenge.job.identity import Identity
 from lozenge.spark import avro
@@ -24,7 +24,7 @@ ALERT_ID, TOOK = "alert_id", "took"
 """Beside the columns of the sink: the alert's id, and milliseconds since its raw record arrived, null if unknown."""
 
 
-def alert_rows(alerts: DataFrame, identity: Identity, declaration: Declaration, digest: str) -> DataFrame:
+def alert_rows(alerts: DataFrame, identity: Identity, declaration: Manifest, digest: str) -> DataFrame:
     """The columns of Spark's Kafka sink, `ALERT_ID` and `TOOK` of each row of `lozenge.alert` columns.
 
     A row that cannot be written fails the query, in the words of `output.from_row`.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lozenge.contracts.record import places_of
 from lozenge.errors import DetectorError, Flood, Retryable
-from lozenge.job.commit.alert_encoder import Poisoned, Unplaced
+from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
@@ -19,11 +19,11 @@ NAMED = 5
 """So many of them are named by their place."""
 
 Ranges = dict[int, tuple[int, int]]
-Refusal = Callable[[Sequence[Poisoned | Unplaced], int], None]
+Refusal = Callable[[Sequence[FailedRecord | FailureWithoutRecord], int], None]
 """Raises if what was found, of so many records looked at, is too much to go on."""
 
 
-def refuse_too_many(found: Sequence[Poisoned | Unplaced], looked_at: int) -> None:
+def refuse_too_many(found: Sequence[FailedRecord | FailureWithoutRecord], looked_at: int) -> None:
     """Raises Flood if so many of the records looked at failed that the code must be at fault."""
     if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > looked_at - len(found):
         first, places = found[0].error, sorted({failure.place for failure in found if failure.place is not None})
@@ -36,20 +36,20 @@ def refuse_too_many(found: Sequence[Poisoned | Unplaced], looked_at: int) -> Non
         )
 
 
-def refuse_nothing(found: Sequence[Poisoned | Unplaced], looked_at: int) -> None:
+def refuse_nothing(found: Sequence[FailedRecord | FailureWithoutRecord], looked_at: int) -> None:
     """For records that have failed before: every one that fails again is found."""
 
 
 def find_poison(
     ranges: Ranges, evaluate: Callable[[Ranges], None], refuse: Refusal = refuse_too_many
-) -> list[Poisoned]:
+) -> list[FailedRecord]:
     """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
 
     Costs about 2 log2(batch) evaluations per poisoned record. One that fails alone is tried once more before it is
     believed. Raises Flood when the code rather than the records must be at fault, as far as `refuse` says so, and what
     `evaluate` raises if that is Retryable: then neither is.
     """
-    found: list[Poisoned] = []
+    found: list[FailedRecord] = []
     good = 0
     pending: list[tuple[int, int, int]] = []
     if _fails(ranges, evaluate) is not None:
@@ -65,7 +65,7 @@ def find_poison(
         elif (error := _fails({partition: (start, end)}, evaluate)) is None:
             good += 1
         else:
-            found.append(Poisoned(partition, start, error))
+            found.append(FailedRecord(partition, start, error))
             refuse(found, len(found) + good)
     return found
 

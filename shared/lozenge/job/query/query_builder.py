@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.contracts.schemas import packaged
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold, expressions
-from lozenge.detector.loader import Loaded
+from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load, version
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError
-from lozenge.job.commit.alert_encoder import AlertWriter, Poisoned
+from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord
 from lozenge.job.identity import Identity
-from lozenge.job.operators.emitted_alerts import Crossings
-from lozenge.job.operators.fold_operator import FoldHost
-from lozenge.job.operators.operator import AggregateHost, Host, RuleHost
+from lozenge.job.operators.emitted_alerts import EmittedAlerts
+from lozenge.job.operators.fold_operator import FoldOperator
+from lozenge.job.operators.operator import AggregateOperator, Operator, RuleOperator
 from lozenge.job.query import canonical_events
 from lozenge.job.query.alert_columns import alert_rows
 from lozenge.job.query.poison_search import Ranges, first_line
@@ -38,14 +38,16 @@ class Plan:
     """
 
     def __init__(
-        self, loaded: Loaded, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: SparkSession
+        self, loaded: LoadedDetector, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: SparkSession
     ) -> None:
         self._loaded, self._identity, self.settings = loaded, identity, settings
         self._kafka, self._spark = kafka, spark
         self._schemas = [s for s in packaged() if s.name == "event"]
-        self.excluded: list[Poisoned] = []
+        self.excluded: list[FailedRecord] = []
 
-    def host(self, offsets: Mapping[int, int], max_batch: int | None, alerts: AlertWriter, partitions: int) -> Host:
+    def host(
+        self, offsets: Mapping[int, int], max_batch: int | None, alerts: AlertEncoder, partitions: int
+    ) -> Operator:
         """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch; None in Real-Time Mode.
 
         It judges the partitions of `offsets`, of `partitions` that there are.
@@ -57,7 +59,7 @@ class Plan:
             refuse_ineligible(self._identity.app, self._loaded.declaration, expressions(result))
         return self._host(result, alerts, partitions, offsets.keys())
 
-    def bounded_host(self, ranges: Ranges, alerts: AlertWriter, partitions: int) -> Host:
+    def bounded_operator(self, ranges: Ranges, alerts: AlertEncoder, partitions: int) -> Operator:
         """The host of the records of `ranges` and no others; its frame is no stream."""
         return self._host(self._detect(self._bounded(ranges)), alerts, partitions, range(partitions))
 
@@ -75,7 +77,7 @@ class Plan:
             frame = self.written(frame)
         frame.write.format("noop").mode("overwrite").save()
 
-    def exclude(self, poisoned: Poisoned) -> None:
+    def exclude(self, poisoned: FailedRecord) -> None:
         """Leaves a record out from the next start on, with its failure named by the stage that raised it."""
         place = {poisoned.partition: (poisoned.offset, poisoned.offset + 1)}
         kind: type[LozengeError] = EncodeError
@@ -86,7 +88,7 @@ class Plan:
                 kind = fault
                 break
         error = kind(first_line(poisoned.error))
-        self.excluded.append(Poisoned(poisoned.partition, poisoned.offset, error))
+        self.excluded.append(FailedRecord(poisoned.partition, poisoned.offset, error))
 
     def learn(self) -> set[int]:
         """Takes in the event schemas that were announced until now; the ids of all that it knows then."""
@@ -95,14 +97,14 @@ class Plan:
         return {s.id for s in self._schemas}
 
     def _host(
-        self, result: "DataFrame | Fold[Any]", alerts: AlertWriter, partitions: int, judged: Collection[int]
-    ) -> Host:
+        self, result: "DataFrame | Fold[Any]", alerts: AlertEncoder, partitions: int, judged: Collection[int]
+    ) -> Operator:
         declaration = self._loaded.declaration
         if isinstance(result, Fold):
-            return FoldHost(result, self.settings, declaration.key_column, self._identity.state, judged)
+            return FoldOperator(result, self.settings, declaration.key_column, self._identity.state, judged)
         if declaration.kind == "aggregate":
-            return AggregateHost(result, Crossings(alerts, self._identity.state, partitions))
-        return RuleHost(result)
+            return AggregateOperator(result, EmittedAlerts(alerts, self._identity.state, partitions))
+        return RuleOperator(result)
 
     def written(self, alerts: DataFrame) -> DataFrame:
         """The records of `alerts`, made without Python, in the columns of `alert_rows`."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
 
 _SOURCE = "StreamingRelation"
@@ -38,7 +38,7 @@ _HINTS = {
 _LINE = re.compile(r"(?P<indent>[\s:|]*(?:[+:]- )?)(?:\* )?(?P<operator>\w+)")
 
 
-def refuse_ineligible(name: str, declaration: Declaration, frame: DataFrame, *, of_one: bool = False) -> None:
+def refuse_ineligible(name: str, declaration: Manifest, frame: DataFrame, *, of_one: bool = False) -> None:
     """Raises DetectorError with every operator in the physical plan of the stream `frame` that needs a batch.
 
     `of_one` says that the detector was given one stream; an aggregate may also be given a union of several.

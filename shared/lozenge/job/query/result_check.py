@@ -5,14 +5,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lozenge.detector.fold import Fold
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
 
 _ALERT = ("entity", "occasion", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Of the columns that `alert(...)` makes, those that nobody makes by accident."""
 
 
-def refuse_misfit(name: str, declaration: Declaration, result: object) -> "DataFrame | Fold[Any]":
+def refuse_misfit(name: str, declaration: Manifest, result: object) -> "DataFrame | Fold[Any]":
     """`result`, if it is what the declared kind takes; else raises DetectorError."""
     if not isinstance(result, DataFrame | Fold):
         raise DetectorError(

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from lozenge.contracts import topics
-from lozenge.detector.loader import Loaded, find
+from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError, UsageError
-from lozenge.job.batch_result import Judgement
-from lozenge.job.commit.alert_encoder import AlertWriter
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.committer import dead_letters
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
@@ -36,14 +36,14 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
-from lozenge.protocol.coverage import FILLED, Interval, Opening, gaps, intervals, openings
-from lozenge.protocol.job_spec import Orders
+from lozenge.protocol.coverage import FILLED, CoverageSegment, Interval, gaps, intervals, openings
+from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 STEP = 50_000
 """Offsets that are judged and committed at a time: what a kill makes a fill judge again at most."""
 PARTITIONS = topics.EVENT_PARTITIONS
-Which = Callable[[list[Opening], list[Interval]], list[Interval]]
+Which = Callable[[list[CoverageSegment], list[Interval]], list[Interval]]
 """Some of the gaps, from the lines of a coverage and its intervals."""
 
 
@@ -59,7 +59,7 @@ class Step:
 
 
 def fill(
-    loaded: Loaded,
+    loaded: LoadedDetector,
     job: JobSettings,
     kafka: KafkaSettings,
     which: Which = lambda _, covered: gaps(covered),
@@ -75,7 +75,7 @@ def fill(
             f"filling the gaps of {loaded.name}: what a {declaration.kind} tells depends on what it remembers",
             hint=f"`lozenge offsets {loaded.name} --to ... --state rebuild` lets it judge them again in their order",
         )
-    settings = detector_settings(loaded, Orders(job).current.settings)
+    settings = detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
     writer = TransactionalWriter(kafka, f"{loaded.name}@fill")
     writer.fence()  # before it looks: what another one fills is committed, or never will be
@@ -83,7 +83,7 @@ def fill(
     left = _size(ranges)
     if gone and not ranges:
         yield Step(0, 0, 0, 0, gone)
-    alerts = AlertWriter(identity, declaration, settings)
+    alerts = AlertEncoder(identity, declaration, settings)
     while ranges:
         spark = spark or spark_session(f"{loaded.name}-fill", cores=os.cpu_count() or 1, memory_mb=1024)
         for part in chunks(ranges, STEP):
@@ -124,14 +124,14 @@ def _commit(
     kafka: KafkaSettings,
     identity: Identity,
     writer: TransactionalWriter,
-    alerts: AlertWriter,
-    judged: Judgement,
+    alerts: AlertEncoder,
+    judged: BatchResult,
     part: Ranges,
     digest: str,
 ) -> None:
     assert identity.coverage is not None
     now = datetime.now(UTC)
-    line = Opening(
+    line = CoverageSegment(
         what=FILLED,
         release=identity.release,
         digest=digest,

@@ -1,4 +1,4 @@
-"""`python -m lozenge.job.tools.backtest [NAME | FOLDER] --last 1h`: what a detector would have raised, beside the live one.
+"""`python -m lozenge.job.tools.backtest [NAME | FOLDER] --last 1h`: the alerts that a release would have raised.
 
 It reads the retained topic and writes nothing: no alert, no offset, no state. A detector that remembers
 is first given as much time again to warm up, of which nothing is told. It also tells what judging costs: the
@@ -18,13 +18,13 @@ from typing import Any
 
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
-from lozenge.detector.loader import Loaded, find
+from lozenge.detector.loader import LoadedDetector, find
 from lozenge.durations import duration
 from lozenge.errors import DetectorError, LozengeError
-from lozenge.job.batch_result import Judgement, joined
-from lozenge.job.commit.alert_encoder import AlertWriter
+from lozenge.job.batch_result import BatchResult, joined
+from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.identity import Identity
-from lozenge.job.operators.operator import Host
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, Refusal, find_poison, first_line, refuse_too_many
 from lozenge.job.query.query_builder import Plan
 from lozenge.job.settings import JobSettings, detector_settings
@@ -35,7 +35,7 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
-from lozenge.protocol.job_spec import Orders
+from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 CHUNK = 200_000
@@ -75,9 +75,9 @@ class Outcome:
     cpu_seconds: float
 
 
-def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> Outcome:
+def trial(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> Outcome:
     """Judges what was written within `last`; raises as a job's start does."""
-    declaration, settings = loaded.declaration, detector_settings(loaded, Orders(job).current.settings)
+    declaration, settings = loaded.declaration, detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, "trial", live=False, key=declaration.key)
     until = datetime.now(UTC)
     since = until - last
@@ -85,7 +85,7 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     warm = starts if declaration.kind == "rule" else offsets_at(kafka, identity.input, PARTITIONS, since - last)
     ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
     spark = spark_session(f"{loaded.name}-trial", cores=os.cpu_count() or 1, memory_mb=1024)
-    writer = AlertWriter(identity, declaration, settings)
+    writer = AlertEncoder(identity, declaration, settings)
     ranges = {partition: (warm[partition], ends[partition]) for partition in ends if ends[partition] > warm[partition]}
     plan = Plan(loaded, identity, settings, kafka, spark)
     plan.learn()
@@ -128,23 +128,25 @@ def trial(loaded: Loaded, job: JobSettings, kafka: KafkaSettings, last: timedelt
     )
 
 
-def _start_up(plan: Plan, writer: AlertWriter, ranges: Ranges) -> None:
+def _start_up(plan: Plan, writer: AlertEncoder, ranges: Ranges) -> None:
     """Lets Spark plan and compile once, and start its workers, so that their price is not that of the events."""
     few = {partition: (start, min(start + FEW, end)) for partition, (start, end) in ranges.items()}
     with suppress(Exception):  # whatever fails on these will fail again where it is looked into
-        plan.bounded_host(few, writer, PARTITIONS).frame().toArrow()
+        plan.bounded_operator(few, writer, PARTITIONS).frame().toArrow()
 
 
-def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many) -> Judgement:
+def judge(
+    plan: Plan, writer: AlertEncoder, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many
+) -> BatchResult:
     """What a detector makes of `ranges` from an empty memory on.
 
     An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing. Raises
     DetectorError where `refuse` finds that too much fails.
     """
-    parts: list[Judgement] = []
-    first: Host | None = None
+    parts: list[BatchResult] = []
+    first: Operator | None = None
     for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK):
-        host = plan.bounded_host(part, writer, PARTITIONS)
+        host = plan.bounded_operator(part, writer, PARTITIONS)
         try:
             batch = host.frame().toArrow()
         except LozengeError:
@@ -157,7 +159,7 @@ def judge(plan: Plan, writer: AlertWriter, kind: str, ranges: Ranges, refuse: Re
                 ) from error
             for poisoned in found:
                 plan.exclude(poisoned)
-            batch = plan.bounded_host(part, writer, PARTITIONS).frame().toArrow()
+            batch = plan.bounded_operator(part, writer, PARTITIONS).frame().toArrow()
         first = first or host  # it holds the memory
         parts.append(first.judge(batch))
     return joined(parts, plan.excluded)

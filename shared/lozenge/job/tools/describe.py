@@ -1,4 +1,4 @@
-"""`python -m lozenge.job.tools.describe [NAME | FOLDER]`: what a detector is, told by its own code in its own environment.
+"""`python -m lozenge.job.tools.describe [NAME | FOLDER]`: what a detector is, by its own code.
 
 Prints one JSON object, a `Description`. With `--settings JSON` it only tries these overrides, and prints
 the settings that result and their digest. Spark is started for a stateful detector alone, to build its
@@ -21,8 +21,8 @@ from pydantic_core import to_jsonable_python
 from lozenge.contracts.schemas import newest, packaged
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold
-from lozenge.detector.loader import Loaded, find
-from lozenge.detector.manifest import Declaration
+from lozenge.detector.loader import LoadedDetector, find
+from lozenge.detector.manifest import Manifest
 from lozenge.detector.state_schema import shape
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError, LozengeError
@@ -45,7 +45,7 @@ class Description(BaseModel):
 
     detector: str
     version: str
-    declaration: Declaration
+    declaration: Manifest
     settings: dict[str, Any]
     settings_digest: str
     settings_schema: dict[str, Any]
@@ -58,7 +58,7 @@ class Description(BaseModel):
         return self.declaration.kind
 
 
-def describe(loaded: Loaded) -> Description:
+def describe(loaded: LoadedDetector) -> Description:
     """What `loaded` is; raises ConfigError if its settings lack a default, DetectorError if it cannot be planned."""
     defaults = detector_settings(loaded, {})
     if loaded.declaration.realtime:
@@ -94,7 +94,7 @@ def _schema(defaults: Settings) -> dict[str, Any]:
     return found
 
 
-def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
+def _fold(loaded: LoadedDetector, settings: Settings) -> Fold[Any]:
     """The fold that `loaded` makes of a table without events."""
     from lozenge.job.query import canonical_events
 
@@ -103,7 +103,7 @@ def _fold(loaded: Loaded, settings: Settings) -> Fold[Any]:
     return fold
 
 
-def _require_eligible(loaded: Loaded, settings: Settings) -> None:
+def _require_eligible(loaded: LoadedDetector, settings: Settings) -> None:
     """Raises DetectorError if what `loaded` makes of a stream cannot run in Real-Time Mode."""
     from lozenge.detector.fold import expressions
     from lozenge.job.query import canonical_events
@@ -117,7 +117,7 @@ def _require_eligible(loaded: Loaded, settings: Settings) -> None:
 
 
 def _detected(
-    loaded: Loaded, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
+    loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
 ) -> "DataFrame | Fold[Any]":
     from lozenge.detector.reference_tables import load
     from lozenge.job.query import canonical_events

@@ -1,4 +1,4 @@
-"""`python -m lozenge.job.tools.dlq_replay [NAME | FOLDER]`: judges dead letters of a detector anew, beside the job that runs.
+"""`python -m lozenge.job.tools.dlq_replay [NAME | FOLDER]`: processes a detector's dead letters again.
 
 What is judged are the letters' own bytes, for the records that they stand for may be gone. Every step is one
 transaction: alerts, a new letter for each that fails again, and the line that says that these letters were replayed. So
@@ -21,9 +21,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.contracts.headers import dead_letter, for_another_try
 from lozenge.contracts.record import place_of
 from lozenge.detector.definition import Settings
-from lozenge.detector.loader import Loaded, find
+from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError
-from lozenge.job.commit.alert_encoder import AlertWriter, Finding, Poisoned, unplaced_record
+from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord, Finding, unplaced_record
 from lozenge.job.identity import Identity
 from lozenge.job.query.canonical_events import RECORDS
 from lozenge.job.query.poison_search import ENOUGH_TO_TELL, Ranges, refuse_nothing
@@ -38,7 +38,7 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.dlq_resolutions import REPLAYED, Choice, Resolver, replayable
-from lozenge.protocol.job_spec import Orders
+from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 STEP = 100
@@ -59,13 +59,13 @@ class Step:
     left: int
 
 
-class LetterPlan(Plan):
+class DlqReplayPlan(Plan):
     """The plan over the bytes of `letters`: to Spark they are the records of a partition 0, numbered in their order."""
 
     def __init__(
         self,
         letters: Sequence[Letter],
-        loaded: Loaded,
+        loaded: LoadedDetector,
         identity: Identity,
         settings: Settings,
         kafka: KafkaSettings,
@@ -86,7 +86,7 @@ class LetterPlan(Plan):
 
 
 def replay(
-    loaded: Loaded, job: JobSettings, kafka: KafkaSettings, choice: Choice, *, in_order: bool, message: str = ""
+    loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, choice: Choice, *, in_order: bool, message: str = ""
 ) -> Iterator[Step]:
     """Replays the letters of `choice` that stand, in the order of what they stand for; raises as a job's start does.
 
@@ -94,16 +94,16 @@ def replay(
     fails again: then the code is not mended.
     """
     declaration = loaded.declaration
-    settings = detector_settings(loaded, Orders(job).current.settings)
+    settings = detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(choice))
-    alerts = AlertWriter(identity, declaration, settings)
+    alerts = AlertEncoder(identity, declaration, settings)
     failing: set[bytes | None] = set()
     for begin in range(0, len(chosen), STEP):
         step = chosen[begin : begin + STEP]
         spark = spark_session(f"{loaded.name}-replay", cores=os.cpu_count() or 1, memory_mb=1024)
-        plan = LetterPlan(step, loaded, identity, settings, kafka, spark)
+        plan = DlqReplayPlan(step, loaded, identity, settings, kafka, spark)
         plan.learn()
         judged = judge(plan, alerts, declaration.kind, plan.all, refuse_nothing)
         waiting = _waiting(step, judged.poisoned, failing) if in_order else set[int]()
@@ -124,7 +124,7 @@ def replay(
             return
 
 
-def _waiting(step: Sequence[Letter], poisoned: Collection[Poisoned], failing: set[bytes | None]) -> set[int]:
+def _waiting(step: Sequence[Letter], poisoned: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
     """The numbers of those that come behind one that fails under the same key; such keys are added to `failing`."""
     failed = {p.offset for p in poisoned}
     waiting = set()
@@ -144,7 +144,7 @@ def _of_origin(finding: Finding, step: Sequence[Letter]) -> Finding:
     return replace(finding, trigger=origin if finding.trigger else None, place=origin)
 
 
-def _once_more(identity: Identity, letter: Letter, poisoned: Poisoned, now: datetime) -> Record:
+def _once_more(identity: Identity, letter: Letter, poisoned: FailedRecord, now: datetime) -> Record:
     """The letter of what failed again, which keeps where and when it first failed, and counts."""
     headers = dead_letter(
         for_another_try(letter.headers),
