@@ -25,7 +25,7 @@
         ├── OffsetsLost           what a job should judge next is gone, or nobody knows where it stood
         ├── StaleGeneration       a newer generation of this job has taken over
         ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
-        ├── Deposed               (lozenge_deploy.control.leader_election) another agent leads now
+        ├── LeadershipLost        (lozenge_deploy.control.leader_election) another agent leads now
         └── Fenced                the broker refused this writer: another one called init_transactions
 
 Whoever catches decides by the first level: retry, dead-letter, or stop. `exit_code` is what a

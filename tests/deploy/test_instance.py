@@ -146,10 +146,10 @@ def test_nothing_runs_if_its_starter_dies_before_it_has_written_down_what_it_sta
     starter = f"""
 import os, sys
 from pathlib import Path
-from lozenge.protocol.job_spec import Order
+from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.supervision import job_process
-instance.replace = lambda file, text: os._exit(9)
-instance.Instance.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, Order(),
+job_process.replace = lambda file, text: os._exit(9)
+job_process.Instance.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, JobSpec(),
     detector="spotter", release="r1", process=[], state="keep", memory_mb=512)
 """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

@@ -41,7 +41,7 @@ def test_state_is_partitioned_like_its_input_and_compacted() -> None:
 
 def declared_partitions(given: str) -> "subprocess.CompletedProcess[str]":
     """A process that is told so, and says how many partitions raw topics and those of events have."""
-    program = "from lozenge import topics; print(topics.RAW_PARTITIONS, topics.EVENT_PARTITIONS)"
+    program = "from lozenge.contracts import topics; print(topics.RAW_PARTITIONS, topics.EVENT_PARTITIONS)"
     environment = os.environ | {topics.PARTITIONS_VARIABLE: given}
     return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
 

@@ -48,7 +48,7 @@ def test_an_order_that_comes_while_the_first_is_read_is_not_missed(
         newer.give(folder)
         return order
 
-    monkeypatch.setattr(orders_module, "read_order", read_slowly)
+    monkeypatch.setattr(orders_module, "read_job_spec", read_slowly)
     orders = JobSpecFile(JobSettings(folder=tmp_path))
     monkeypatch.undo()
     assert orders.current == FULL
