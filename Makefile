@@ -12,6 +12,10 @@ UV := .venv/bin/uv
 # uv installs into the environment that is activated, which may be another project's
 export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
+# the suite, in random order: each run ends with its seed and with the JVMs that it has started
+SUITE := $(PYTEST) -q -p tests.plugins.order -p tests.plugins.jvm_starts
+# above so many starts of Spark the integration tests fail
+MAX_SPARK_STARTS ?= 130
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -58,14 +62,13 @@ check: .venv/.ready ## ruff, mypy, architecture
 .PHONY: test-unit
 test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@echo "== unit tests"
-	@$(PYTEST) -q -n auto -m "not integration" --ignore tests/integration $(ARGS)
+	@$(SUITE) -n auto --dist worksteal -m "not integration" --ignore tests/integration $(ARGS)
 
 .PHONY: test-integration
-# most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own; their
-# files in order, because those come first that must not find what others left in a topic that all read
+# most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(PYTEST) -q -p lozenge.testing.plugin -m integration -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(SUITE) -p lozenge.testing.plugin -m integration -n 3 --dist loadgroup --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: test-detector
 test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them, and every fault
@@ -99,6 +102,13 @@ mutants: .venv/.ready ## take one guard away at a time; its test must turn red; 
 .PHONY: faults
 faults: .venv/.ready ## hurt the platform while records flow; ARGS="--seed 7 --faults 100 --events 500000"
 	@$(PYTHON) -m tests.faults $(ARGS)
+
+.PHONY: nightly
+# what takes hours and finds what is rare; the suite has a short form of each
+nightly: .venv/.ready ## long campaigns of faults, 100,000 fuzzed records, every mutant
+	@for seed in 1 2 3; do $(PYTHON) -m tests.faults --seed $$seed --faults 20 --events 200000; done
+	@$(PYTHON) -m tests.faults --seed 11 --faults 20 --kinds "kill,kill the JVM of" --together 5 --rate 100 --deadline 10m
+	@$(MAKE) fuzz mutants
 
 .PHONY: format
 format: .venv/.ready ## let ruff rewrite the sources

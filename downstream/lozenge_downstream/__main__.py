@@ -11,9 +11,10 @@ from lozenge.process.env_settings import load
 from lozenge_downstream.pipeline.render import APP
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import Settings
+from lozenge_downstream.timing import DEFAULT, Timing
 
 
-def main() -> int:
+def main(timing: Timing = DEFAULT) -> int:
     """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker or no store."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -22,7 +23,7 @@ def main() -> int:
     try:
         settings, kafka = load(Settings, KafkaSettings)
         logging.configure(APP, instance=settings.instance)
-        Notifier(settings, kafka).run(stop)
+        Notifier(settings, kafka, timing).run(stop)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code

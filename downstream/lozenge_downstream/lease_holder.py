@@ -4,9 +4,7 @@ import time
 from collections.abc import Iterable
 
 from lozenge_downstream.store import Store
-from lozenge_downstream.store.leases import LEASE_SECONDS
 
-RENEW_SECONDS = LEASE_SECONDS / 3
 RELAY = "relay"
 
 
@@ -18,21 +16,22 @@ def lane(channel: str) -> str:
 class LeaseHolder:
     """Takes every lease that is free and keeps what it has; `renew` is called by one thread, `holds` by any."""
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, name: str, lease_seconds: float) -> None:
         """`name` must be no other notifier's of this store."""
         self._store, self._name = store, name
+        self._lease, self._pause = lease_seconds, lease_seconds / 3
         self._until: dict[str, float] = {}
         self._renewed_at = float("-inf")
 
     def renew(self, leases: Iterable[str]) -> None:
         """Takes or keeps `leases`, every now and then."""
         now = time.monotonic()
-        if now < self._renewed_at + RENEW_SECONDS:
+        if now < self._renewed_at + self._pause:
             return
         with self._store.transaction() as t:
-            held = [lease for lease in leases if t.leases.take(lease, self._name)]
+            held = [lease for lease in leases if t.leases.take(lease, self._name, self._lease)]
         self._renewed_at = now
-        self._until = dict.fromkeys(held, now + LEASE_SECONDS - RENEW_SECONDS / 2)  # others' clocks may run ahead
+        self._until = dict.fromkeys(held, now + self._lease - self._pause / 2)  # others' clocks may run ahead
 
     def holds(self, lease: str) -> bool:
         """Whether it is this notifier's still."""

@@ -30,6 +30,7 @@ from lozenge_downstream.pipeline.render import APP
 from lozenge_downstream.routing.config_reload import ConfigReload
 from lozenge_downstream.settings import Settings
 from lozenge_downstream.store import Retention, Store
+from lozenge_downstream.timing import Timing
 
 BATCH = 500
 FORGET_SECONDS, LISTEN_SECONDS, COUNT_SECONDS = 3600.0, 60.0, 10.0
@@ -39,7 +40,7 @@ DAY_SECONDS = 86_400.0
 class Notifier:
     """One notifier; `run` returns when `stop` is set and raises what ended any of its loops."""
 
-    def __init__(self, settings: Settings, kafka: KafkaSettings) -> None:
+    def __init__(self, settings: Settings, kafka: KafkaSettings, timing: Timing) -> None:
         self._routing = ConfigReload(settings.routing)
         check_topics(kafka, [t for t in topics.platform_topics() if t.name in OUTPUTS])
         schema_topic.announce(kafka, [newest("notification"), newest("feedback")])
@@ -50,11 +51,11 @@ class Notifier:
         self._listen_at = time.monotonic() + LISTEN_SECONDS  # what came while nobody read is silence until it is read
         self._metrics = Metrics(APP)
         self._store = Store(settings.store.get_secret_value())
-        self._leases = LeaseHolder(self._store, settings.instance)
+        self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
         links = Links(settings.link_secret.get_secret_value(), settings.public_url) if settings.link_secret else None
         link = links.make if links and settings.public_url else None
         self._pipeline = Pipeline(self._routing.now, lambda: schema_topic.learn(kafka, "alert"), link)
-        self._reader = AlertConsumer(kafka, self._store, settings.instance)
+        self._reader = AlertConsumer(kafka, self._store, settings.instance, timing.session_seconds)
         self._relay = OutboxRelay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
         self._deliverer = Dispatcher(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
         token = settings.token.get_secret_value() if settings.token else ""

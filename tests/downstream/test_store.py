@@ -18,7 +18,6 @@ from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
 from lozenge_downstream.store import Retention, Store, StoreUnavailable, Transaction, database
 from lozenge_downstream.store.deliveries import Attempt, Delivery
-from lozenge_downstream.store.leases import LEASE_SECONDS
 from lozenge_downstream.store.tables import DUE, FAILED, SENT, metadata
 from tests.downstream.conftest import Desk
 from tests.faults.disks import filled, small_disk
@@ -59,10 +58,10 @@ def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
 def test_a_lease_is_one_holders_until_it_is_not_renewed(desk: Desk) -> None:
     def take(holder: str) -> bool:
         with desk.store.transaction() as t:
-            return t.leases.take("relay", holder)
+            return t.leases.take("relay", holder, 6.0)
 
     assert [take("a"), take("b"), take("a")] == [True, False, True]
-    desk.now += LEASE_SECONDS + 1
+    desk.now += 7
     assert [take("b"), take("a")] == [True, False]
     with desk.store.transaction() as t:
         t.leases.give_up("b")

@@ -4,6 +4,7 @@ import base64
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -80,7 +81,8 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))
         for detector in DETECTORS:
             checkout.trust(detector)
-            checkout.lozenge("deploy", detector)
+        with ThreadPoolExecutor(len(DETECTORS)) as operators:
+            list(operators.map(lambda detector: checkout.lozenge("deploy", detector), DETECTORS))
         flow = Flow(kafka, seed, rate, folder / RECEIPTS)
         flow.start()
         yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow)

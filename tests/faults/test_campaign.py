@@ -1,4 +1,4 @@
-"""The short campaign: twenty kills over 200,000 records, in volleys that also strike whoever is still recovering."""
+"""The short campaign: five kills in one volley, which also strikes what is still recovering. See `make nightly`."""
 
 import sys
 from pathlib import Path
@@ -11,12 +11,12 @@ from tests.faults.campaign import Order, run
 
 pytestmark = pytest.mark.integration
 
-KILLS, RECORDS, TOGETHER = 20, 200_000, 5
+KILLS, RECORDS, TOGETHER = 5, 20_000, 5
 SEED = 11
-DEADLINE_SECONDS = 600.0
+DEADLINE_SECONDS = 300.0
 
 
-def test_twenty_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     kinds = ("kill", "kill the JVM of")
     order = Order(SEED, KILLS, RECORDS, 100, kinds, TOGETHER, deadline=DEADLINE_SECONDS)
     campaign = run(order, tmp_path, lambda struck: print(struck, file=sys.stderr, flush=True))

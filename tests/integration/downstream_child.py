@@ -21,6 +21,10 @@ from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.positions import Outbox, Positions
+from lozenge_downstream.timing import Timing
+
+QUICK = Timing(lease_seconds=2.0, session_seconds=2.0)
+"""Tests kill notifiers and wait until others have taken over."""
 
 
 def die(*_: Any) -> None:
@@ -94,4 +98,4 @@ LOOKS: dict[str, Callable[[], None]] = {
 if __name__ == "__main__":
     if sys.argv[1:]:
         (POINTS | LOOKS)[sys.argv[1]]()
-    sys.exit(main())
+    sys.exit(main(QUICK))

@@ -1,13 +1,14 @@
-"""A notifier among real parts: one broker, one store, one receiver, and what was sent so far."""
+"""A notifier among real parts: a broker, one store, one receiver, and what was sent so far."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts import ids, topics
@@ -23,7 +25,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.integration.conftest import Broker
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that takes over at once from the one that had this name before."""
@@ -33,13 +35,16 @@ DEADLINE_SECONDS = 180.0
 STOP_SECONDS = 60.0
 LATEST = 10_000
 ALL_CARDS = 17
+GROUP = "downstream"
+READ = (topics.NOTIFICATIONS, topics.FEEDBACK, topics.dead_letters("downstream"))
+"""What a notifier writes."""
 
 
 @dataclass
 class World:
-    """One broker, one store, one receiver, and what was sent so far."""
+    """A broker without other alerts, one store, one receiver, and what was sent so far."""
 
-    broker: EmbeddedBroker
+    broker: Broker
     receiver: Receiver
     folder: Path
     store: str
@@ -48,6 +53,10 @@ class World:
     unrouted: int = 0
     running: subprocess.Popen[str] | None = None
     codec: Codec = field(default_factory=lambda: Codec.of("alert"))
+    readers: dict[str, "TopicReader"] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
 
     @property
     def kafka(self) -> KafkaSettings:
@@ -55,7 +64,6 @@ class World:
 
     def send(self, detector: str, numbers: range) -> None:
         """Writes alerts; the same numbers again are repeats."""
-        producer = Producer(self.kafka.client())
         for number in numbers:
             now, card = datetime.now(UTC), f"card-{number % ALL_CARDS}"
             alert: dict[str, Any] = {
@@ -75,13 +83,12 @@ class World:
             }
             self.alert_ids.add(alert["alert_id"])
             partition = partition_of(card.encode(), topics.EVENT_PARTITIONS)
-            producer.produce(topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
-        assert producer.flush(30) == 0
+            self.producer.produce(topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
+        assert self.producer.flush(30) == 0
 
     def send_poison(self, detector: str, value: bytes) -> None:
-        producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
-        producer.produce(topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
-        assert producer.flush(30) == 0
+        self.producer.produce(topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
+        assert self.producer.flush(30) == 0
         self.poison += 1
 
     def environment(self) -> dict[str, str]:
@@ -122,17 +129,7 @@ class World:
 
     def read(self, topic: str) -> list[Any]:
         """All of a topic as an independent read_committed client sees it."""
-        consumer = KafkaConsumer(
-            bootstrap_servers=self.broker.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        found: list[Any] = []
-        while any(consumer.position(place) < ends[place] for place in places):
-            found += [record for batch in consumer.poll(200).values() for record in batch]
-        consumer.close()
-        return found
+        return self.readers[topic].all()
 
     def notifications(self) -> list[dict[str, Any]]:
         """What stands in Kafka, which has to be without a gap; those of one case in their order."""
@@ -162,17 +159,58 @@ class World:
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
 
 
+class TopicReader:
+    """What a topic holds, read once by one consumer: a later call reads on where the last one ended."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+        self._found: list[Any] = []
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
+        )
+        self._consumer.assign(self._places)
+
+    def all(self) -> list[Any]:
+        """Every record that is committed by now."""
+        ends = self._consumer.end_offsets(self._places)
+        while any(self._consumer.position(place) < ends[place] for place in self._places):
+            self._found += [record for batch in self._consumer.poll(200).values() for record in batch]
+        return list(self._found)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
 @contextmanager
-def world_of(folder: Path, store: str) -> Iterator[World]:
-    """Its own broker: a notifier reads every alert topic, also those of other tests."""
-    with EmbeddedBroker(folder / "broker") as broker, Receiver(SECRET, latest=LATEST) as receiver:
+def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
+    """A notifier reads every alert topic and continues what stands in Kafka, so what others left there goes first."""
+    with Receiver(SECRET, latest=LATEST) as receiver, ExitStack() as stack:
         (folder / "routing.toml").write_text(
             '[noise]\nalerts = 1000000\n[route]\nchannels = ["test"]\n'
             '[channels.test]\ntype = "webhook"\nnetworks = ["127.0.0.0/8"]\n'
             f'url = "{receiver.url}"\nsecret = {{ env = "HOOK_SECRET" }}\nfirst_retry = 0.2\n'
         )
         world = World(broker, receiver, folder, store)
-        ensure_topics(
-            world.kafka, [*topics.platform_topics(), *topics.detector_topics("one"), *topics.detector_topics("two")]
-        )
+        forget(world)
+        detectors = [topic for name in ("one", "two") for topic in topics.detector_topics(name)]
+        ensure_topics(world.kafka, [*topics.platform_topics(), *detectors])
+        for topic in READ:
+            world.readers[topic] = TopicReader(broker.bootstrap, topic)
+            stack.callback(world.readers[topic].close)
         yield world
+
+
+def forget(world: World) -> None:
+    """Removes all alerts, whatever a notifier has written, and the group of the notifiers."""
+    admin = AdminClient(world.kafka.client())
+    every_alert = re.compile(topics.ALERTS_PATTERN)
+
+    def left() -> list[str]:
+        return [name for name in admin.list_topics(timeout=10).topics if name in READ or every_alert.match(name)]
+
+    for future in admin.delete_topics(left()).values() if left() else ():
+        future.result()
+    world.wait_for(lambda: not left(), "the end of the topics")
+    known = {group.group_id for group in admin.list_consumer_groups().result().valid}
+    for future in admin.delete_consumer_groups([GROUP]).values() if GROUP in known else ():
+        future.result()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.downstream.postgres import database, server
+from tests.integration.conftest import Broker
 from tests.integration.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
@@ -23,13 +24,13 @@ FAR = 1000 * ALL_CARDS
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(broker: Broker, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("looks")
     if request.param == "postgresql":
-        with server(folder / "postgres") as running, world_of(folder, database(running, "notifier")) as world:
+        with server(folder / "postgres") as running, world_of(broker, folder, database(running, "notifier")) as world:
             yield _gathering(world)
     else:
-        with world_of(folder, f"sqlite:///{folder / 'store.db'}") as world:
+        with world_of(broker, folder, f"sqlite:///{folder / 'store.db'}") as world:
             yield _gathering(world)
 
 

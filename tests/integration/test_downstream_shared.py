@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.downstream.postgres import database, server
+from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("shared")
-    with server(folder / "postgres") as running, world_of(folder, database(running, "notifier")) as world:
+    with server(folder / "postgres") as running, world_of(broker, folder, database(running, "notifier")) as world:
         yield world
 
 

@@ -18,6 +18,8 @@ from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 
 ALL = frozenset(range(4))
+SESSION_SECONDS = 2.0
+"""Of a member that is killed: the others wait so long."""
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ class Worker:
     """Works on its slots as a job does: stops when they change, settles, and goes on with the new ones."""
 
     def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[PartitionState, "Worker"]) -> None:
-        self.member = Membership(kafka, topic, [topic])
+        self.member = Membership(kafka, topic, [topic], SESSION_SECONDS)
         self.works: frozenset[PartitionState] = frozenset()
         self.collided = False
         self._busy, self._ends = busy, threading.Event()
@@ -90,11 +92,13 @@ def test_the_slots_of_a_member_that_is_killed_move_by_themselves(kafka: KafkaSet
 @contextmanager
 def _member_elsewhere(kafka: KafkaSettings, topic: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process of its own that is a member and gives up whatever it is to give up."""
+    session = SESSION_SECONDS
     code = f"""
 import time
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.group_membership import Membership
-member = Membership(KafkaSettings.model_construct(bootstrap={kafka.bootstrap!r}), {topic!r}, [{topic!r}])
+kafka = KafkaSettings.model_construct(bootstrap={kafka.bootstrap!r})
+member = Membership(kafka, {topic!r}, [{topic!r}], {session})
 member.join()
 while True:
     member.settle()

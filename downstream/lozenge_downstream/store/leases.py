@@ -5,8 +5,6 @@ import sqlalchemy as sql
 from lozenge_downstream.store.sql_helpers import upsert
 from lozenge_downstream.store.tables import leases
 
-LEASE_SECONDS = 6.0
-
 
 class Leases:
     """The leases of one transaction. Clocks of instances may differ by less than a lease lasts."""
@@ -15,9 +13,9 @@ class Leases:
         self._connection = connection
         self._now = now
 
-    def take(self, name: str, holder: str) -> bool:
-        """Takes or renews one; whether `holder` has it then."""
-        row = {"name": name, "holder": holder, "until": self._now + LEASE_SECONDS}
+    def take(self, name: str, holder: str, seconds: float) -> bool:
+        """Takes or renews one for so many seconds; whether `holder` has it then."""
+        row = {"name": name, "holder": holder, "until": self._now + seconds}
         free = sql.or_(leases.c.holder == holder, leases.c.until < self._now)
         upsert(self._connection, leases, row, where=free)
         return self.holder(name) == holder

@@ -30,15 +30,17 @@ class Membership:
     Used by one thread; the group is followed in another one, which gives nothing up before `settle` was called.
     """
 
-    def __init__(self, kafka: KafkaSettings, group: str, topics: Iterable[str]) -> None:
+    def __init__(
+        self, kafka: KafkaSettings, group: str, topics: Iterable[str], session_seconds: float = SESSION_SECONDS
+    ) -> None:
         self._topics = list(topics)
         self._consumer = Consumer(
             kafka.client(
                 group_id=group,
                 enable_auto_commit=False,
                 partition_assignment_strategy="cooperative-sticky",
-                session_timeout_ms=int(SESSION_SECONDS * 1000),
-                heartbeat_interval_ms=1000,
+                session_timeout_ms=int(session_seconds * 1000),
+                heartbeat_interval_ms=int(session_seconds * 1000 / 6),
             )
         )
         self._slots: frozenset[PartitionState] = frozenset()

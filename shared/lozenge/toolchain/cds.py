@@ -81,7 +81,7 @@ def _stem() -> Path:
     spark = Path(_find_spark_home())
     class_path = [*jars("connector"), *sorted(spark.glob("jars/*.jar"))]
     content = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in class_path]
-    return cache_path("cds", f"java-{java.version}-{_digest(java.home, spark)}", _digest(*content))
+    return cache_path("cds", f"java-{java.version}-{_digest(java.jdk, spark)}", _digest(*content))
 
 
 def _digest(*parts: object) -> str:

