@@ -60,9 +60,10 @@ check: .venv/.ready ## ruff, mypy, architecture
 	@$(PYTEST) -q tests/test_architecture.py
 
 .PHONY: test-unit
+# half of it is waiting for processes and receivers, so four processes share two cores
 test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@echo "== unit tests"
-	@$(SUITE) -n auto --dist worksteal -m "not integration" --ignore tests/integration $(ARGS)
+	@$(SUITE) -n 4 --dist worksteal -m "not integration" --ignore tests/integration $(ARGS)
 
 .PHONY: test-integration
 # most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own
@@ -96,7 +97,7 @@ bench-pytest: .venv/.ready ## what else is measured: memory, deploys, guarantees
 	@$(PYTHON) -m pytest -q -s tests/bench --ignore tests/bench/harness $(ARGS)
 
 .PHONY: mutants
-mutants: .venv/.ready ## take one guard away at a time; its test must turn red; ARGS names guards
+mutants: .venv/.ready ## take one guard away at a time; its test must turn red; ARGS names guards, or "--since main"
 	@$(PYTHON) -m tests.mutations $(ARGS)
 
 .PHONY: faults

@@ -226,12 +226,12 @@ def test_retry_after_is_obeyed(store: Store, record: MakeRecord) -> None:
 
     def answer(handler: BaseHTTPRequestHandler, before: int) -> None:
         times.append(time.time())
-        reply(handler, 204 if before else 429, retry_after="2")
+        reply(handler, 204 if before else 429, retry_after="1")
 
     take(store, record, 1, "ops")
     with misbehaving(answer) as (url, _), delivering(store, ops=hook(url)):
         wait_for(lambda: all_sent(store))
-    assert times[1] - times[0] >= 2
+    assert times[1] - times[0] >= 1
 
 
 def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Store, record: MakeRecord) -> None:
@@ -242,7 +242,7 @@ def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Stor
     def answer(handler: BaseHTTPRequestHandler, _: int) -> None:
         times.append(time.monotonic())
         first = len(times) == 1
-        reply(handler, 429 if first else 204, retry_after="3")
+        reply(handler, 429 if first else 204, retry_after="1")
         asked.set()
 
     take(store, record, 20, "busy", "well")
@@ -256,7 +256,7 @@ def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Stor
         take(store, record, 40, "busy")  # 20 more
         wait_for(lambda: all_sent(store))
     assert sorted(seen.values()) == [1] * 39 + [2]
-    assert times[1] - times[0] >= 3
+    assert times[1] - times[0] >= 1
 
 
 def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:

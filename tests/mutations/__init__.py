@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("shared", "upstream", "downstream", "deploy")
 """Source roots; an import finds the copy's before those that are installed."""
 _TEST = re.compile(r"^Test: (\S.*)$", re.MULTILINE)
+_PATCHED = re.compile(r"^\+\+\+ b/(\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,11 @@ class Guard:
     patch: Path
     test: str
 
+    def files(self) -> set[str]:
+        """What decides about its verdict first of all: the patch, the sources that it changes and the test's file."""
+        patched = _PATCHED.findall(self.patch.read_text("utf-8"))
+        return {str(self.patch.relative_to(ROOT)), self.test.partition("::")[0], *patched}
+
     def apply(self, tree: Path, *, only_look: bool = False) -> str:
         """Applies the patch to the sources in `tree`; returns git's complaint, "" if it applied."""
         look = ["--check"] if only_look else []
@@ -35,7 +41,7 @@ class Guard:
     def run(self, tree: Path) -> "subprocess.CompletedProcess[str]":
         """Runs the test on the sources in `tree`."""
         paths = os.pathsep.join(str(tree / source) for source in SOURCES)
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", self.test]
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", self.test]
         environment = os.environ | {"PYTHONPATH": paths}
         return subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True)
 
@@ -47,6 +53,12 @@ def guards() -> list[Guard]:
         [test] = _TEST.findall(patch.read_text("utf-8"))
         found.append(Guard(patch.stem, patch, test))
     return found
+
+
+def changed_since(commit: str) -> set[str]:
+    """The files that differ from those of a commit."""
+    command = ["git", "diff", "--name-only", commit]
+    return set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
 
 
 def copied(target: Path) -> Path:

@@ -1,12 +1,16 @@
-"""`python -m tests.mutations [GUARD ...]`: 0 if every guard's test turns red without it, else 1."""
+"""`python -m tests.mutations [--since COMMIT] [GUARD ...]`: 0 if every guard's test turns red without it, else 1.
 
+With `--since` only guards whose patch, patched sources or test's file have changed since that commit.
+"""
+
+import argparse
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from lozenge_deploy.cli.options import Format, show
-from tests.mutations import Guard, copied, guards
+from tests.mutations import Guard, changed_since, copied, guards
 
 
 def verdict(guard: Guard, folder: Path) -> str:
@@ -21,11 +25,18 @@ def verdict(guard: Guard, folder: Path) -> str:
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
+    parser.add_argument("guards", nargs="*", metavar="GUARD")
+    parser.add_argument("--since", metavar="COMMIT")
+    given = parser.parse_args()
+    wanted = given.guards
     chosen = [guard for guard in guards() if not wanted or guard.name in wanted]
     if unknown := set(wanted) - {guard.name for guard in chosen}:
         print(f"no such guard: {', '.join(sorted(unknown))}; there is {', '.join(g.name for g in guards())}")
         return 2
+    if given.since:
+        changed = changed_since(given.since)
+        chosen = [guard for guard in chosen if guard.files() & changed]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for guard in chosen:
