@@ -39,7 +39,7 @@ def secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hook(url: str, **settings: Any) -> dict[str, Any]:
     webhook = {"type": "webhook", "secret": {"env": "HOOK_SECRET"}, "networks": ["127.0.0.0/8"]}
-    return {"url": url, "first_retry": 0.1, **webhook, **settings}
+    return {"url": url, "first_retry": 0.1, "max_retry": 0.2, **webhook, **settings}
 
 
 @pytest.fixture
@@ -514,7 +514,7 @@ def test_a_secret_that_changes_within_its_file_signs_from_then_on(
     file.write_text(SECRET)
     with (
         Receiver(SECRET) as receiver,
-        delivering(store, ops=hook(receiver.url, secret={"file": str(file)}, attempts=100, max_retry=1)),
+        delivering(store, ops=hook(receiver.url, secret={"file": str(file)}, attempts=100)),
     ):
         take(store, record, 1, "ops")
         wait_for(lambda: all_sent(store))

@@ -61,15 +61,15 @@ class Sender:
             return Retry(f"no answer within {self._channel.timeout:g} s")
 
     def _send(self, mail: EmailMessage, password: str) -> Result:
-        told, secure = self._channel, ssl.create_default_context()
+        told = self._channel
         try:
             with (
-                smtplib.SMTP_SSL(told.host, told.port, timeout=told.timeout, context=secure)
+                smtplib.SMTP_SSL(told.host, told.port, timeout=told.timeout, context=ssl.create_default_context())
                 if told.security == "tls"
                 else smtplib.SMTP(told.host, told.port, timeout=told.timeout)
             ) as server:
                 if told.security == "starttls":
-                    server.starttls(context=secure)
+                    server.starttls(context=ssl.create_default_context())
                 if told.user is not None:
                     server.login(told.user, password)
                 refused = server.send_message(mail)
