@@ -33,6 +33,11 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def made(checkout: Path, name: str, kind: str = "rule") -> None:
+    """A detector as `lozenge new` writes it."""
+    write(checkout / "detectors", name, kind, "tests")
+
+
 def test_it_imports_no_spark_and_no_kafka_to_tell_what_it_can() -> None:
     code = "import sys, lozenge_deploy.cli.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv[1:]])"
     heavy = ("pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka", "fastavro", "sqlalchemy")
@@ -62,14 +67,14 @@ def test_a_dry_run_tells_what_it_would_do_and_does_nothing(checkout: Path) -> No
     run = lozenge("up", "--dry-run", "--folder", "place", "--port", "19999", cwd=checkout)
     assert (run.returncode, "127.0.0.1:19999" in run.stdout) == (0, True)
     assert not (checkout / "place").exists()
-    assert lozenge("new", "spotter", cwd=checkout).returncode == 0
+    made(checkout, "spotter")
     run = lozenge("dev", "spotter", "--dry-run", cwd=checkout)
     assert (run.returncode, "would run" in run.stdout) == (0, True)
 
 
 def test_the_shell_completes_the_names_of_the_folders(checkout: Path) -> None:
     for name in ("spotter", "spender", "other"):
-        assert lozenge("new", name, cwd=checkout).returncode == 0
+        made(checkout, name)
     asked = {"_LOZENGE_COMPLETE": "complete_bash", "COMP_WORDS": "lozenge deploy sp", "COMP_CWORD": "2"}
     command = Path(sys.executable).with_name("lozenge")
     run = subprocess.run([command], cwd=checkout, env=surroundings(**asked), capture_output=True, text=True)
@@ -93,21 +98,21 @@ def test_new_refuses_a_name_that_something_else_has(checkout: Path, name: str) -
 
 
 def test_the_settings_of_a_new_detector_have_a_name_of_their_own(checkout: Path) -> None:
-    assert lozenge("new", "fold", "--kind", "stateful", cwd=checkout).returncode == 0
+    made(checkout, "fold", "stateful")
     module = (checkout / "detectors" / "fold" / "fold.py").read_text()
     assert "class FoldSettings(Settings):" in module
     assert "settings=FoldSettings)" in module
 
 
 def test_new_never_writes_over_a_folder(checkout: Path) -> None:
-    assert lozenge("new", "spotter", cwd=checkout).returncode == 0
+    made(checkout, "spotter")
     run = lozenge("new", "spotter", cwd=checkout)
     assert run.returncode == 2
     assert "is there already" in run.stderr
 
 
 def test_check_tells_every_problem(checkout: Path) -> None:
-    lozenge("new", "spotter", cwd=checkout)
+    made(checkout, "spotter")
     (checkout / "detectors" / "spotter" / "README.md").unlink()
     run = lozenge("check", "spotter", cwd=checkout)
     assert run.returncode == 2
@@ -125,7 +130,7 @@ def test_an_unknown_detector_and_a_place_without_detectors_are_usage_errors(chec
 
 
 def test_describe_names_the_topics(checkout: Path) -> None:
-    lozenge("new", "spotter", "--kind", "aggregate", cwd=checkout)
+    made(checkout, "spotter", "aggregate")
     run = lozenge("describe", "spotter", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     [facts] = json.loads(run.stdout)
     assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "10m")
@@ -185,7 +190,7 @@ def test_a_wrong_argument_is_told_before_a_broker_is_asked(checkout: Path, argum
 
 @pytest.mark.parametrize("missing", ["test_fires", "test_stays_silent"])
 def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Path, missing: str) -> None:
-    lozenge("new", "spotter", cwd=checkout)
+    made(checkout, "spotter")
     tests = checkout / "detectors" / "spotter" / "test_spotter.py"
     tests.write_text(tests.read_text().replace(f"def {missing}", "def test_something_else"))
     run = lozenge("deploy", "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
@@ -193,7 +198,7 @@ def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Pa
 
 
 def test_where_no_terminal_is_a_line_is_never_broken(checkout: Path) -> None:
-    lozenge("new", "spotter", cwd=checkout)
+    made(checkout, "spotter")
     project = checkout / "detectors" / "spotter" / "pyproject.toml"
     project.write_text(project.read_text().replace('title = "Spotter"', f'title = "{"long " * 60}end"'))
     environment = {name: value for name, value in surroundings().items() if name != "COLUMNS"}
