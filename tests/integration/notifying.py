@@ -35,7 +35,6 @@ DEADLINE_SECONDS = 180.0
 STOP_SECONDS = 60.0
 LATEST = 10_000
 ALL_CARDS = 17
-GROUP = "downstream"
 READ = (topics.NOTIFICATIONS, topics.FEEDBACK, topics.dead_letters("downstream"))
 """What a notifier writes."""
 
@@ -201,16 +200,14 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
 
 
 def forget(world: World) -> None:
-    """Removes all alerts, whatever a notifier has written, and the group of the notifiers."""
+    """Removes all alerts and whatever a notifier has written; with the topics go the offsets of its group."""
     admin = AdminClient(world.kafka.client())
     every_alert = re.compile(topics.ALERTS_PATTERN)
 
     def left() -> list[str]:
         return [name for name in admin.list_topics(timeout=10).topics if name in READ or every_alert.match(name)]
 
-    for future in admin.delete_topics(left()).values() if left() else ():
-        future.result()
+    if earlier := left():
+        for future in admin.delete_topics(earlier).values():
+            future.result()
     world.wait_for(lambda: not left(), "the end of the topics")
-    known = {group.group_id for group in admin.list_consumer_groups().result().valid}
-    for future in admin.delete_consumer_groups([GROUP]).values() if GROUP in known else ():
-        future.result()
