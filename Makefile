@@ -13,7 +13,7 @@ UV := .venv/bin/uv
 export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
-SUITE := $(PYTEST) -q -p tests.plugins.order -p tests.plugins.jvm_starts
+SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
 # above so many starts of Spark the integration tests fail
 MAX_SPARK_STARTS ?= 130
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
@@ -66,10 +66,11 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@$(SUITE) -n 4 --dist worksteal -m "not integration" --ignore tests/integration $(ARGS)
 
 .PHONY: test-integration
-# most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own
+# most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own; a file
+# goes to one of them as a whole: its tests share fixtures, and the promises of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(SUITE) -p lozenge.testing.plugin -m integration -n 3 --dist loadgroup --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
+	@$(SUITE) -m integration -n 3 --dist loadfile --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: test-detector
 test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them, and every fault

@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)  # so that -k and markers choose among these tests too
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     modules = {id(module): module for item in items if (module := item.getparent(pytest.Module))}
-    for module in filter(tests_a_detector, modules.values()):
+    for module in filter(_tests_a_detector, modules.values()):
         evidence = Evidence(module, config.getoption("--fault-seed"))
         faults = [FaultTest.from_parent(module, name=f"fault[{fault}]", evidence=evidence) for fault in PROMISES]
         last = max(at for at, item in enumerate(items) if item.getparent(pytest.Module) is module)
@@ -74,7 +74,6 @@ class FaultTest(pytest.Item):
         return self.path, None, self.name
 
 
-def tests_a_detector(module: pytest.Module) -> bool:
-    """Whether these are the tests of a detector, which the promises follow."""
+def _tests_a_detector(module: pytest.Module) -> bool:
     folder = module.path.parent
     return module.path.name == f"test_{folder.name}.py" and (folder / f"{folder.name}.py").is_file()
