@@ -50,7 +50,7 @@ test: check test-unit test-integration ## every test, then a short unattended de
 	@$(PYTHON) -m lozenge_deploy.demo --for 30s
 
 .PHONY: check
-check: .venv/.ready ## ruff, mypy, architecture
+check: .venv/.ready ## ruff, mypy, import contracts
 	@echo "== ruff"
 	@$(PYTHON) -m ruff check
 	@$(PYTHON) -m ruff format --check

@@ -1,47 +1,91 @@
-"""The dependency rule: stages meet in Kafka topics, so a stage imports `lozenge` and itself, nothing else of ours."""
+"""The shape of the code: which package may import which, how large a folder may be, what a start may load.
+
+The import contracts stand in `pyproject.toml`. import-linter checks them here.
+"""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+import lozenge
+
 ROOT = Path(__file__).parents[1]
 DETECTORS = sorted(path.parent for path in ROOT.glob("detectors/*/pyproject.toml"))
-# import name -> its folder; a detector is a package of one module
-OURS = {
-    "lozenge": ROOT / "shared" / "lozenge",
-    **{f"lozenge_{stage}": ROOT / stage / f"lozenge_{stage}" for stage in ("upstream", "downstream", "deploy")},
-    **{folder.name: folder for folder in DETECTORS},
-}
+SOURCE_ROOTS = ("shared", "upstream", "downstream", "deploy")
+OURS = {"lozenge", *(f"lozenge_{stage}" for stage in SOURCE_ROOTS[1:]), *(folder.name for folder in DETECTORS)}
+AUTHORS = {"lozenge", "lozenge.testing"}
+"""What a detector may import of ours."""
+MOST_MODULES = 15
+LARGER = {"deploy/lozenge_deploy/cli"}
+"""Folders that hold more modules than `MOST_MODULES`."""
+STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
+"""Modules that are imported without PySpark."""
 
 
 def _imports(file: Path) -> Iterator[tuple[int, str]]:
-    """Line and top-level name of every import, also of those inside functions."""
+    """Line and module of every import, also of those inside functions."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
+            yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.lineno, node.module.split(".")[0]
+            yield node.lineno, node.module
 
 
-@pytest.mark.parametrize("name", OURS)
-def test_imports_only_lozenge_and_itself(name: str) -> None:
-    allowed = {"lozenge", name}
+def test_import_contracts_hold() -> None:
+    linter = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    result = subprocess.run([sys.executable, "-c", linter], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda folder: folder.name)
+def test_a_detector_imports_the_authors_names_alone(detector: Path) -> None:
     wrong = [
-        f"{file.relative_to(ROOT)}:{line} imports {imported}"
-        for file in OURS[name].rglob("*.py")
-        for line, imported in _imports(file)
-        if imported in OURS and imported not in allowed
+        f"{file.relative_to(ROOT)}:{line} imports {module}"
+        for file in detector.rglob("*.py")
+        for line, module in _imports(file)
+        if module.split(".")[0] in OURS - {detector.name} and module not in AUTHORS
     ]
-    assert not wrong, (
-        "\n".join(wrong)
-        + "\nMove what both need into shared/lozenge, or let the stages talk through a topic; "
-        + "lozenge_deploy starts other stages as processes."
-    )
+    assert not wrong, "\n".join(wrong)
 
 
-def test_every_source_root_holds_one_package() -> None:
-    for root in ("shared", "upstream", "downstream", "deploy"):
-        packages = [path.parent.name for path in (ROOT / root).glob("*/__init__.py")]
-        assert len(packages) == 1, f"{root}/ holds {packages}: a source root has exactly one import package"
+@pytest.mark.parametrize("root", SOURCE_ROOTS)
+def test_every_source_root_holds_one_package(root: str) -> None:
+    packages = [path.parent.name for path in (ROOT / root).glob("*/__init__.py")]
+    assert len(packages) == 1, f"{root}/ holds {packages}: a source root has exactly one import package"
+
+
+def test_no_folder_has_more_modules_than_a_reader_can_hold() -> None:
+    larger = {
+        str(folder.parent.relative_to(ROOT))
+        for root in SOURCE_ROOTS
+        for folder in (ROOT / root).rglob("__init__.py")
+        if sum(file.name != "__init__.py" for file in folder.parent.glob("*.py")) > MOST_MODULES
+    }
+    assert larger == LARGER
+
+
+def test_no_module_of_lozenge_hides_a_name_of_its_api() -> None:
+    """Importing a submodule binds its name in the package, where it would take the place of the API's own."""
+    modules = {module.name for module in iter_modules(lozenge.__path__)}
+    assert not modules & set(lozenge.__all__)
+
+
+def test_the_api_is_complete() -> None:
+    """Every name of `__all__` is there, and the type checker sees the same names as an importer."""
+    assert {name for name in lozenge.__all__ if getattr(lozenge, name, None) is None} == set()
+    tree = ast.parse(Path(import_module("lozenge").__file__ or "").read_text())
+    checked = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(lozenge.__all__) == checked - {"import_module", "TYPE_CHECKING", "Any"}
+
+
+@pytest.mark.parametrize("module", STARTS)
+def test_a_start_loads_no_pyspark(module: str) -> None:
+    code = f"import sys, {module}; raise SystemExit('pyspark' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, f"{module} imports pyspark\n{result.stderr}"
