@@ -1,0 +1,1 @@
+"""Pages of `docs/` that are written by a program: `make docs`."""
