@@ -154,3 +154,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 		$(INSTALL) -r requirements/jdk.txt
 	@$(PYTHON) -m lozenge.toolchain
 	@touch $@
+
+.PHONY: docs
+docs: .venv/.ready ## write the generated parts of docs/ again: docs/cli.md
+	@$(PYTHON) -m tests.documents

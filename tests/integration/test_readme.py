@@ -1,4 +1,4 @@
-"""The README's code is what the project runs."""
+"""The code in the README and in the guide for detectors is what the project runs."""
 
 import re
 import runpy
@@ -14,16 +14,23 @@ import pytest
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import NOTIFICATIONS
+from lozenge_deploy.cli.author import scaffold
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "consume_notifications.py"
 README = (ROOT / "README.md").read_text("utf-8")
+GUIDE = (ROOT / "detectors" / "README.md").read_text("utf-8")
 
 
-def test_the_detector_in_the_readme_passes_its_tests(tmp_path: Path) -> None:
+def test_the_readme_is_short() -> None:
+    lines = len(README.splitlines())
+    assert lines <= 150, f"README.md has {lines} lines: move details to docs/, a newcomer reads 150"
+
+
+def test_the_detector_written_by_hand_passes_its_tests(tmp_path: Path) -> None:
     folder = tmp_path / "night_cash"
     folder.mkdir()
-    blocks = re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", README, re.DOTALL)
+    blocks = re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL)
     assert {name for name, _ in blocks} == {"night_cash.py", "pyproject.toml", "test_night_cash.py"}
     for name, text in blocks:
         (folder / name).write_text(text, "utf-8")
@@ -38,13 +45,16 @@ def test_the_detector_in_the_readme_passes_its_tests(tmp_path: Path) -> None:
     assert "2 passed" in result.stdout
 
 
-def test_the_consumer_in_the_readme_is_the_example() -> None:
-    [shown] = re.findall(r"<!-- include: examples/consume_notifications.py -->\n```python\n(.*?)```", README, re.DOTALL)
-    assert shown == EXAMPLE.read_text("utf-8")
+def test_the_detector_in_the_readme_is_the_one_that_new_writes(tmp_path: Path) -> None:
+    [shown] = re.findall(r"<!-- excerpt: lozenge new big_cash -->\n```python\n(.*?)```", README, re.DOTALL)
+    written = scaffold.texts(tmp_path, "big_cash", "rule", "you")[tmp_path / "big_cash" / "big_cash.py"]
+    lines = iter(written.splitlines())
+    missing = [line for line in shown.splitlines() if line and line not in lines]  # in this order: `in` advances
+    assert missing == [], f"README.md shows lines that `lozenge new` does not write:\n{written}"
 
 
-class Told(list[Any]):
-    """A consumer of one partition that gives these records; the oldest one in Kafka lies at `beginning`."""
+class Consumer(list[Any]):
+    """A consumer of one partition that yields these records; the oldest one in Kafka has offset `beginning`."""
 
     def __init__(self, seqs: Iterable[int], beginning: int) -> None:
         now = datetime(2026, 3, 1, tzinfo=UTC)
@@ -54,8 +64,8 @@ class Told(list[Any]):
         super().__init__(SimpleNamespace(topic=NOTIFICATIONS, partition=0, value=value) for value in values)
         self._beginning = beginning
 
-    def beginning_offsets(self, places: list[Any]) -> dict[Any, int]:
-        return dict.fromkeys(places, self._beginning)
+    def beginning_offsets(self, partitions: list[Any]) -> dict[Any, int]:
+        return dict.fromkeys(partitions, self._beginning)
 
 
 @pytest.mark.parametrize(
@@ -68,14 +78,14 @@ class Told(list[Any]):
         ([7, 9], 12, ["GAP partition 0: expected seq 8, got 9"]),
     ],
 )
-def test_the_consumer_in_the_readme_tells_every_gap(
+def test_the_example_of_a_consumer_reports_every_gap(
     seqs: list[int],
     beginning: int,
     gaps: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("kafka.KafkaConsumer", lambda *_, **__: Told(seqs, beginning))
+    monkeypatch.setattr("kafka.KafkaConsumer", lambda *_, **__: Consumer(seqs, beginning))
     monkeypatch.setattr("sys.argv", ["consume", "broker"])
     runpy.run_path(str(EXAMPLE))
     lines = capsys.readouterr().out.splitlines()
@@ -83,9 +93,12 @@ def test_the_consumer_in_the_readme_tells_every_gap(
     assert len(lines) == len(seqs) + len(gaps)
 
 
-def test_every_verb_that_the_readme_names_is_in_the_makefile() -> None:
+def test_every_target_that_the_documents_name_is_in_the_makefile() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    verbs = set(re.findall(r"make ([a-z-]+)", README)) | set(
-        re.findall(r"make ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
-    )
-    assert {verb for verb in verbs if f"\n{verb}:" not in makefile} == set()
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "detectors" / "README.md", *ROOT.glob("docs/**/*.md")]
+    named = {
+        (page.relative_to(ROOT).as_posix(), target)
+        for page in pages
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {(page, target) for page, target in named if f"\n{target}:" not in makefile} == set()
