@@ -21,57 +21,57 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
 public class ConsumeNotifications {
-    static final Duration QUIET = Duration.ofSeconds(10); // it ends after that; leave it out to wait for ever
+    static final Duration QUIET = Duration.ofSeconds(10); // the program ends after that time without a record
 
     public static void main(String[] arguments) throws Exception {
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", arguments[0],
-            "isolation.level", "read_committed", // say so: the default also shows what a transaction took back
+            "isolation.level", "read_committed", // Kafka's default also returns aborted records
             "auto.offset.reset", "earliest");
         var bytes = new ByteArrayDeserializer();
         try (var consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
             Map<Integer, Schema> schemas = schemas(consumer);
-            List<TopicPartition> places = places(consumer, "pay.notifications.v1");
-            consumer.assign(places);
-            consumer.seekToBeginning(places);
-            Map<TopicPartition, Long> oldest = consumer.beginningOffsets(places);
+            List<TopicPartition> partitions = partitions(consumer, "pay.notifications.v1");
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> oldest = consumer.beginningOffsets(partitions);
             Map<Integer, Long> expected = new HashMap<>();
             ConsumerRecords<byte[], byte[]> batch;
             while (!(batch = consumer.poll(QUIET)).isEmpty()) {
                 for (ConsumerRecord<byte[], byte[]> record : batch) {
-                    GenericRecord told = decode(record.value(), schemas);
-                    long seq = (long) told.get("seq");
-                    // numbers begin with 0, unless the oldest records were deleted by age
-                    boolean whole = oldest.get(new TopicPartition(record.topic(), record.partition())) == 0;
-                    long next = expected.getOrDefault(record.partition(), whole ? 0 : seq);
+                    GenericRecord notification = decode(record.value(), schemas);
+                    long seq = (long) notification.get("seq");
+                    // the first seq is 0, unless retention has deleted the oldest records
+                    boolean complete = oldest.get(new TopicPartition(record.topic(), record.partition())) == 0;
+                    long next = expected.getOrDefault(record.partition(), complete ? 0 : seq);
                     if (seq != next) {
                         System.out.printf("GAP partition %d: expected seq %d, got %d%n", record.partition(), next, seq);
                     }
                     expected.put(record.partition(), seq + 1);
                     System.out.printf("%d %d %s %s %s%n", record.partition(), seq,
-                        told.get("severity"), told.get("title"), told.get("case_id"));
+                        notification.get("severity"), notification.get("title"), notification.get("case_id"));
                 }
             }
         }
     }
 
-    /** Every schema that a writer has announced, by the id that stands before each value. */
+    /** Every schema that a writer has announced, by the id in front of each value. */
     static Map<Integer, Schema> schemas(KafkaConsumer<byte[], byte[]> consumer) throws Exception {
-        List<TopicPartition> places = places(consumer, "lozenge.ctl.schemas.v1");
-        consumer.assign(places);
-        consumer.seekToBeginning(places);
-        Map<TopicPartition, Long> ends = consumer.endOffsets(places);
+        List<TopicPartition> partitions = partitions(consumer, "lozenge.ctl.schemas.v1");
+        consumer.assign(partitions);
+        consumer.seekToBeginning(partitions);
+        Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
         Map<Integer, Schema> found = new HashMap<>();
-        while (places.stream().anyMatch(place -> consumer.position(place) < ends.get(place))) {
+        while (partitions.stream().anyMatch(partition -> consumer.position(partition) < ends.get(partition))) {
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(200))) {
-                JsonNode told = new ObjectMapper().readTree(new String(record.value(), StandardCharsets.UTF_8));
-                found.put(told.get("id").asInt(), new Schema.Parser().parse(told.get("schema").asText()));
+                JsonNode announced = new ObjectMapper().readTree(new String(record.value(), StandardCharsets.UTF_8));
+                found.put(announced.get("id").asInt(), new Schema.Parser().parse(announced.get("schema").asText()));
             }
         }
         return found;
     }
 
-    static List<TopicPartition> places(KafkaConsumer<byte[], byte[]> consumer, String topic) {
+    static List<TopicPartition> partitions(KafkaConsumer<byte[], byte[]> consumer, String topic) {
         return consumer.partitionsFor(topic).stream().map(p -> new TopicPartition(topic, p.partition())).toList();
     }
 

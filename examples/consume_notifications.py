@@ -13,17 +13,17 @@ codec = Codec.of("notification")
 consumer = KafkaConsumer(
     "pay.notifications.v1",
     bootstrap_servers=sys.argv[1],
-    isolation_level="read_committed",  # say so: the default also shows what a transaction took back
+    isolation_level="read_committed",  # Kafka's default, read_uncommitted, also returns aborted records
     auto_offset_reset="earliest",
-    consumer_timeout_ms=10_000,  # ends after ten quiet seconds; leave it out to wait for ever
+    consumer_timeout_ms=10_000,  # ends after ten seconds without a record; remove it to wait for ever
 )
 expected: dict[int, int] = {}
 for record in consumer:
     notification = codec.decode(record.value)
     seq = notification["seq"]
-    if record.partition not in expected:  # numbers begin with 0, unless the oldest records were deleted by age
-        place = TopicPartition(record.topic, record.partition)
-        expected[record.partition] = seq if consumer.beginning_offsets([place])[place] else 0
+    if record.partition not in expected:  # the first seq is 0, unless retention has deleted the oldest
+        partition = TopicPartition(record.topic, record.partition)
+        expected[record.partition] = seq if consumer.beginning_offsets([partition])[partition] else 0
     if seq != expected[record.partition]:
         print(f"GAP partition {record.partition}: expected seq {expected[record.partition]}, got {seq}")
     expected[record.partition] = seq + 1
