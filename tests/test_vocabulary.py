@@ -1,0 +1,178 @@
+"""What users and newcomers read is in the field's words: `docs/glossary.md` has them.
+
+Documents are checked as they are. Code is checked whole: identifiers (split into their words), docstrings, comments,
+log events, errors, help and output of commands, metric help. A package is checked once it is in `CLEAN_CODE`.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+
+CLEAN_DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+    "detectors/*/README.md",
+    "detectors/README.md",
+)
+"""Files, folders and patterns; a folder stands for its `.md`, `.yaml` and `.svg` files."""
+PENDING_DOCUMENTS = ("docs/adr", "docs/benchmarks.md", "docs/cli.md", "docs/known-limits.md", "docs/measured")
+"""Not checked: pages that wait for their words, the help of commands outside `CLEAN_CODE`, raw measurements."""
+CLEAN_CODE = ("examples", "tests/documents")
+"""Source files and packages whose every word is checked. Add a package once it is reworded; take none away."""
+
+ALLOWED = {
+    "import beside, run": "the test kit's function still has this name",
+    "= beside(__file__)": "the test kit's function still has this name",
+}
+"""Exact phrases that are not checked, and why. An entry that no checked file contains any more must go."""
+
+WORDS = {
+    "tell": r"tell|tells|told|telling",
+    "judge": r"judge|judges|judged|judging|judgement",
+    "beside": r"beside",
+    "whoever": r"whoever|whomever",
+    "letterbox": r"letterbox",
+    "letter": r"(?<!dead )(?<!dead-)(?<!case )letters?",  # a dead letter, and "lower-case letters", are meant
+    "young": r"young|younger|youngest",
+    "mend": r"mend|mends|mended|mending",
+    "bury": r"bury|buries|buried|burying",
+    "wish": r"wish|wishes|wished",
+    "anew": r"anew|afresh",
+    "stands": r"stands|stand by|stood|standing by",
+    "parked": r"parked",
+    "goes on": r"goes on|go on|went on|going on",
+    "left out": r"left out|leaves out|leave out|leaving out",
+}
+"""The worst of the glossary's "words that are not used": the word there, and every form of it."""
+_PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{forms})\b)" for i, forms in enumerate(WORDS.values())), re.IGNORECASE)
+_TEXT = {".md", ".yaml", ".svg"}
+_SOURCES = {".py", ".java", ".toml", ".tmpl", ".avsc", ".html", ".css", ".js", ".properties", ".xml"}
+
+
+class Finding(NamedTuple):
+    """A word that is not used, where it is, and what the glossary says for it."""
+
+    where: str
+    line: int
+    found: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f'{self.where}:{self.line}: "{self.found}": say {self.instead}'
+
+
+@cache
+def replacements() -> dict[str, str]:
+    """What the glossary says for each of `WORDS`."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", _unused(GLOSSARY.read_text("utf-8"))[1], re.MULTILINE)
+    cells = [(re.sub(r" \(.*?\)| alone", "", words), instead) for words, instead in rows]
+    found = {word.strip(): instead for words, instead in cells for word in words.split(",")}
+    missing = WORDS.keys() - found.keys()
+    assert not missing, f"{GLOSSARY} does not say what to use for {sorted(missing)}"
+    return {word: found[word] for word in WORDS}
+
+
+def findings(text: str, where: str, *, code: bool) -> Iterator[Finding]:
+    """Every use of one of `WORDS` in a text; in code also as a part of a name."""
+    instead = list(replacements().values())
+    for number, line in enumerate(text.splitlines(), 1):
+        for phrase in ALLOWED:
+            line = line.replace(phrase, "")
+        words = _split(line) if code else line
+        for match in _PATTERN.finditer(words):
+            assert match.lastgroup is not None
+            yield Finding(where, number, match.group(), instead[int(match.lastgroup[1:])])
+
+
+def _split(line: str) -> str:
+    """Names as words: `told_at` and `toldAt` are "told at"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", line.replace("_", " "))
+
+
+def _unused(glossary: str) -> tuple[str, str]:
+    """The glossary before and behind the heading of the words that are not used."""
+    above, heading, below = glossary.partition("## Words that are not used")
+    assert heading, f"{GLOSSARY} has lost its table of words that are not used"
+    return above, below
+
+
+def _documents() -> Iterator[Path]:
+    for pattern in CLEAN_DOCUMENTS:
+        for path in sorted(ROOT.glob(pattern)):
+            files = sorted(path.rglob("*")) if path.is_dir() else [path]
+            yield from (file for file in files if file.suffix in _TEXT and not _pending(file))
+
+
+def _pending(file: Path) -> bool:
+    return any(file == ROOT / pending or ROOT / pending in file.parents for pending in PENDING_DOCUMENTS)
+
+
+def _sources() -> Iterator[Path]:
+    for name in CLEAN_CODE:
+        path = ROOT / name
+        assert path.exists(), f"{name} in CLEAN_CODE is nowhere: name the folder to which it was moved"
+        yield from ([path] if path.is_file() else (file for file in sorted(path.rglob("*")) if file.suffix in _SOURCES))
+
+
+def _text(file: Path) -> str:
+    """What is checked of a file: of the glossary its terms, of the changelog the newest section."""
+    text = file.read_text("utf-8")
+    if file == GLOSSARY:
+        return _unused(text)[0]
+    if file == ROOT / "CHANGELOG.md":
+        return "\n## ".join(text.split("\n## ")[:2])
+    return text
+
+
+def _report(found: list[Finding]) -> str:
+    return "\n".join(
+        [*map(str, found), "", "docs/glossary.md has the field's word for each; see CONTRIBUTING.md, Words."]
+    )
+
+
+def test_documents_use_the_words_of_the_field() -> None:
+    files = list(_documents())
+    assert len(files) >= 15  # the patterns still find them
+    found = [f for file in files for f in findings(_text(file), str(file.relative_to(ROOT)), code=False)]
+    assert not found, _report(found)
+
+
+def test_clean_code_uses_the_words_of_the_field() -> None:
+    found = [f for file in _sources() for f in findings(_text(file), str(file.relative_to(ROOT)), code=True)]
+    assert not found, _report(found)
+
+
+def test_every_allowed_phrase_is_in_use() -> None:
+    texts = [_text(file) for file in [*_documents(), *_sources()]]
+    unused = [phrase for phrase in ALLOWED if not any(phrase in text for text in texts)]
+    assert not unused, f"take these out of ALLOWED, no checked file has them any more: {unused}"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "found"),
+    [
+        ("Whoever comes first, is told.", False, ["Whoever", "told"]),
+        ("a job that stands by", False, ["stands"]),
+        ("letters of upstream, a dead letter, dead-letter topics", False, ["letters"]),
+        ("besides, the standby told_at", False, []),
+        ("self.told_at = toldAt(JUDGED)", True, ["told", "told", "JUDGED"]),
+        ("DEAD_LETTER_BYTES: dead_letters of DeadLetter", True, []),
+        ("def stand_by(): ...", True, ["stand by"]),
+    ],
+)
+def test_a_word_is_found_in_every_form(text: str, code: bool, found: list[str]) -> None:
+    assert [finding.found for finding in findings(text, "here", code=code)] == found
+
+
+def test_a_finding_says_where_it_is_and_what_to_say() -> None:
+    [finding] = findings("first line\nprocess it anew", "docs/page.md", code=False)
+    assert str(finding) == 'docs/page.md:2: "anew": say again; from scratch (`fresh` is the name of a state policy)'
