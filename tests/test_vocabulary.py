@@ -41,7 +41,7 @@ WORDS = {
     "beside": r"beside",
     "whoever": r"whoever|whomever",
     "letterbox": r"letterbox",
-    "letter": r"(?<!dead )(?<!dead-)(?<!case )letters?",  # a dead letter, and "lower-case letters", are meant
+    "letter": r"letters?",
     "young": r"young|younger|youngest",
     "mend": r"mend|mends|mended|mending",
     "bury": r"bury|buries|buried|burying",
@@ -53,7 +53,10 @@ WORDS = {
     "left out": r"left out|leaves out|leave out|leaving out",
 }
 """The worst of the glossary's "words that are not used": the word there, and every form of it."""
-_PATTERN = re.compile("|".join(rf"(?P<w{i}>\b(?:{forms})\b)" for i, forms in enumerate(WORDS.values())), re.IGNORECASE)
+MEANT = r"\b(?:dead|upper-case|lower-case)[\s#/-]+letters?\b"
+"""Two words that are used, of which one is not used alone; they may be on two lines."""
+_FORMS = [rf"(?P<w{i}>\b(?:{forms})\b)" for i, forms in enumerate(WORDS.values())]
+_PATTERN = re.compile("|".join([MEANT, *_FORMS]), re.IGNORECASE)
 _TEXT = {".md", ".yaml", ".svg"}
 _SOURCES = {".py", ".java", ".toml", ".tmpl", ".avsc", ".html", ".css", ".js", ".properties", ".xml"}
 
@@ -84,18 +87,18 @@ def replacements() -> dict[str, str]:
 def findings(text: str, where: str, *, code: bool) -> Iterator[Finding]:
     """Every use of one of `WORDS` in a text; in code also as a part of a name."""
     instead = list(replacements().values())
-    for number, line in enumerate(text.splitlines(), 1):
-        for phrase in ALLOWED:
-            line = line.replace(phrase, "")
-        words = _split(line) if code else line
-        for match in _PATTERN.finditer(words):
-            assert match.lastgroup is not None
-            yield Finding(where, number, match.group(), instead[int(match.lastgroup[1:])])
+    for phrase in ALLOWED:
+        text = text.replace(phrase, "")
+    words = _split(text) if code else text
+    for match in _PATTERN.finditer(words):
+        if match.lastgroup is not None:  # else it is meant
+            line = words.count("\n", 0, match.start()) + 1
+            yield Finding(where, line, match.group(), instead[int(match.lastgroup[1:])])
 
 
-def _split(line: str) -> str:
+def _split(text: str) -> str:
     """Names as words: `told_at` and `toldAt` are "told at"."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", line.replace("_", " "))
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text.replace("_", " "))
 
 
 def _unused(glossary: str) -> tuple[str, str]:
@@ -162,7 +165,7 @@ def test_every_allowed_phrase_is_in_use() -> None:
     [
         ("Whoever comes first, is told.", False, ["Whoever", "told"]),
         ("a job that stands by", False, ["stands"]),
-        ("letters of upstream, a dead letter, dead-letter topics", False, ["letters"]),
+        ("letters of upstream, a dead\n  letter, dead-letter topics, lower-case letters", False, ["letters"]),
         ("besides, the standby told_at", False, []),
         ("self.told_at = toldAt(JUDGED)", True, ["told", "told", "JUDGED"]),
         ("DEAD_LETTER_BYTES: dead_letters of DeadLetter", True, []),
