@@ -160,6 +160,13 @@ def test_every_allowed_phrase_is_in_use() -> None:
     assert not unused, f"take these out of ALLOWED, no checked file has them any more: {unused}"
 
 
+def test_the_glossary_is_in_alphabetical_order_and_complete() -> None:
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", _unused(GLOSSARY.read_text("utf-8"))[0], re.MULTILINE)
+    terms = [re.sub(r"[^a-z ]", "", term.lower()) for term, _, _ in rows[1:]]  # the first is the heading
+    assert len(terms) >= 60
+    assert terms == sorted(terms)
+
+
 @pytest.mark.parametrize(
     ("text", "code", "found"),
     [
