@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from lozenge.spark.session import MOST_SLOTS, spark_session
 from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
 from tests.conftest import container_wanted, docker_answers
+from tests.integration.clients import forget_clients
+from tests.integration.probe import close_probes
 
 
 class Broker(Protocol):
@@ -27,6 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(autouse=True)
+def _probes_end_with_the_test() -> Iterator[None]:
+    yield
+    close_probes()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _clients_end_with_the_file() -> Iterator[None]:
+    yield
+    forget_clients()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What the integration tests share: events in, a runner in a thread, an independent reader of what came out."""
+"""What the integration tests share: events in, a runner in a thread, a reader of what came out."""
 
 import json
 import os
@@ -14,9 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from kafka import KafkaConsumer
-from kafka import TopicPartition as KafkaPythonPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
@@ -32,9 +30,15 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import Metrics
+from tests.integration import clients
+from tests.integration.probe import ACTIVITY, Record, probe
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEADLINE_SECONDS = 180.0
+POLL_SECONDS = 0.1
+LEAST_SECONDS = 0.01
+"""The shortest time between two looks at a condition, however much probes find."""
+EVENT, ALERT = Codec.of("event"), Codec.of("alert")
 STOPS_IN_A_TRANSACTION = """
 import os
 import signal
@@ -91,8 +95,8 @@ def wider_events() -> Schema:
 
 def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:
     """Writes canonical events (or any bytes, under the key "card_1") to the events topic."""
-    codec = codec or Codec.of("event")
-    producer = Producer(kafka.client(linger_ms=5))
+    codec = codec or EVENT
+    producer = clients.clients(kafka).producer
     for item in events:
         key = item["card_id"].encode() if isinstance(item, dict) else b"card_1"
         value = codec.encode(item) if isinstance(item, dict) else item
@@ -101,42 +105,34 @@ def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: 
     assert producer.flush(30) == 0
 
 
-def committed(kafka: KafkaSettings, topic: str) -> list[Any]:
-    """Every committed record of `topic`, read by kafka-python with nothing of ours."""
-    consumer = KafkaConsumer(**kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False)
-    try:
-        parts = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-        consumer.assign(parts)
-        consumer.seek_to_beginning(*parts)
-        ends = consumer.end_offsets(parts)  # the first open transaction ends a partition
-        found: list[Any] = []
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while any(consumer.position(part) < end for part, end in ends.items()):
-            assert time.monotonic() < deadline, f"{topic} was not read to its end"
-            for records in consumer.poll(100).values():
-                found += records
-        return found
-    finally:
-        consumer.close()
+def committed(kafka: KafkaSettings, topic: str) -> list[Record]:
+    """Every record of `topic` that was committed before this call."""
+    return probe(kafka, topic).read_to_end()
 
 
 def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
-    """The committed alerts of a detector."""
-    codec = Codec.of("alert")
-    return [codec.decode(record.value) for record in committed(kafka, topics.alerts(detector))]
+    """The committed alerts of a detector. A test must not change them: the next call returns the same ones."""
+    return probe(kafka, topics.alerts(detector)).decoded(ALERT.decode)
 
 
 def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> LoadedDetector:
-    """A detector under a name of its own, whose group stands at the present end of the events topic."""
+    """A detector under a name of its own, whose group begins at the present end of the events topic."""
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
     ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
-    consumer = Consumer(kafka.client(group_id=name))
-    places = [TopicPartition(topics.EVENTS, p) for p in range(topics.EVENT_PARTITIONS)]
-    ends = {place.partition: consumer.get_watermark_offsets(place, timeout=10)[1] for place in places}
-    consumer.close()
-    move(kafka, name, ends)
+    begin_at_the_end(kafka, name, declared.get("kind", "rule"))
     return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder)
+
+
+def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
+    """Commits the present end of the events topic for a detector.
+
+    An aggregate would read back what other tests have sent, and take later events for late ones: it finds nothing.
+    """
+    ends = clients.ends(kafka, topics.EVENTS)
+    if kind == "aggregate":
+        clients.trim(kafka, topics.EVENTS, ends)
+    move(kafka, name, ends)
 
 
 def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str = topics.EVENTS) -> None:
@@ -218,9 +214,11 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         for run in _RUNNING:
             if run.error is not None:
                 raise run.error
+        seen = ACTIVITY.count
         if condition():
             return
-        time.sleep(0.1)
+        time.sleep(LEAST_SECONDS)
+        ACTIVITY.wait_beyond(seen, POLL_SECONDS)
     raise AssertionError(f"waited {DEADLINE_SECONDS:.0f} s for {what}")
 
 
@@ -240,13 +238,4 @@ def ended_behind(process: "subprocess.Popen[bytes]", patience: float) -> Iterato
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str = topics.EVENTS) -> dict[int, tuple[int, str]]:
     """(offset, metadata) by partition, as any lag tool sees them."""
-    consumer = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
-    try:
-        found = {}
-        for partition in range(topics.EVENT_PARTITIONS):
-            place = consumer.committed(KafkaPythonPartition(topic, partition), metadata=True)
-            if place is not None:
-                found[partition] = (place.offset, place.metadata.rstrip("\0"))
-        return found
-    finally:
-        consumer.close()
+    return clients.group_offsets(kafka, group, topic)

@@ -13,8 +13,7 @@ from typing import Any
 from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import bounds
-from tests.integration.harness import alerts, move, send, wait_for
+from tests.integration.harness import alerts, begin_at_the_end, send, wait_for
 
 PROJECT = """
 [project]
@@ -38,7 +37,7 @@ def detector_folder(parent: Path, module: str, declared: Mapping[str, str]) -> P
 
 
 def run_through_kills(
-    kafka: KafkaSettings, folder: Path, bursts: Sequence[list[dict[str, Any]]], alerts_each: int
+    kafka: KafkaSettings, folder: Path, bursts: Sequence[list[dict[str, Any]]], alerts_each: int, kind: str = "rule"
 ) -> None:
     """Starts it from the end of the events topic on, and again for each burst of events, and kills it in its middle.
 
@@ -46,7 +45,7 @@ def run_through_kills(
     """
     name, log = folder.name, folder.parent / "log"
     ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics(name)])
-    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    begin_at_the_end(kafka, name, kind)
     for generation, burst in enumerate(bursts, 1):
         enough = generation * alerts_each if generation == len(bursts) else (generation - 1) * alerts_each + 1
         with _job(kafka, folder, generation, log) as process:

@@ -31,11 +31,11 @@ from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import fill
 from lozenge.kafka.positions import CommitMetadata
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds
 from lozenge.kafka.writers import Record, TransactionalWriter
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.protocol.coverage import gaps, openings
 from lozenge_deploy.observe.coverage_report import covered
+from tests.integration import clients
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     NOW,
@@ -142,7 +142,7 @@ def send_a_batch(kafka: KafkaSettings, card: str, hour: int) -> None:
 
 def caught_up(kafka: KafkaSettings, run: Running) -> None:
     """Waits until it has decided all events that there are: what is sent from now on is a batch of its own."""
-    ends = {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()}
+    ends = clients.ends(kafka, topics.EVENTS)
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 

@@ -23,7 +23,6 @@ from lozenge.job.settings import JobSettings
 from lozenge.job.tools import backfill as filling
 from lozenge.job.tools.backfill import fill
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.protocol.coverage import CoverageSegment, Interval, gaps, intervals, openings, overlaps
 from lozenge.protocol.dlq_resolutions import standing
@@ -31,6 +30,7 @@ from lozenge_deploy.observe.coverage_report import covered, verdict
 from lozenge_deploy.observe.dead_letter_report import put_aside
 from lozenge_deploy.operations import offset_reset
 from lozenge_deploy.operations.offset_reset import Move
+from tests.integration import clients
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
 
@@ -77,7 +77,7 @@ def now(kafka: KafkaSettings, detector: str) -> dict[int, int]:
 
 def ends(kafka: KafkaSettings) -> dict[int, int]:
     """Where the events end."""
-    return {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()}
+    return clients.ends(kafka, topics.EVENTS)
 
 
 def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:

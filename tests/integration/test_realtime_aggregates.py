@@ -96,24 +96,36 @@ def each_once(*bands: str, cards: list[str] = CARDS) -> Counter[tuple[str, str]]
 def test_crossings_come_at_once_and_once_though_the_group_goes_on(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    loaded = detector(kafka, tmp_path, trigger="15s")
+    loaded = detector(kafka, tmp_path)
+    cards: list[str] = []
+
+    def come_before_the_commit() -> bool:
+        """Whether both bands of further cards come in the batch of their events, which may happen to end just then."""
+        before, first = group_offsets(kafka, loaded.name), len(cards)
+        further = [f"card_{first + n}" for n in range(20)]
+        send(kafka, uses(8 * first, each=4, cards=further))
+        wait_for(lambda: crossings(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band")
+        _write_as_a_stranger(kafka, topics.candidates(loaded.name))
+        send(kafka, uses(8 * first + 80, each=4, cards=further))
+        cards.extend(further)
+        wait_for(lambda: crossings(kafka, loaded.name) == both(cards), "the second band")
+        return group_offsets(kafka, loaded.name) == before
+
+    def both(of: list[str]) -> Counter[tuple[str, str]]:
+        return each_once("3", "5", cards=of)
+
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/realtime/-1", "the claim")
-        before = group_offsets(kafka, loaded.name)
-        send(kafka, uses(0, each=4))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band of each card")
-        _write_as_a_stranger(kafka, topics.candidates(loaded.name))
-        send(kafka, uses(100, each=4))
-        wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band of each card")
-        told_before_the_commit = group_offsets(kafka, loaded.name) == before
-        wait_for(lambda: sum(run.runner.offsets.values()) == sum(o for o, _ in before.values()) + 160, "the commit")
+        start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
+        wait_for(come_before_the_commit, "crossings before the commit")
+        sent = 8 * len(cards)
+        wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
         samples = run.runner._metrics.snapshot()["samples"]
-    assert told_before_the_commit
     checkpoint = run.runner._checkpoint.id
     assert {stamp.rpartition("/")[0] for _, stamp in group_offsets(kafka, loaded.name).values()} == {f"1/{checkpoint}"}
-    assert crossings(kafka, loaded.name) == each_once("3", "5")
-    assert samples["lozenge_emitted_total"] == 40
-    assert samples["lozenge_offsets_committed_total"] == 160
+    assert crossings(kafka, loaded.name) == both(cards)
+    assert samples["lozenge_emitted_total"] == 2 * len(cards)
+    assert samples["lozenge_offsets_committed_total"] == sent
 
 
 def _write_as_a_stranger(kafka: KafkaSettings, topic: str) -> None:
@@ -243,7 +255,7 @@ def _as_said(record: Any, name: str) -> dict[str, Any]:
 def test_what_cannot_be_judged_or_written_becomes_a_dead_letter_once(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    loaded = detector(kafka, tmp_path, trigger="15s")
+    loaded = detector(kafka, tmp_path)
     start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
     with running(loaded, kafka, spark, tmp_path) as run:
         send(kafka, uses(0, each=3))
@@ -286,7 +298,7 @@ def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp
     cards = [f"card_{n}" for n in range(500)]
     folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})
     many = 3 * len(cards)
-    run_through_kills(kafka, folder, [uses(n * many, each=3, cards=cards) for n in range(3)], many)
+    run_through_kills(kafka, folder, [uses(n * many, each=3, cards=cards) for n in range(3)], many, "aggregate")
     assert crossings(kafka, folder.name) == each_once(*map(str, range(1, 10)), cards=cards)
 
 

@@ -93,21 +93,23 @@ def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
 
 SILENT = """
 from lozenge.spark import session
-session._START_SECONDS = 4.0
+session._START_SECONDS = %s
 session.spark_session("silent", conf={"spark.driver.extraJavaOptions": "%s"})
 """
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("seconds", "options", "words"),
     [
-        ("-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup", "has not told its port within 4 s"),
-        ("-Xms9g", "has ended before it told its port"),
+        (0.5, "-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup", "has not told its port within 0.5 s"),
+        (60, "-Xms9g", "has ended before it told its port"),
     ],
 )
-def test_a_jvm_that_does_not_start_is_an_error_not_a_wait(options: str, words: str, tmp_path: Path) -> None:
+def test_a_jvm_that_does_not_start_is_an_error_not_a_wait(
+    seconds: float, options: str, words: str, tmp_path: Path
+) -> None:
     run = subprocess.run(
-        [sys.executable, "-c", SILENT % options], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", SILENT % (seconds, options)], cwd=tmp_path, capture_output=True, text=True, timeout=120
     )
     assert run.returncode == 1
     assert "SparkGone" in run.stderr

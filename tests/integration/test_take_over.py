@@ -1,7 +1,6 @@
 """One release after the other at an exact offset, and settings that change under a running query."""
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +20,9 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds
 from lozenge.protocol.job_status import Phase, read_job_status
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.integration import clients
+from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
     alerts,
@@ -46,22 +45,14 @@ from tests.integration.traffic import (
     above,
     counting,
     each,
-    mine,
     told_once,
 )
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """One of its own: an aggregate reads back what was written lately, and other files write what nobody can read."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
-        yield running
-
-
 @pytest.fixture
-def kafka(broker: Any) -> KafkaSettings:
+def kafka(broker: Broker) -> KafkaSettings:
     return KafkaSettings(bootstrap=broker.bootstrap)
 
 
@@ -119,9 +110,10 @@ def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
     with relieved(loaded, other, kafka, spark, tmp_path) as (traffic, new):
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
-        wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
-        time.sleep(1.5)  # a repeat would come now
-    told = mine(kafka, loaded)
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
+        ends = clients.ends(kafka, topics.EVENTS)
+        wait_for(lambda: new.run.runner.offsets == ends, "the end of the events: a repeat would have come before")
+    told = alerts(kafka, loaded.name)
     assert {a["release"] for a in told} == {"r1", "r2"}
     assert not [i for i, times in Counter(a["alert_id"] for a in told).items() if times > 1]
     assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
@@ -143,8 +135,9 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
 
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
+    clients.trim(kafka, topics.EVENTS, clients.ends(kafka, topics.EVENTS))  # others have written what nobody can read
     send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
-    move(kafka, name, {p: end for p, (_, end) in bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS).items()})
+    move(kafka, name, clients.ends(kafka, topics.EVENTS))
     other = replace(loaded, detector=Detector(by_merchant, settings=Above))
     with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()

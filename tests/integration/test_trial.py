@@ -73,8 +73,8 @@ def kafka(broker: Broker) -> KafkaSettings:
 
 def a_moment() -> float:
     """Behind all that was sent and before all that will be, by more than a trial takes to ask for its own time."""
-    time.sleep(2)
-    return time.time() - 1
+    time.sleep(0.6)
+    return time.time() - 0.3
 
 
 def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
@@ -129,10 +129,10 @@ def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSess
     card = f"{loaded.name}_card"
     before = time.time()
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3)])
-    time.sleep(1)
-    began = time.time() - 0.5  # what was sent lies before the trial's time, and within its time to warm up:
+    time.sleep(0.6)
+    began = time.time() - 0.3  # what was sent lies before the trial's time, and within its time to warm up:
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3, 5)])
-    time.sleep(began - before + 1)  # for that is as long again
+    time.sleep(began - before + 0.6)  # for that is as long again
     outcome = tried(loaded, kafka, began)
     assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
     assert outcome.judged > outcome.events, "what it was warmed up with costs as much"

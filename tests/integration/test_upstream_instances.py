@@ -19,8 +19,9 @@ from tests.integration.upstream_bench import DEADLINE_SECONDS, Bench, wait
 from tests.integration.upstream_child import HELD_UP, INSIDE
 from tests.upstream.samples import PAN, flat
 
-RECORDS = 200_000
-BATCH = 20_000
+RECORDS = int(os.environ.get("LOZENGE_TEST_UPSTREAM_RECORDS", "20000"))
+"""The short form; 200,000 make the long one."""
+BATCH = RECORDS // 10
 BEGUN, COMMITTED = "lozenge_offsets_begun_total", "lozenge_offsets_committed_total"
 
 

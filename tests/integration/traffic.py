@@ -1,6 +1,5 @@
-"""Detectors of three kinds, the events that they judge under way, and jobs of them that a test orders about."""
+"""Detectors of three kinds, the events that they process, and jobs of them under a test's orders."""
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -62,17 +61,10 @@ CARDS = 6
 
 
 class Traffic:
-    """Twenty times a second one event of every card, five seconds apart in its own time.
-
-    An aggregate's begins six hours after the one before: it reads back what other tests sent, and must not find
-    these events late. A test would have to send for three and a half minutes to get so far.
-    """
-
-    _hours = itertools.count(6, 6)
+    """Twenty times a second one event of every card, five seconds apart in its own time."""
 
     def __init__(self, kafka: KafkaSettings, loaded: LoadedDetector) -> None:
         self._kafka, self._cards, self._stop = kafka, loaded.name, threading.Event()
-        self._begin = timedelta(hours=next(self._hours) if loaded.declaration.kind == "aggregate" else 0)
         self.rounds = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -85,7 +77,7 @@ class Traffic:
 
     def _run(self) -> None:
         while not self._stop.wait(0.05):
-            later = self._begin + timedelta(seconds=5 * self.rounds)
+            later = timedelta(seconds=5 * self.rounds)
             ids = range(self.rounds * CARDS, (self.rounds + 1) * CARDS)
             send(self._kafka, [event(i, f"{self._cards}{i % CARDS}", "150.00", later) for i in ids])
             self.rounds += 1
@@ -146,17 +138,12 @@ class Mortal(JobLoop):
             crash()
 
 
-def mine(kafka: KafkaSettings, loaded: LoadedDetector) -> list[dict[str, Any]]:
-    """Its alerts about the cards of its own traffic; an aggregate also counts what other tests sent before."""
-    return [a for a in alerts(kafka, loaded.name) if a["entity"]["id"].startswith(loaded.name)]
-
-
 def told_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sent: int, last: Job) -> None:
     """Waits until `last` has told all that `sent` rounds of events raise, ends it, and looks that nothing is double."""
     expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
-    wait_for(lambda: len(mine(kafka, loaded)) >= expected, f"{expected} alerts")
+    wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
     last.run.stop()
-    told = mine(kafka, loaded)
+    told = alerts(kafka, loaded.name)
     assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
     assert len({a["alert_id"] for a in told}) == len(told)
     if kind == "stateful":

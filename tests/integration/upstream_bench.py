@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
@@ -20,10 +20,11 @@ from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import read
 from lozenge_upstream.streaming.group_position import Offsets
+from tests.integration import clients
 from tests.integration.conftest import Broker
-from tests.integration.harness import committed, ended_behind, move
+from tests.integration.harness import committed, ended_behind, group_offsets, move
+from tests.integration.probe import ACTIVITY, probe
 
 KEY = "the-token-key-of-this-test"
 RAW = (topics.RAW_JSON, topics.RAW_ISO)
@@ -39,7 +40,6 @@ class Bench:
     def __init__(self, broker: Broker) -> None:
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(self.kafka, topics.platform_topics())
-        self._reader = Consumer(self.kafka.client(group_id="test-upstream", enable_auto_commit=False))
         self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
         self.start = {topic: self.ends(topic) for topic in (*RAW, topics.EVENTS, BY_TERMINAL, DEAD)}
         self._instances: list[str] = []
@@ -47,8 +47,7 @@ class Bench:
 
     def ends(self, topic: str) -> dict[str, int]:
         """The next offset of every partition."""
-        places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
-        return {str(p.partition): self._reader.get_watermark_offsets(p, timeout=10)[1] for p in places}
+        return {str(partition): end for partition, end in clients.ends(self.kafka, topic).items()}
 
     def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
         """Queues one raw record; `flush` makes it so."""
@@ -66,15 +65,8 @@ class Bench:
             move(self.kafka, "upstream", {int(partition): at for partition, at in of.items()}, topic)
 
     def committed(self) -> Offsets:
-        """The group's position as an independent client sees it."""
-        consumer = KafkaConsumer(**self.kafka.kafka_python(), group_id="upstream", enable_auto_commit=False)
-        try:
-            return {
-                t: {str(p): consumer.committed(KafkaPythonPartition(t, p)) for p in range(topics.RAW_PARTITIONS)}
-                for t in RAW
-            }
-        finally:
-            consumer.close()
+        """The group's position, by topic and partition."""
+        return {t: {str(p): at for p, (at, _) in group_offsets(self.kafka, "upstream", t).items()} for t in RAW}
 
     def done(self) -> bool:
         """Whether everything sent so far was processed."""
@@ -85,8 +77,9 @@ class Bench:
         return sum(at - self.start[t][p] for t, ends in self.committed().items() for p, at in ends.items())
 
     def written(self, topic: str) -> list[Any]:
-        """Every committed record of `topic` since the set-up, by kafka-python."""
-        return [r for r in committed(self.kafka, topic) if r.offset >= self.start[topic][str(r.partition)]]
+        """Every committed record of `topic` since the set-up."""
+        starts = {int(partition): offset for partition, offset in self.start[topic].items()}
+        return probe(self.kafka, topic, starts).read_to_end()
 
     def ids(self, topic: str) -> Counter[bytes]:
         """How often a reader of committed records of `topic` has found each event id since the set-up."""
@@ -121,10 +114,11 @@ class Bench:
     def samples(self, instance: int | None = None) -> Counter[str]:
         """What the instances started here have reported, added up; or what the n-th of them has."""
         wanted = self._instances if instance is None else self._instances[instance : instance + 1]
-        told = {m.key(): json.loads(m.value() or b"") for m in read(self.kafka, topics.METRICS, {0: 0})}
+        newest = {record.key: record.value for record in committed(self.kafka, topics.METRICS)}
         found = Counter[str]()
         for name in wanted:
-            found.update(told.get(f"upstream/{name}".encode(), {}).get("samples", {}))
+            if (value := newest.get(f"upstream/{name}".encode())) is not None:
+                found.update(json.loads(value).get("samples", {}))
         return found
 
     @contextmanager
@@ -152,7 +146,11 @@ class Bench:
 
 def wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
+    while True:
+        seen = ACTIVITY.count
+        if condition():
+            return
         assert process is None or process.poll() is None, f"upstream ended with {process.poll()}"
         assert time.monotonic() < deadline, f"waited {DEADLINE_SECONDS:g} s for {what}"
-        time.sleep(0.3)
+        time.sleep(0.02)
+        ACTIVITY.wait_beyond(seen, 0.2)

@@ -1,0 +1,93 @@
+"""One producer and one admin client per broker for the tests of a file, and what they say about offsets."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from lozenge.kafka.settings import KafkaSettings
+
+T = TypeVar("T")
+CALL_SECONDS = 10.0
+DEADLINE_SECONDS = 60.0
+
+
+class Clients(NamedTuple):
+    """Threads share them, as librdkafka allows."""
+
+    producer: Producer
+    admin: AdminClient
+
+
+_CLIENTS: dict[str, Clients] = {}
+
+
+def clients(kafka: KafkaSettings) -> Clients:
+    """Those of a broker, which the first call makes."""
+    if kafka.bootstrap not in _CLIENTS:
+        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()))
+    return _CLIENTS[kafka.bootstrap]
+
+
+def forget_clients() -> None:
+    """The next call of `clients` makes new ones: another broker may get the port of one that has ended."""
+    _CLIENTS.clear()
+
+
+def ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
+    """Where the committed records of each partition end: before the first open transaction."""
+    admin = clients(kafka).admin
+
+    def ask() -> dict[int, int]:
+        found = admin.list_topics(topic, CALL_SECONDS).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in found.partitions}  # type: ignore[no-untyped-call]
+        level = IsolationLevel.READ_COMMITTED
+        answers = admin.list_offsets(latest, isolation_level=level, request_timeout=CALL_SECONDS)
+        return {place.partition: answer.result(CALL_SECONDS).offset for place, answer in answers.items()}
+
+    return _patiently(ask)
+
+
+def trim(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> None:
+    """Deletes the records before `starts` (offset by partition)."""
+    places = [TopicPartition(topic, partition, offset) for partition, offset in starts.items()]
+    for answer in clients(kafka).admin.delete_records(places).values():
+        answer.result(CALL_SECONDS)
+
+
+def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tuple[int, str]]:
+    """(offset, metadata) by partition, as any lag tool sees them."""
+    admin = clients(kafka).admin
+
+    def ask() -> dict[int, tuple[int, str]]:
+        answers = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        found = answers[group].result(CALL_SECONDS).topic_partitions
+        return {
+            place.partition: (place.offset, (place.metadata or "").rstrip("\0"))
+            for place in found
+            if place.topic == topic and place.offset >= 0
+        }
+
+    return _patiently(ask)
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """`ask`, again while the broker starts or the group's coordinator is loading."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
