@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import (
     ConsumerGroupTopicPartitions,
@@ -12,6 +12,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPythonPartition
 
 from lozenge.kafka.settings import KafkaSettings
 
@@ -21,10 +23,11 @@ DEADLINE_SECONDS = 60.0
 
 
 class Clients(NamedTuple):
-    """Threads share them, as librdkafka allows."""
+    """Threads share them, as librdkafka allows. A topic's `partitions` are asked for once."""
 
     producer: Producer
     admin: AdminClient
+    partitions: dict[str, list[int]]
 
 
 _CLIENTS: dict[str, Clients] = {}
@@ -33,7 +36,7 @@ _CLIENTS: dict[str, Clients] = {}
 def clients(kafka: KafkaSettings) -> Clients:
     """Those of a broker, which the first call makes."""
     if kafka.bootstrap not in _CLIENTS:
-        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()))
+        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()), {})
     return _CLIENTS[kafka.bootstrap]
 
 
@@ -44,13 +47,15 @@ def forget_clients() -> None:
 
 def ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
     """Where the committed records of each partition end: before the first open transaction."""
-    admin = clients(kafka).admin
+    _, admin, partitions = clients(kafka)
 
     def ask() -> dict[int, int]:
-        found = admin.list_topics(topic, CALL_SECONDS).topics[topic]
-        if found.error is not None:
-            raise KafkaException(found.error)
-        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in found.partitions}  # type: ignore[no-untyped-call]
+        if topic not in partitions:
+            found = admin.list_topics(topic, CALL_SECONDS).topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            partitions[topic] = list(found.partitions)
+        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions[topic]}  # type: ignore[no-untyped-call]
         level = IsolationLevel.READ_COMMITTED
         answers = admin.list_offsets(latest, isolation_level=level, request_timeout=CALL_SECONDS)
         return {place.partition: answer.result(CALL_SECONDS).offset for place, answer in answers.items()}
@@ -58,11 +63,41 @@ def ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
     return _patiently(ask)
 
 
+def read_by_kafka_python(kafka: KafkaSettings, topic: str) -> list[Any]:
+    """Every committed record of `topic`, by a client that shares no code with those of the platform and of probes."""
+    consumer = KafkaConsumer(**kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False)
+    try:
+        parts = [KafkaPythonPartition(topic, partition) for partition in ends(kafka, topic)]
+        consumer.assign(parts)
+        consumer.seek_to_beginning(*parts)
+        until = consumer.end_offsets(parts)  # the first open transaction ends a partition
+        found: list[Any] = []
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(consumer.position(part) < end for part, end in until.items()):
+            assert time.monotonic() < deadline, f"{topic} was not read to its end"
+            for records in consumer.poll(100).values():
+                found += records
+        return found
+    finally:
+        consumer.close()
+
+
 def trim(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> None:
     """Deletes the records before `starts` (offset by partition)."""
     places = [TopicPartition(topic, partition, offset) for partition, offset in starts.items()]
     for answer in clients(kafka).admin.delete_records(places).values():
         answer.result(CALL_SECONDS)
+
+
+def commit(kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int]) -> bool:
+    """Whether the group's coordinator has taken these offsets; a new group's may be loading, a member be leaving."""
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    asked = [ConsumerGroupTopicPartitions(group, places)]
+    try:
+        done = clients(kafka).admin.alter_consumer_group_offsets(asked)[group].result(CALL_SECONDS).topic_partitions
+    except KafkaException:
+        return False
+    return all(place.error is None for place in done)
 
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tuple[int, str]]:

@@ -14,8 +14,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, TopicPartition
-
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
@@ -137,18 +135,7 @@ def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
 
 def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str = topics.EVENTS) -> None:
     """Commits `offsets` of `topic` for `group`, as any tool may while no member of it is there."""
-    consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
-    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    wait_for(lambda: _commits(consumer, places), f"the offsets of {group}")
-    consumer.close()
-
-
-def _commits(consumer: Consumer, places: list[TopicPartition]) -> bool:
-    try:
-        consumer.commit(offsets=places, asynchronous=False)
-        return True
-    except Exception:  # the coordinator of a new group may still be loading
-        return False
+    wait_for(lambda: clients.commit(kafka, group, topic, offsets), f"the offsets of {group}")
 
 
 class Crash(LozengeError):

@@ -113,7 +113,7 @@ class Bench:
 
     def samples(self, instance: int | None = None) -> Counter[str]:
         """What the instances started here have reported, added up; or what the n-th of them has."""
-        wanted = self._instances if instance is None else self._instances[instance : instance + 1]
+        wanted = self._instances if instance is None else [self._instances[instance]]
         newest = {record.key: record.value for record in committed(self.kafka, topics.METRICS)}
         found = Counter[str]()
         for name in wanted:
