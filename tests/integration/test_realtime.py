@@ -226,7 +226,7 @@ def test_python_in_the_plan_is_refused_with_its_operator(
 def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    loaded = detector(kafka, over, tmp_path, trigger="6s")
+    loaded = detector(kafka, over, tmp_path, trigger="8s")
     send(kafka, some_events(0, 100))
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to leave out")
@@ -238,11 +238,11 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
             return [progress.batchDuration / 1000 for progress in runner._query.recentProgress]
 
         wait_for(lambda: runner._reporting.now.first_batch_at and seconds(), "a batch")
-        assert min(seconds()) < 6
-        wait_for(lambda: max(seconds()) >= 6, "one as long as declared")
+        assert min(seconds()) < 8
+        wait_for(lambda: max(seconds()) >= 8, "one as long as declared")
         send(kafka, some_events(100, 100))
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 200, "the alerts of both")
-        wait_for(lambda: seconds()[-1] >= 6 and sum(s >= 6 for s in seconds()) >= 2, "another one")
+        wait_for(lambda: seconds()[-1] >= 8 and sum(s >= 8 for s in seconds()) >= 2, "another one")
     ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
     assert len(ids) == len(set(ids)) == 200
 
