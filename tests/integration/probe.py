@@ -118,6 +118,7 @@ class TopicProbe:
                 enable_partition_eof=True,
                 auto_offset_reset="error",
                 fetch_queue_backoff_ms=10,
+                fetch_wait_max_ms=50,  # a partition whose start is found late waits for the fetch of the others
             )
         )
         starts = self._positions.items()
