@@ -20,6 +20,7 @@ from lozenge.kafka.settings import KafkaSettings
 T = TypeVar("T")
 CALL_SECONDS = 10.0
 DEADLINE_SECONDS = 60.0
+SETTLING_SECONDS = 0.5
 
 
 class Clients(NamedTuple):
@@ -45,7 +46,21 @@ def forget_clients() -> None:
     _CLIENTS.clear()
 
 
-def ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
+def settled_ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
+    """The same once no transaction holds back what is written now, or after `SETTLING_SECONDS`.
+
+    A producer's commit returns when the coordinator has decided it; readers see it when the markers are written.
+    """
+    written = ends(kafka, topic, IsolationLevel.READ_UNCOMMITTED)
+    deadline = time.monotonic() + SETTLING_SECONDS
+    while True:
+        found = ends(kafka, topic)
+        if all(found[p] >= end for p, end in written.items()) or time.monotonic() > deadline:
+            return found
+        time.sleep(0.01)
+
+
+def ends(kafka: KafkaSettings, topic: str, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> dict[int, int]:
     """Where the committed records of each partition end: before the first open transaction."""
     _, admin, partitions = clients(kafka)
 
@@ -56,7 +71,6 @@ def ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
                 raise KafkaException(found.error)
             partitions[topic] = list(found.partitions)
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions[topic]}  # type: ignore[no-untyped-call]
-        level = IsolationLevel.READ_COMMITTED
         answers = admin.list_offsets(latest, isolation_level=level, request_timeout=CALL_SECONDS)
         return {place.partition: answer.result(CALL_SECONDS).offset for place, answer in answers.items()}
 

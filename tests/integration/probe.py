@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.clients import ends
+from tests.integration.clients import ends, settled_ends
 
 DEADLINE_SECONDS = 180.0
 POLL_SECONDS = 0.05
@@ -82,7 +82,7 @@ class TopicProbe:
 
     def read_to_end(self) -> list[Record]:
         """Every record that was committed before this call, once the probe has read them all."""
-        wanted = ends(self._kafka, self._topic)
+        wanted = settled_ends(self._kafka, self._topic)
         return self.wait(lambda _: all(self._positions[p] >= end for p, end in wanted.items()), f"the end {wanted}")
 
     def decoded(self, decode: Callable[[bytes], Any]) -> list[Any]:
