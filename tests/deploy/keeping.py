@@ -49,6 +49,9 @@ class FakeJobs:
         self.started.append(instance)
         return instance
 
+    def close(self) -> None:
+        """There is nothing to drop."""
+
 
 @dataclass
 class House:

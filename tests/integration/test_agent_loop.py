@@ -14,16 +14,16 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
-from lozenge_deploy.agent import agent as agent_module
 from lozenge_deploy.agent.agent import Agent
-from lozenge_deploy.control import leader_election
 from lozenge_deploy.control.client import Control
+from lozenge_deploy.control.leader_election import Timing
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
 from lozenge_deploy.supervision.job_process import instances
 from tests.deploy.keeping import FakeJobs
 from tests.integration.conftest import Broker
 
 DEADLINE_SECONDS = 90.0
+QUICK = Timing(lease=3.0, renew=0.5)
 
 
 class Jobs(FakeJobs):
@@ -36,15 +36,9 @@ class Jobs(FakeJobs):
     def prepared(self, desired: DeploymentSpec) -> bool:
         return desired.detector == self._detector
 
-    def close(self) -> None:
-        """There is nothing to drop."""
-
 
 @pytest.fixture
-def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
-    monkeypatch.setattr(leader_election, "LEASE_SECONDS", 3.0)
-    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.5)
-    monkeypatch.setattr(agent_module, "TIDY_SECONDS", 0.5)
+def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(settings, topics.platform_topics())
     return settings
@@ -56,9 +50,8 @@ def name() -> str:
 
 
 @pytest.fixture
-def jobs(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
+def jobs(name: str) -> Iterator[Jobs]:
     jobs = Jobs(name)
-    monkeypatch.setattr(agent_module, "Launcher", lambda _: jobs)
     yield jobs
     for instance in jobs.started:
         instance.kill()
@@ -66,8 +59,8 @@ def jobs(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
 
 
 @contextmanager
-def running(kafka: KafkaSettings, folder: Path) -> Iterator[Agent]:
-    agent = Agent(kafka, folder)
+def running(kafka: KafkaSettings, folder: Path, jobs: Jobs) -> Iterator[Agent]:
+    agent = Agent(kafka, folder, launcher=jobs, timing=QUICK, tidy_seconds=0.5)
     thread = threading.Thread(target=agent.run)
     thread.start()
     try:
@@ -96,14 +89,14 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control:
-        with running(kafka, tmp_path):
+        with running(kafka, tmp_path, jobs):
             one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             assert (done.phase, done.release, done.place.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
         [live] = instances(tmp_path / name)
         assert live.alive()
 
-        with running(kafka, tmp_path):
+        with running(kafka, tmp_path, jobs):
             two = control.change(one, "deploy", release="r2")
             control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)
             until(lambda: not live.alive())
@@ -120,7 +113,7 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
 def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
-    with Control(kafka) as control, running(kafka, tmp_path):
+    with Control(kafka) as control, running(kafka, tmp_path, jobs):
         one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         two = control.change(one, "deploy", release="r2 crash at start")
@@ -134,7 +127,7 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
 def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
-    with Control(kafka) as control, running(kafka, tmp_path) as agent:
+    with Control(kafka) as control, running(kafka, tmp_path, jobs) as agent:
         one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         [live] = instances(tmp_path / name)
@@ -160,10 +153,10 @@ def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control:
-        with running(kafka, tmp_path) as first:
+        with running(kafka, tmp_path, jobs) as first:
             one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
-            with running(kafka, tmp_path):
+            with running(kafka, tmp_path, jobs):
                 first.stop()
                 until(lambda: any(h.what == "adopted" for h in control.history(name)))
                 two = control.change(one, "settings", settings={"limit": 3})

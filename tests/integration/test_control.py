@@ -12,7 +12,6 @@ from lozenge.contracts import topics
 from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.control import client
 from lozenge_deploy.control.client import Control, NotDone, OutOfTime
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
 from tests.integration.conftest import Broker
@@ -153,11 +152,11 @@ def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
 
 @pytest.mark.parametrize("agent", ["", "somebody"])
 def test_without_an_agent_it_says_so_before_the_time_is_up(
-    kafka: KafkaSettings, control: Control, first: DeploymentSpec, agent: str, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaSettings, first: DeploymentSpec, agent: str
 ) -> None:
-    monkeypatch.setattr(client, "NO_AGENT_SECONDS", 1.0)
     put(kafka, topics.LEASES, "leader", Lease(agent=agent, host="here", folder="/jobs"))
-    wanted = control.wish(first)
-    with pytest.raises(NotDone, match="no agent answers"):
-        control.await_outcome(wanted, LONG, lambda _: None)
+    with Control(kafka, no_agent_seconds=1.0) as control:
+        wanted = control.wish(first)
+        with pytest.raises(NotDone, match="no agent answers"):
+            control.await_outcome(wanted, LONG, lambda _: None)
     put(kafka, topics.LEASES, "leader", Lease(agent="", host="here", folder="/jobs"))

@@ -16,19 +16,17 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_deploy.control import leader_election
-from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row
+from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.conftest import Broker
 
 DEADLINE_SECONDS = 60.0
+QUICK = Timing(lease=3.0, renew=0.5)
 
 
 @pytest.fixture
-def kafka(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaSettings:
-    monkeypatch.setattr(leader_election, "LEASE_SECONDS", 3.0)
-    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.5)
+def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(settings, topics.control_topics())
     return settings
@@ -40,7 +38,7 @@ def agent(kafka: KafkaSettings) -> Iterator[Callable[[], Leadership]]:
     made: list[Leadership] = []
 
     def make() -> Leadership:
-        made.append(Leadership(kafka, Lease(agent=uuid.uuid4().hex[:12], host="here", folder="/jobs")))
+        made.append(Leadership(kafka, Lease(agent=uuid.uuid4().hex[:12], host="here", folder="/jobs"), QUICK))
         return made[-1]
 
     yield make
@@ -121,20 +119,18 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Call
     one, other = agent(), agent()
     until(one.tick)
     until(lambda: not other.tick() and other.leader == one.leader)
-    awake = time.monotonic() + 1.5 * leader_election.LEASE_SECONDS
+    awake = time.monotonic() + 1.5 * QUICK.lease
     while time.monotonic() < awake:
         assert one.tick()
     assert not other.tick()
     one.write([told(f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
 
 
-def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader_election, "CALL_SECONDS", 1.0)
-    monkeypatch.setattr(leader_election, "RENEW_SECONDS", 0.2)
+def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.control_topics())
-        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"))
+        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), Timing(renew=0.2, call=1.0))
         until(lambda: leads(one))
         assert broker.pid
         os.kill(broker.pid, signal.SIGSTOP)

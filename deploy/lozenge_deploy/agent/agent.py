@@ -16,7 +16,8 @@ from lozenge.process.logging import logger
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
-from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row
+from lozenge_deploy.agent.restart_policy import Launches
+from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.observe.group_lag import newest_commit_metadata
 from lozenge_deploy.releases.release_store import Releases
@@ -34,15 +35,23 @@ class Agent:
     leads, the others wait for its lease to run out. Raises BrokerUnavailable.
     """
 
-    def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
-        self._kafka, self._folder = kafka, folder.absolute()
+    def __init__(
+        self,
+        kafka: KafkaSettings,
+        folder: Path,
+        *,
+        launcher: Launches | None = None,
+        timing: Timing | None = None,
+        tidy_seconds: float = TIDY_SECONDS,
+    ) -> None:
+        self._kafka, self._folder, self._tidy_seconds = kafka, folder.absolute(), tidy_seconds
         self._host = socket.gethostname()
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
         ensure_topics(kafka, topics.control_topics())
-        self._leadership = Leadership(kafka, self._me)
+        self._leadership = Leadership(kafka, self._me, timing)
         self._desired: Table[DeploymentSpec] | None = None
         self._crews: dict[str, ReplicaSet] = {}
-        self._launcher = Launcher(Releases(kafka))
+        self._launcher = launcher or Launcher(Releases(kafka))
         self._logs = JobLogs(kafka)
         self._tidied_at = 0.0
         self._outbox: list[Row] = []
@@ -151,7 +160,7 @@ class Agent:
         return stamp.generation if stamp else 0
 
     def _tidy(self) -> None:
-        if time.monotonic() - self._tidied_at > TIDY_SECONDS:
+        if time.monotonic() - self._tidied_at > self._tidy_seconds:
             self._tidied_at = time.monotonic()
             for crew in self._crews.values():
                 self._logs.tidy(crew.folders)

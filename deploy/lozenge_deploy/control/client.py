@@ -20,11 +20,12 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
 from lozenge.protocol.dlq_resolutions import resolutions
-from lozenge_deploy.control.leader_election import LEASE_SECONDS
+from lozenge_deploy.control.leader_election import Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Lease, Outcome, now
 
 SEND_SECONDS = 10.0
-NO_AGENT_SECONDS = 2 * LEASE_SECONDS
+NO_AGENT_SECONDS = 2 * Timing().lease
+"""An agent that has been silent for so long is none."""
 
 
 class NotDone(Fatal):
@@ -40,8 +41,8 @@ class OutOfTime(Retryable):
 class Control:
     """Reads and changes what is desired; used by one thread. Raises BrokerUnavailable."""
 
-    def __init__(self, kafka: KafkaSettings) -> None:
-        self._kafka = kafka
+    def __init__(self, kafka: KafkaSettings, *, no_agent_seconds: float = NO_AGENT_SECONDS) -> None:
+        self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
         ensure_topics(kafka, topics.control_topics())
         with ExitStack() as tables:
             self._desired = tables.enter_context(Table(kafka, topics.DEPLOYMENTS, DeploymentSpec))
@@ -170,7 +171,7 @@ class Control:
         OutOfTime after `timeout` seconds.
         """
         deadline, name = time.monotonic() + timeout, wanted.detector
-        silent_by = time.monotonic() + NO_AGENT_SECONDS
+        silent_by = time.monotonic() + self._no_agent_seconds
         told: DeploymentStatus | None = None
         while time.monotonic() < deadline:
             list(self._desired.poll(0.05))
@@ -202,7 +203,7 @@ class Control:
                         f"{wanted.what} of {name}: it is asked for, but no agent answers",
                         hint="start one: `lozenge up` on this machine, else `python -m lozenge_deploy.agent`",
                     )
-                silent_by = time.monotonic() + NO_AGENT_SECONDS
+                silent_by = time.monotonic() + self._no_agent_seconds
         raise OutOfTime(
             f"{wanted.what} of {name}: not done after {timeout:.0f} s",
             hint=f"it goes on; `lozenge status {name}` tells how far it is",
@@ -229,4 +230,6 @@ class Control:
     def _agent_leads(self) -> bool:
         with Table(self._kafka, topics.LEASES, Lease) as leases:
             lease = leases.rows.get("leader")
-            return lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < NO_AGENT_SECONDS
+            return (
+                lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < self._no_agent_seconds
+            )

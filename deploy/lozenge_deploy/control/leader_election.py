@@ -7,6 +7,7 @@ next write, whatever its clock says. What it started before carries an older gen
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel
@@ -18,13 +19,19 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import FENCED
 from lozenge_deploy.control.records import Lease
 
-LEASE_SECONDS = 10.0
-RENEW_SECONDS = 3.0
-CALL_SECONDS = 5.0
 _LEADER = "leader"
 
 Row = tuple[str, str, BaseModel | None]
 """Topic, key and record (None deletes the key)."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """In seconds: how long a lease holds, when it is renewed, and how long the broker may take for a call."""
+
+    lease: float = 10.0
+    renew: float = 3.0
+    call: float = 5.0
 
 
 class LeadershipLost(Fatal):
@@ -34,9 +41,9 @@ class LeadershipLost(Fatal):
 class Leadership:
     """This agent's part in it. Call `tick` several times a second; act only while it returns True."""
 
-    def __init__(self, kafka: KafkaSettings, me: Lease) -> None:
+    def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing | None = None) -> None:
         """Raises BrokerUnavailable."""
-        self._kafka, self._me = kafka, me
+        self._kafka, self._me, self._timing = kafka, me, timing or Timing()
         self._leases = Table(kafka, topics.LEASES, Lease)
         self._seen_at = time.monotonic()
         self._renewed_at = 0.0
@@ -59,9 +66,9 @@ class Leadership:
         """
         now = time.monotonic()
         if self._producer is not None:
-            if now - self._renewed_at > RENEW_SECONDS:
+            if now - self._renewed_at > self._timing.renew:
                 self._renew()
-            return self._producer is not None and time.monotonic() - self._renewed_at < LEASE_SECONDS
+            return self._producer is not None and time.monotonic() - self._renewed_at < self._timing.lease
         if any(key == _LEADER for key in self._leases.poll(0.1)):
             self._seen_at = now
         return self._campaign() if self._free() else False
@@ -77,7 +84,7 @@ class Leadership:
             for topic, key, record in rows:
                 value = record.model_dump_json().encode() if record is not None else None
                 self._producer.produce(topic, value, key.encode(), partition=0)
-            self._producer.commit_transaction(CALL_SECONDS)
+            self._producer.commit_transaction(self._timing.call)
         except KafkaException as error:
             raise self._failed(error) from error
 
@@ -96,7 +103,7 @@ class Leadership:
         leader = self.leader
         if leader is None or leader.agent in ("", self._me.agent):
             return True
-        return time.monotonic() - self._seen_at > LEASE_SECONDS
+        return time.monotonic() - self._seen_at > self._timing.lease
 
     def _campaign(self) -> bool:
         before, leases = self.leader, Table(self._kafka, topics.LEASES, Lease)
@@ -107,7 +114,7 @@ class Leadership:
             return False
         producer = Producer(self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000))
         try:
-            producer.init_transactions(CALL_SECONDS)
+            producer.init_transactions(self._timing.call)
         except KafkaException as error:
             raise BrokerUnavailable(
                 f"asking for the lead: {error.args[0].str()}", hint=f"check the broker at {self._kafka.bootstrap}"
@@ -132,7 +139,7 @@ class Leadership:
             return LeadershipLost("writing to the control topics: another agent leads now")
         if self._producer is not None:
             try:
-                self._producer.abort_transaction(CALL_SECONDS)
+                self._producer.abort_transaction(self._timing.call)
             except KafkaException:  # a commit that is under way cannot be taken back: only a new producer goes on
                 self._producer = None
         return BrokerUnavailable(

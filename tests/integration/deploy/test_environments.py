@@ -15,9 +15,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of large_amount, under a cache of its own."""
-    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+def folder(cache: Path, tmp_path: Path) -> Path:
+    """A copy of large_amount, under the cache of this run."""
     return Path(shutil.copytree(CHECKOUT / "detectors" / "large_amount", tmp_path / "large_amount"))
 
 

@@ -14,9 +14,10 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
 from lozenge.job.tools.describe import Description
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.releases.build import Parts, Wheel
+from lozenge_deploy.releases.build import Parts, Wheel, parts_of
 from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
+from tests.deploy.sparkless_environments import install
 from tests.integration.conftest import Broker
 
 MODULE = '''"""Finds nothing; it misses everything."""
@@ -72,13 +73,6 @@ def releases(broker: Broker) -> Releases:
 @pytest.fixture
 def name() -> str:
     return f"rel_{uuid.uuid4().hex[:8]}"
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of this test's own, as on a host that has run nothing yet."""
-    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def folder(parent: Path, name: str, version: str = "1.10") -> Path:
@@ -154,7 +148,9 @@ def test_what_is_too_large_leaves_nothing_behind(releases: Releases, name: str) 
     assert releases.of(name) == []
 
 
-def test_a_release_runs_where_its_folder_is_not(releases: Releases, name: str, cache: Path, tmp_path: Path) -> None:
+def test_a_release_runs_where_its_folder_is_not(
+    releases: Releases, name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = folder(tmp_path, name)
     made = build(place)
     assert made.description.settings == {"limit": 3}
@@ -165,7 +161,7 @@ def test_a_release_runs_where_its_folder_is_not(releases: Releases, name: str, c
     assert (changed.name, changed.settings) == ("r2", {"limit": 4})
 
     shutil.rmtree(place)
-    shutil.rmtree(cache)
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))  # as on a host that has run nothing yet
     python = environment_for(releases.get(name, "r1"), releases)
     assert environment_for(releases.get(name, "r1"), releases) == python
     command = [str(python), "-P", "-m", "lozenge.job.tools.describe"]
@@ -195,7 +191,8 @@ def test_two_detectors_have_each_its_own_version_of_a_dependency(
 def test_what_is_not_what_the_lock_says_is_refused(
     releases: Releases, name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = releases.add(build(folder(tmp_path, name)), by="me")
+    parts = parts_of(folder(tmp_path, name))
+    release = releases.add(Built(parts, built(name).description), by="me")
     [known] = re.findall(r"toposort==1\.10((?: \\\n    --hash=sha256:\w{64})+)", release.lock)
     forged = release.lock.replace(known, f" --hash=sha256:{'0' * 64}")
     monkeypatch.setenv("UV_OFFLINE", "1")  # asked online, uv would fetch and build much anew before it says so
@@ -207,8 +204,10 @@ def test_a_detector_that_cannot_describe_itself_says_why(name: str, cache: Path,
     place = folder(tmp_path, name)
     module = place / f"{name}.py"
     module.write_text(MODULE.replace("import toposort", "import not_there"))
+    install(place)
     with pytest.raises(DetectorError, match=f"describing {name}: importing detector {name}: ModuleNotFoundError"):
         build(place)
-    module.write_text(MODULE.replace("limit: int = 3", "limit: int"))
+    module.write_text(MODULE.replace("import toposort\n", "").replace("limit: int = 3", "limit: int"))
+    install(place)
     with pytest.raises(ConfigError, match="limit: Field required"):
         build(place)

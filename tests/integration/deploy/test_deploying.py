@@ -1,4 +1,4 @@
-"""What a deployment would change, on a real broker, with releases and environments that uv makes. No agent runs."""
+"""What a deployment would change, on a real broker, with releases that uv builds. No agent runs."""
 
 import json
 from collections.abc import Iterator
@@ -15,10 +15,13 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
 from lozenge_deploy.operations.change_plan import back, resettle
-from lozenge_deploy.operations.deploy_plan import Candidate, prepare
+from lozenge_deploy.operations.deploy_plan import Candidate
+from lozenge_deploy.operations.deploy_plan import prepare as prepare_built
 from lozenge_deploy.releases.release_store import Releases
+from tests.deploy.sparkless_environments import install
 from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
+from tests.integration.deploy.worlds import forget
 from tests.integration.harness import event, send
 
 pytestmark = pytest.mark.integration
@@ -29,6 +32,13 @@ def kafka(broker: Broker) -> KafkaSettings:
     found = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(found, topics.platform_topics())
     return found
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(cache: Path, kafka: KafkaSettings) -> Iterator[None]:
+    """No agent of a later test runs what these tests ask for."""
+    yield
+    forget(kafka, "deployed_rule", "deployed_fold", "planned")
 
 
 @pytest.fixture
@@ -47,6 +57,14 @@ def folder(parent: Path, name: str, kind: str) -> Path:
     tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)
     (made / f"test_{name}.py").write_text(f"import {name}\n\n\n{tests}")
     return made
+
+
+def prepare(
+    place: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: dict[str, Any]
+) -> Candidate:
+    """The candidate that `place` makes, in an environment that uv need not make."""
+    install(place, tested=False)
+    return prepare_built(place, kafka, control, state=state, settings=settings)
 
 
 def edit(place: Path, old: str, new: str) -> None:
@@ -146,7 +164,7 @@ def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: C
 def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
     broker: Broker, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    folder(tmp_path, "planned", "rule")
+    install(folder(tmp_path, "planned", "rule"), tested=False)
     here: dict[str, Any] = {"cwd": tmp_path, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
     run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
     assert run.returncode == 0, run.stderr

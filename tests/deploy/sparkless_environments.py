@@ -1,0 +1,64 @@
+"""Environments of detectors whose job runs without Spark; every other module is the real one.
+
+They lie where the real ones would, under `LOZENGE_CACHE`. The command and the agent are the real ones: they find an
+environment that is complete, and with `tested` a folder whose tests have passed.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from lozenge.toolchain import cache_path
+from lozenge_deploy.operations.deploy_plan import proof_of
+from lozenge_deploy.releases.build import CHECKOUT, PLATFORM, Parts, parts_of
+from lozenge_deploy.releases.uv import made_once
+
+_PYTHON = """\
+#!/bin/sh
+# The Python of a detector's environment: -m MODULE {name} ..., or -c CODE with the detector installed.
+source="$(dirname "$0")/../source/{name}/"
+if [ "$1" = -c ]; then
+  PYTHONPATH="$source" exec '{python}' "$@"
+fi
+module="$2"
+shift 3
+if [ "$module" = lozenge.job ]; then
+  module=tests.deploy.sparkless_job
+  export PYTHONPATH='{checkout}'
+fi
+exec '{python}' -m "$module" "$source" "$@"
+"""
+
+
+def share_toolchain(cache: Path) -> None:
+    """Makes `cache` one for `LOZENGE_CACHE`: it has a user's jars and class-data archives, and nothing else yet."""
+    cache.mkdir(parents=True, exist_ok=True)
+    for part in ("jars", "cds"):
+        if not (cache / part).exists():
+            place = cache / f".{part}"
+            place.unlink(missing_ok=True)
+            place.symlink_to(user_cache_path("lozenge", appauthor=False) / part)
+            place.replace(cache / part)
+
+
+def install(folder: Path, *, tested: bool = True) -> None:
+    """Makes the environment of the detector in `folder`, as it is now, one without Spark."""
+    parts = parts_of(folder)
+    home = cache_path("environments", f"{parts.detector}-{parts.digest}")
+    made_once(home, lambda stage: _make(parts, folder, stage))
+    if tested:
+        proof_of(folder, home / "bin" / "python").touch()
+
+
+def _make(parts: Parts, folder: Path, stage: Path) -> None:
+    shutil.copytree(folder, stage / "source" / folder.name, ignore=shutil.ignore_patterns("test_*", "__pycache__"))
+    (stage / "bin").mkdir()
+    python = stage / "bin" / "python"
+    python.write_text(_PYTHON.format(name=folder.name, checkout=CHECKOUT, python=sys.executable))
+    python.chmod(0o755)
+    for name in (PLATFORM, parts.detector):
+        info = stage / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")

@@ -1,0 +1,203 @@
+"""A rule as a process without Spark: everything around its judgement is what `lozenge.job` runs.
+
+It loads the detector, obeys its orders, reports, shares partitions, claims them, and commits alerts and offsets in one
+transaction per batch, on a real broker. It alerts on each event above its setting `limit`, under the id that the real
+job gives. Records that are no events are skipped.
+
+Usage: `python -m tests.deploy.sparkless_job FOLDER`, started as the agent starts a job. Exit codes as those of the job.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import EVENT_PARTITIONS
+from lozenge.detector.events import Alert
+from lozenge.detector.loader import LoadedDetector, find
+from lozenge.errors import ConfigError, DecodeError, LozengeError
+from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
+from lozenge.job.effective_config import EffectiveConfig
+from lozenge.job.identity import Identity
+from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
+from lozenge.job.settings import JobSettings
+from lozenge.kafka.partition_writers import PartitionWriters
+from lozenge.kafka.positions import CommitMetadata, Group, refuse_if_stale
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import topic_id
+from lozenge.kafka.writers import Record
+from lozenge.process import logging
+from lozenge.process.env_settings import load
+from lozenge.process.shutdown import end, stopped_by_signals
+from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
+from lozenge.protocol.job_spec import JobSpec, JobSpecFile
+from lozenge.protocol.job_status import JobStatusReporter, Phase
+
+
+class SparklessJob:
+    """Runs from its first order until `stop`, as the newest order says."""
+
+    def __init__(self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings) -> None:
+        self._loaded, self._kafka = loaded, kafka
+        self._orders = JobSpecFile(job)
+        self._order = self._orders.current
+        self._terms = EffectiveConfig.of(loaded, self._order)
+        self._identity = Identity.of(loaded, job)
+        self._reporting = JobStatusReporter(job.folder)
+        self._group = Group(kafka, self._identity.app, self._identity.input, EVENT_PARTITIONS)
+        self._writers = PartitionWriters(kafka, self._identity.app)
+        self._share = PartitionAssignment(kafka, self._identity)
+        self._consumer = Consumer(kafka.client(group_id=f"{self._identity.app}-reads", enable_auto_commit=False))
+        self._offsets: dict[int, int] = {}
+        self._stamp = CommitMetadata(0)
+        self._codec = Codec.of("event")
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Ends `run` behind the present batch."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Raises what ends a job."""
+        first, digest = self._order, self._terms.settings.digest
+        phase = Phase.STANDBY if first.standby else Phase.STARTING
+        self._reporting.say(session_at=time.time(), generation=first.generation)
+        self._reporting.began(phase, first.revision, digest, self._group.glance().offsets)
+        if first.standby:
+            self._reporting.say(phase=Phase.READY)
+        else:
+            self._claim(first.generation)
+        while not self._stopped.is_set():
+            if (new := self._orders.newer()) is not None:
+                self._obey(new)
+            if self._order.standby:
+                self._stopped.wait(0.05)
+            else:
+                if self._order.shared and self._share.moved:
+                    self._claim(self._stamp.generation)
+                self._judge()
+            self._reporting.turned()
+        self._share.leave()
+        self._consumer.close()
+        self._group.close()
+
+    def _obey(self, new: JobSpec) -> None:
+        before, self._order = self._order, new
+        try:
+            self._terms = EffectiveConfig.of(self._loaded, new)
+        except ConfigError as error:
+            self._reporting.say(refused=str(error), revision=new.revision)
+            return
+        digest = self._terms.settings.digest
+        if not new.standby and (before.standby or before.shared != new.shared):
+            self._claim(new.generation)
+        elif digest != self._reporting.now.digest:
+            self._open(SETTINGS)
+            self._reporting.say(since=dict(self._offsets))
+        self._reporting.say(refused="", revision=new.revision, digest=digest)
+
+    def _claim(self, generation: int) -> None:
+        """From now on it alone commits for its partitions: all of them, or those that it was given."""
+        if self._order.shared:
+            mine: Collection[int] = sorted(self._share.given())
+        else:
+            self._share.leave()
+            mine = range(EVENT_PARTITIONS)
+            refuse_if_stale(self._group.glance(), generation, self._identity.app)
+        known = newest(openings(self._kafka, self._coverage))
+        self._writers.fence(mine, shared=self._order.shared, before=known is not None and known.shared)
+        self._share.claimed = frozenset(mine)
+        positions = self._group.read(mine)
+        self._offsets = dict(positions.offsets)
+        self._stamp = CommitMetadata(max(generation, positions.stamp.generation if positions.stamp else 0))
+        self._open(START)
+        self._consumer.assign([TopicPartition(self._identity.input, p, o) for p, o in self._offsets.items()])
+        self._reporting.took_over(self._stamp.generation, self._offsets, self._offsets)
+
+    def _open(self, what: str) -> None:
+        for writer, own in self._writers.each():
+            offsets = _of(self._offsets, own)
+            line = CoverageSegment(
+                what=what,
+                release=self._identity.release,
+                digest=self._terms.settings.digest,
+                generation=self._stamp.generation,
+                ended=offsets,
+                since=offsets,
+                input=topic_id(self._kafka, self._identity.input),
+                shared=self._order.shared,
+            )
+            writer.commit([line.record(self._coverage)], self._group, offsets, self._stamp)
+
+    def _judge(self) -> None:
+        """One batch: what has come, its alerts and its offsets in one transaction."""
+        messages = self._consumer.consume(500, 0.1)
+        for message in messages:
+            if (error := message.error()) is not None:
+                raise KafkaException(error)
+            self._offsets[_partition(message)] = (message.offset() or 0) + 1
+        if not messages:
+            return
+        self._stamp = CommitMetadata(self._stamp.generation, batch=self._stamp.batch + 1)
+        for writer, own in self._writers.each():
+            alerts = list(self._alerts(m for m in messages if _partition(m) in own))
+            writer.commit(alerts, self._group, _of(self._offsets, own), self._stamp)
+        self._reporting.committed(self._stamp.batch, self._offsets, len(messages), 0)
+
+    def _alerts(self, messages: Iterator[Message]) -> Iterator[Record]:
+        settings: Any = self._terms.settings
+        writer = AlertEncoder(self._identity, self._loaded.declaration, settings)
+        for message in messages:
+            try:
+                event = self._codec.decode(message.value())
+            except DecodeError:
+                continue
+            if event["amount"] > settings.limit:
+                place = _partition(message), message.offset() or 0
+                finding = Finding(
+                    Alert(reason=str(event["amount"]), evidence=[event["event_id"]]),
+                    entity=event["card_id"],
+                    occasion=event["event_id"],
+                    event_time=event["event_time"],
+                    closes=event["event_time"],
+                    trigger=place,
+                    place=place,
+                )
+                yield writer.record(finding, datetime.now(UTC))
+
+    @property
+    def _coverage(self) -> str:
+        assert self._identity.coverage is not None, "only a live job runs here"
+        return self._identity.coverage
+
+
+def _partition(message: Message) -> int:
+    return message.partition() or 0
+
+
+def _of(offsets: Mapping[int, int], partitions: Collection[int]) -> dict[int, int]:
+    return {partition: offset for partition, offset in offsets.items() if partition in partitions}
+
+
+def main() -> int:
+    """Runs until a signal or an error; returns the exit code."""
+    logging.configure("job")
+    try:
+        settings, kafka = load(JobSettings, KafkaSettings)
+        loaded = find(sys.argv[1])
+        job = SparklessJob(loaded, settings, kafka)
+        with stopped_by_signals(job.stop, f"running {loaded.name}"):
+            job.run()
+        return 0
+    except LozengeError as error:
+        logging.logger().error(error.message, hint=error.hint)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    end(main())
