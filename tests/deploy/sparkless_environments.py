@@ -43,13 +43,17 @@ def share_toolchain(cache: Path) -> None:
             place.replace(cache / part)
 
 
-def install(folder: Path, *, tested: bool = True) -> None:
-    """Makes the environment of the detector in `folder`, as it is now, one without Spark."""
+def install(folder: Path, *, tested: bool = True) -> Path:
+    """Makes the environment of the detector in `folder`, as it is now, one without Spark; where it lies.
+
+    The detector's source, as it is now, is in it as `source/<name>`.
+    """
     parts = parts_of(folder)
     home = cache_path("environments", f"{parts.detector}-{parts.digest}")
     made_once(home, lambda stage: _make(parts, folder, stage))
     if tested:
         proof_of(folder, home / "bin" / "python").touch()
+    return home
 
 
 def _make(parts: Parts, folder: Path, stage: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verbs of `lozenge` that need Spark or a broker."""
+"""The verbs of `lozenge` that need a broker, and those that try a detector on its events."""
 
 import json
 import signal
@@ -13,48 +13,11 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import Metrics, Reporter
-from lozenge.testing.invariants import PROMISES
 from tests.deploy.test_cli import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.mark.parametrize("kind", ["rule", "aggregate", "stateful"])
-def test_the_tests_of_a_new_detector_pass_at_once(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "detectors").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    assert lozenge("new", "spotter", "--kind", kind, cwd=tmp_path).returncode == 0
-    assert lozenge("check", "spotter", cwd=tmp_path).returncode == 0
-    run = lozenge("test", "spotter", "-o", "json", cwd=tmp_path)
-    assert run.returncode == 0, run.stdout + run.stderr
-    verdicts = {verdict["test"]: verdict["outcome"] for verdict in json.loads(run.stdout)}
-    assert set(verdicts.values()) == {"passed"}
-    assert {f"fault[{fault}]" for fault in PROMISES} < verdicts.keys()
-    folder = tmp_path / "detectors" / "spotter"
-    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B", "--line-length", "120", "."]
-    assert subprocess.run(command, cwd=folder).returncode == 0
-
-
-def test_a_detector_that_breaks_a_promise_ends_with_1_and_a_line_for_each_fault(tmp_path: Path) -> None:
-    (tmp_path / "detectors").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    lozenge("new", "spotter", cwd=tmp_path)
-    folder = tmp_path / "detectors" / "spotter"
-    code = (folder / "spotter.py").read_text()
-    (folder / "spotter.py").write_text(code.replace('"merchant_id"', "F.current_timestamp().cast('string')"))
-    test = "def test_fires() -> None:\n    assert run(detector, [{'amount': '900'}])\n"
-    (folder / "test_spotter.py").write_text(
-        f"from lozenge.testing import beside, run\n\ndetector = beside(__file__)\n\n\n{test}"
-    )
-    run = lozenge("test", "spotter", cwd=tmp_path)
-    assert run.returncode == 1
-    assert "testing spotter: its tests fail" in run.stderr
-    lines = {words[0]: " ".join(words[1:]) for line in run.stdout.splitlines() if (words := line.split())}
-    assert lines["replayed"].startswith("failed")
-    assert lines["replayed"].endswith("with another reason")
-    assert lines["null_fields"].startswith("passed")
 
 
 def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:

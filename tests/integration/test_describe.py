@@ -1,4 +1,4 @@
-"""What a detector tells of itself, as a process of its own."""
+"""What a detector tells of itself: as a process of its own, and where Spark runs already."""
 
 import json
 import os
@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
+from lozenge.detector.loader import from_folder
+from lozenge.errors import DetectorError
+from lozenge.job.tools.describe import describe as described
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.releases.build import CHECKOUT
 
@@ -72,15 +76,14 @@ def test_what_the_module_prints_is_not_the_answer(tmp_path: Path) -> None:
     assert told(describe(folder))["version"] == "1.0.0"
 
 
-def test_a_fold_that_cannot_be_planned_says_why(tmp_path: Path) -> None:
+def test_a_fold_that_cannot_be_planned_says_why(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "duplicate_charge"
     folder.mkdir()
     for file in ("duplicate_charge.py", "pyproject.toml"):
         text = (CHECKOUT / "detectors" / "duplicate_charge" / file).read_text()
         (folder / file).write_text(text.replace('F.col("auth_result")', 'events["colour"]'))
-    run = describe(folder)
-    assert run.returncode == 1
-    assert "planning duplicate_charge: detect() raised AnalysisException" in run.stderr
+    with pytest.raises(DetectorError, match=r"planning duplicate_charge: detect\(\) raised AnalysisException"):
+        described(from_folder(folder))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_a_fold_that_cannot_be_planned_says_why(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
-    tmp_path: Path, code: str, operator: str, hint: str
+    spark: SparkSession, tmp_path: Path, code: str, operator: str, hint: str
 ) -> None:
     folder = tmp_path / "quick"
     write(tmp_path, "quick", "rule", "tests")
@@ -109,7 +112,10 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
         "detector = Detector(detect, settings=Quick)",
     )
     module.write_text("\n".join([module.read_text("utf-8"), *lines]), "utf-8")
-    run = describe(folder)
-    assert run.returncode == (1 if operator else 0), run.stderr
-    assert operator in run.stderr
-    assert hint in run.stderr
+    loaded = from_folder(folder)
+    if not operator:
+        assert described(loaded).declaration.realtime
+        return
+    with pytest.raises(DetectorError, match=operator) as refused:
+        described(loaded)
+    assert hint in str(refused.value)

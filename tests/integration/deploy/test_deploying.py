@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from lozenge.contracts import topics
+from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError, DetectorError, UsageError
+from lozenge.job.tools.describe import describe
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.cli.author.scaffold import write
@@ -62,8 +65,14 @@ def folder(parent: Path, name: str, kind: str) -> Path:
 def prepare(
     place: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: dict[str, Any]
 ) -> Candidate:
-    """The candidate that `place` makes, in an environment that uv need not make."""
-    install(place, tested=False)
+    """The candidate that `place` makes, in an environment that uv need not make.
+
+    A fold describes itself here, where Spark runs already.
+    """
+    home = install(place, tested=False)
+    loaded = from_folder(home / "source" / place.name)
+    if loaded.declaration.kind == "stateful":
+        (home / "description.json").write_text(describe(loaded).model_dump_json(), "utf-8")
     return prepare_built(place, kafka, control, state=state, settings=settings)
 
 
@@ -123,7 +132,9 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
         back(kafka, present, [], to=None, state=None, message="")
 
 
-def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
+def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
+    kafka: KafkaSettings, control: Control, spark: SparkSession, tmp_path: Path
+) -> None:
     place = folder(tmp_path, "deployed_fold", "stateful")
     released(control, prepare(place, kafka, control, state=None, settings={}))
 
