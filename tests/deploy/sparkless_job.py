@@ -52,6 +52,7 @@ class SparklessJob:
         self._group = Group(kafka, self._identity.app, self._identity.input, EVENT_PARTITIONS)
         self._writers = PartitionWriters(kafka, self._identity.app)
         self._share = PartitionAssignment(kafka, self._identity)
+        self._shared = False
         self._consumer = Consumer(kafka.client(group_id=f"{self._identity.app}-reads", enable_auto_commit=False))
         self._offsets: dict[int, int] = {}
         self._stamp = CommitMetadata(0)
@@ -103,16 +104,20 @@ class SparklessJob:
 
     def _claim(self, generation: int) -> None:
         """From now on it alone commits for its partitions: all of them, or those that it was given."""
-        if self._order.shared:
+        shares, shared = self._order.shared, self._shared or self._order.shared
+        if shares:
             mine: Collection[int] = sorted(self._share.given())
         else:
             self._share.leave()
             mine = range(EVENT_PARTITIONS)
+        if not shared:  # else a newer generation is another instance's
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
         known = newest(openings(self._kafka, self._coverage))
-        self._writers.fence(mine, shared=self._order.shared, before=known is not None and known.shared)
-        self._share.claimed = frozenset(mine)
+        self._writers.fence(mine, shared=shares, before=known is not None and known.shared)
+        self._share.claimed, self._shared = frozenset(mine), shares
         positions = self._group.read(mine)
+        if not shared:
+            refuse_if_stale(positions, generation, self._identity.app)
         self._offsets = dict(positions.offsets)
         self._stamp = CommitMetadata(max(generation, positions.stamp.generation if positions.stamp else 0))
         self._open(START)

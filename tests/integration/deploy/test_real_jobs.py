@@ -12,11 +12,6 @@ from lozenge.process.periodic import every
 from tests.integration.deploy.worlds import World
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
-QUICK_TESTS = "".join(
-    f"def test_{kind}() -> None:\n    assert detector.settings\n\n\n"
-    for kind in ("fires", "stays_silent", "a_missing_amount")
-)
-
 
 @contextmanager
 def traffic(world: World, ids: set[str]) -> Iterator[None]:
@@ -29,7 +24,9 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
 def one(world: World) -> str:
     """A rule whose own tests take no time."""
     tests = world.source(world.one) / f"test_{world.one}.py"
-    tests.write_text(f"from lozenge.testing import beside\n\ndetector = beside(__file__)\n\n\n{QUICK_TESTS}", "utf-8")
+    kinds = ("fires", "stays_silent", "a_missing_amount")
+    quick = "".join(f"def test_{kind}() -> None:\n    assert {world.one}.detector\n" for kind in kinds)
+    tests.write_text(f"import {world.one}\n\n\n{quick}", "utf-8")
     return world.one
 
 
