@@ -13,15 +13,17 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.shutdown import end
 from lozenge_deploy.agent.agent import Agent
+from lozenge_deploy.control.leader_election import Timing
 
 FOLDER = Path(".lozenge/jobs")
 
 
-def main() -> int:
+def main(timing: Timing | None = None) -> int:
     """Runs until a signal; returns the exit code."""
     logging.configure("agent")
     try:
-        agent = Agent(KafkaSettings.load(), Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+        folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+        agent = Agent(KafkaSettings.load(), folder, timing=timing)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code

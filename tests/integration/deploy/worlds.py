@@ -21,6 +21,16 @@ from lozenge_deploy.supervision.job_process import Instance, instances
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
 
+COMMAND_SECONDS = 300.0
+QUICK_AGENT = """
+from lozenge.process.shutdown import end
+from lozenge_deploy.agent.__main__ import main
+from lozenge_deploy.control.leader_election import Timing
+
+end(main(Timing(lease=4.0, renew=1.0)))
+"""
+"""The agent, whose lease another one need not wait for so long."""
+
 _sent = iter(range(10**9, 2 * 10**9))
 
 
@@ -46,7 +56,7 @@ class World:
         """What the command says; it must end with `code`."""
         command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
         run = subprocess.run(
-            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=300
+            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND_SECONDS
         )
         assert run.returncode == code, run.stdout + run.stderr
         return run.stdout + run.stderr
@@ -68,7 +78,7 @@ class World:
     def start_agent(self) -> "subprocess.Popen[bytes]":
         """One more agent."""
         with self.log(len(self.agents)).open("wb") as log:
-            command = [sys.executable, "-m", "lozenge_deploy.agent", str(self.jobs)]
+            command = [sys.executable, "-c", QUICK_AGENT, str(self.jobs)]
             self.agents.append(subprocess.Popen(command, env=self._environment, stdout=log, stderr=log))
         return self.agents[-1]
 
