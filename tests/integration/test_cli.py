@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge_deploy.observe.metrics_reader import MetricsReader
 from tests.deploy.test_cli import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for
@@ -25,16 +25,18 @@ def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_pa
     ensure_topics(kafka, topics.platform_topics())
     metrics = Metrics("spotter", "g1", "1.2.0")
     metrics.records(7)
-    rows: list[dict[str, Any]] = []
 
     def reported() -> bool:
-        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
-        rows[:] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
-        return bool(rows)
+        readings = MetricsReader(kafka)
+        readings.catch_up()
+        found = readings.reading("spotter")
+        readings.close()
+        return found is not None
 
     with Reporter(metrics, kafka):
         wait_for(reported, "its first report")
-    [row] = rows
+        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+    [row] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
     assert (row["release"], row["records"]) == ("1.2.0", 7)
 
     send(kafka, [event(n, card=f"card_{n}") for n in range(20)])
