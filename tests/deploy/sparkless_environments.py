@@ -8,17 +8,18 @@ import shutil
 import sys
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 from lozenge.toolchain import cache_path
 from lozenge_deploy.operations.deploy_plan import proof_of
 from lozenge_deploy.releases.build import CHECKOUT, PLATFORM, Parts, parts_of
 from lozenge_deploy.releases.uv import made_once
 
+_CACHE = cache_path()
+"""Where Spark's jars and archives are, whatever cache a test moves to later."""
 _PYTHON = """\
 #!/bin/sh
 # The Python of a detector's environment: -m MODULE {name} ..., or -c CODE with the detector installed.
 source="$(dirname "$0")/../source/{name}/"
+export LOZENGE_CACHE='{cache}'
 if [ "$1" = -c ]; then
   PYTHONPATH="$source" exec '{python}' "$@"
 fi
@@ -30,17 +31,6 @@ if [ "$module" = lozenge.job ]; then
 fi
 exec '{python}' -m "$module" "$source" "$@"
 """
-
-
-def share_toolchain(cache: Path) -> None:
-    """Makes `cache` one for `LOZENGE_CACHE`: it has a user's jars and class-data archives, and nothing else yet."""
-    cache.mkdir(parents=True, exist_ok=True)
-    for part in ("jars", "cds"):
-        if not (cache / part).exists():
-            place = cache / f".{part}"
-            place.unlink(missing_ok=True)
-            place.symlink_to(user_cache_path("lozenge", appauthor=False) / part)
-            place.replace(cache / part)
 
 
 def install(folder: Path, *, tested: bool = True) -> Path:
@@ -60,7 +50,7 @@ def _make(parts: Parts, folder: Path, stage: Path) -> None:
     shutil.copytree(folder, stage / "source" / folder.name, ignore=shutil.ignore_patterns("test_*", "__pycache__"))
     (stage / "bin").mkdir()
     python = stage / "bin" / "python"
-    python.write_text(_PYTHON.format(name=folder.name, checkout=CHECKOUT, python=sys.executable))
+    python.write_text(_PYTHON.format(name=folder.name, cache=_CACHE, checkout=CHECKOUT, python=sys.executable))
     python.chmod(0o755)
     for name in (PLATFORM, parts.detector):
         info = stage / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"

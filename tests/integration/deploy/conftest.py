@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from tests.deploy.sparkless_environments import share_toolchain
 from tests.integration.conftest import Broker
-from tests.integration.deploy.worlds import World
+from tests.integration.deploy.worlds import World, inhabited
 
 
 @pytest.fixture(scope="session")
@@ -16,7 +15,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """A cache for `LOZENGE_CACHE`; what one process of this run has built there, the others find."""
     base = tmp_path_factory.getbasetemp()
     cache = (base if worker_id == "master" else base.parent) / "cache"
-    share_toolchain(cache)
+    cache.mkdir(exist_ok=True)
     return cache
 
 
@@ -35,9 +34,5 @@ def world(
     name = request.path.stem.removeprefix("test_")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOZENGE_CACHE", str(built))
-        world = World(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp(name), name)
-        try:
-            world.start_agent()
+        with inhabited(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp(name), name) as world:
             yield world
-        finally:
-            world.end()

@@ -8,8 +8,10 @@ import pytest
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
-from tests.integration.deploy.worlds import World
+from tests.integration.conftest import Broker
+from tests.integration.deploy.worlds import World, inhabited
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
 
@@ -18,6 +20,13 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
     """Events that the rule alerts on, ten times a second, for the length of the block; `ids` are theirs."""
     with every(0.1, lambda: ids.update(world.large(2)), "events"):
         yield
+
+
+@pytest.fixture(scope="module")
+def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world with the user's own cache, where Spark finds what makes its starts quick."""
+    with inhabited(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp("real"), "real") as world:
+        yield world
 
 
 @pytest.fixture

@@ -150,6 +150,17 @@ class World:
                 wait_for(partial(_gone, instance), "the end of a job")
 
 
+@contextmanager
+def inhabited(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[World]:
+    """A world in which one agent runs, and none behind the block."""
+    world = World(kafka, folder, name)
+    try:
+        world.start_agent()
+        yield world
+    finally:
+        world.end()
+
+
 def forget(kafka: KafkaSettings, *detectors: str) -> None:
     """Nothing is wanted of these detectors any more, so that no agent of a later test runs them."""
     producer = Producer(kafka.client())
