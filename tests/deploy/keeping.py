@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lozenge.detector.manifest import Manifest
-from lozenge_deploy.agent.controller import BROKER_STABLE_SECONDS, Controller
+from lozenge_deploy.agent.controller import PATIENCE, Controller, Patience
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import Instance, instances
@@ -60,8 +60,9 @@ class House:
     folder: Path
     desired: DeploymentSpec
     jobs: FakeJobs = field(default_factory=FakeJobs)
-    calm: float = 10 * BROKER_STABLE_SECONDS
+    calm: float = 10 * PATIENCE.calm
     newest: int = 0
+    patience: Patience = PATIENCE
     history: list[HistoryEvent] = field(default_factory=list)
     said: list[DeploymentStatus] = field(default_factory=list)
 
@@ -71,7 +72,12 @@ class House:
     def new_keeper(self, observed: DeploymentStatus) -> Controller:
         """A keeper as another agent would have it."""
         self.voice = StatusReporter(observed, self.said.append, self.history.append, self.wish)
-        return Controller(self.folder, self.jobs, lambda: self.newest, self.voice)
+        return Controller(self.folder, self.jobs, lambda: self.newest, self.voice, self.patience)
+
+    def wait_only(self, patience: Patience) -> None:
+        """From now on another keeper has the detector, of this `patience`."""
+        self.patience = patience
+        self.keeper = self.new_keeper(self.observed)
 
     def wish(self, desired: DeploymentSpec) -> None:
         """Makes `desired` what is wanted."""

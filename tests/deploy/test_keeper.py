@@ -13,7 +13,8 @@ import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.process.atomic_write import replace
-from lozenge_deploy.agent import controller, health, restart_policy
+from lozenge_deploy.agent import health, restart_policy
+from lozenge_deploy.agent.controller import Patience
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase
 from lozenge_deploy.supervision.job_process import FACTS, instances
 from tests.deploy.keeping import House
@@ -111,8 +112,8 @@ def test_another_keeper_goes_on_with_a_relief(house: House) -> None:
     assert len(house.happened("started standing by")) == 1
 
 
-def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "STOP_SECONDS", 0.3)
+def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House) -> None:
+    house.wait_only(Patience(stop=0.3))
     house.wish(house.desired.but(release="r1 deaf"))
     house.until_runs()
     relieved = house.live
@@ -159,10 +160,10 @@ def test_one_that_crashes_standing_by_leaves_the_live_one_untouched(house: House
     assert (house.desired.release, house.desired.before, house.desired.by) == ("r1", None, "agent")
 
 
-def test_one_that_never_gets_ready_is_dropped(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_gets_ready_is_dropped(house: House) -> None:
     house.until_runs()
+    house.wait_only(Patience(start=2.0, calm=0.0))
     before = house.live
-    monkeypatch.setattr(controller, "START_SECONDS", 2.0)
     house.change("two", release="r2 never ready")
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
@@ -170,12 +171,10 @@ def test_one_that_never_gets_ready_is_dropped(house: House, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("behaviour", ["never goes", "crash when told to go"])
-def test_after_a_relief_that_failed_half_way_the_old_release_starts_anew(
-    house: House, behaviour: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_relief_that_failed_half_way_the_old_release_starts_anew(house: House, behaviour: str) -> None:
     house.until_runs()
+    house.wait_only(Patience(go=0.5, calm=0.0))
     before = house.live
-    monkeypatch.setattr(controller, "GO_SECONDS", 0.5)
     house.change("two", release=f"r2 {behaviour}")
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
@@ -370,8 +369,8 @@ def test_what_is_not_wanted_any_more_ends_and_comes_back_when_it_is(house: House
     assert (house.live.folder, house.generation()) == (before.folder, 2)
 
 
-def test_one_that_does_not_end_when_asked_is_killed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "STOP_SECONDS", 0.3)
+def test_one_that_does_not_end_when_asked_is_killed(house: House) -> None:
+    house.wait_only(Patience(stop=0.3))
     house.wish(house.desired.model_copy(update={"release": "r1 deaf"}))
     house.until_runs()
     before = house.live

@@ -13,12 +13,12 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.shutdown import end
 from lozenge_deploy.agent.agent import Agent
-from lozenge_deploy.control.leader_election import Timing
+from lozenge_deploy.control.leader_election import TIMING, Timing
 
 FOLDER = Path(".lozenge/jobs")
 
 
-def main(timing: Timing | None = None) -> int:
+def main(timing: Timing = TIMING) -> int:
     """Runs until a signal; returns the exit code."""
     logging.configure("agent")
     try:

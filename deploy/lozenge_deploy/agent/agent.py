@@ -13,11 +13,12 @@ from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
+from lozenge_deploy.agent.controller import PATIENCE, Patience
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.agent.restart_policy import Launches
-from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
+from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.observe.group_lag import newest_commit_metadata
 from lozenge_deploy.releases.release_store import Releases
@@ -41,10 +42,12 @@ class Agent:
         folder: Path,
         *,
         launcher: Launches | None = None,
-        timing: Timing | None = None,
+        timing: Timing = TIMING,
+        patience: Patience = PATIENCE,
         tidy_seconds: float = TIDY_SECONDS,
     ) -> None:
-        self._kafka, self._folder, self._tidy_seconds = kafka, folder.absolute(), tidy_seconds
+        self._kafka, self._folder = kafka, folder.absolute()
+        self._patience, self._tidy_seconds = patience, tidy_seconds
         self._host = socket.gethostname()
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
         ensure_topics(kafka, topics.control_topics())
@@ -143,6 +146,7 @@ class Agent:
             say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
             tell=self._tell,
             wish=self._wish,
+            patience=self._patience,
         )
 
     def _tell(self, happening: HistoryEvent) -> None:

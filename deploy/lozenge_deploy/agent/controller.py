@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,16 +15,28 @@ from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase, now, places
 from lozenge_deploy.supervision.job_process import Instance, instances
 
-START_SECONDS = 300.0
-"""A job that has not got ready by then never will; rebuilding state may take longer."""
-GO_SECONDS = 60.0
-STOP_SECONDS = 30.0
 SIGNALLED = 128
 """A shell adds it to the number of the signal by which its child was ended."""
-HUNG_SECONDS = 120.0
-"""An unwatched job whose batch has not ended for so long is killed and started again."""
-BROKER_STABLE_SECONDS = 45.0
-"""Nobody is judged before the broker has answered for so long, nor a job so soon after it was found running."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a keeper waits, in seconds.
+
+    A job that is not ready after `start` never will be, unless it rebuilds state. One that was ordered to go live has
+    `go` for it, one that was asked to end has `stop`. An unwatched job whose batch has not ended for `hung` is killed
+    and started again. No job is called ill before the broker has answered for `calm`, nor so soon after it was found
+    running.
+    """
+
+    start: float = 300.0
+    go: float = 60.0
+    stop: float = 30.0
+    hung: float = 120.0
+    calm: float = 45.0
+
+
+PATIENCE = Patience()
 
 
 class Controller:
@@ -38,8 +51,9 @@ class Controller:
         launcher: Launches,
         newest: Callable[[], int],
         voice: StatusReporter,
+        patience: Patience = PATIENCE,
     ) -> None:
-        self._folder, self._launcher, self._voice = folder, launcher, voice
+        self._folder, self._launcher, self._voice, self._patience = folder, launcher, voice, patience
         self._starter = RestartPolicy(folder, launcher, newest, voice)
         self._before = RestartPolicy(folder, launcher, newest, voice)  # exits of what is to be relieved are its own
         self.live: Instance | None = None
@@ -80,7 +94,7 @@ class Controller:
 
     @property
     def _calm(self) -> bool:
-        return self._calm_seconds >= BROKER_STABLE_SECONDS
+        return self._calm_seconds >= self._patience.calm
 
     # what was found
 
@@ -126,7 +140,7 @@ class Controller:
 
     def _let_go(self) -> None:
         for instance in self._leaving:
-            if instance.stopping_for() > STOP_SECONDS:
+            if instance.stopping_for() > self._patience.stop:
                 instance.kill()
         self._leaving = [i for i in self._leaving if i.alive()]
 
@@ -200,7 +214,7 @@ class Controller:
         elif not self.next.alive():
             self._failed_before_live(desired)
         elif self._ordered_at is not None:
-            if self._calm and time.time() - self._ordered_at > GO_SECONDS:
+            if self._calm and time.time() - self._ordered_at > self._patience.go:
                 self.next.kill()
         elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
             if self._live_must_end_first():
@@ -237,9 +251,9 @@ class Controller:
         report, at = instance.report(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
             still = f"no batch has ended for {at - report.turned_at:.0f} s while it stood by"
-            return still if stuck(report, at, self._trigger(desired), self._calm_seconds, HUNG_SECONDS) else ""
-        late = at - instance.facts.started_at > START_SECONDS
-        return f"it was not ready after {START_SECONDS:.0f} s" if late else ""
+            return still if stuck(report, at, self._trigger(desired), self._calm_seconds, self._patience.hung) else ""
+        late = at - instance.facts.started_at > self._patience.start
+        return f"it was not ready after {self._patience.start:.0f} s" if late else ""
 
     def _failed_before_live(self, desired: DeploymentSpec) -> None:
         assert self.next is not None
@@ -297,12 +311,12 @@ class Controller:
         """The report once it is live by it; one that does not get so far is killed."""
         if report is not None and report.phase is JobPhase.LIVE:
             return report
-        if time.time() - live.facts.started_at > START_SECONDS:
+        if time.time() - live.facts.started_at > self._patience.start:
             live.kill()
         return None
 
     def _end_if_hung(self, live: Instance, report: JobStatus, trigger: timedelta) -> None:
-        if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, HUNG_SECONDS):
+        if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, self._patience.hung):
             self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
 
     def _note_live(self, report: JobStatus) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from lozenge_deploy.agent.controller import Controller
+from lozenge_deploy.agent.controller import PATIENCE, Controller, Patience
 from lozenge_deploy.agent.restart_policy import Launches
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
@@ -30,7 +30,9 @@ class ReplicaSet:
         say: Callable[[DeploymentStatus], None],
         tell: Callable[[HistoryEvent], None],
         wish: Callable[[DeploymentSpec], None],
+        patience: Patience = PATIENCE,
     ) -> None:
+        self._patience = patience
         self._folder, self._launcher, self._committed = folder, launcher, newest
         self._say, self._tell, self._wish = say, tell, wish
         self._wished = False
@@ -78,7 +80,9 @@ class ReplicaSet:
     def _hire(self, observed: DeploymentStatus) -> None:
         voice = StatusReporter(observed, say=lambda _: None, tell=self._tell, wish=self._back)
         self._voices.append(voice)
-        self._keepers.append(Controller(self._place(len(self._keepers)), self._launcher, self._newest, voice))
+        self._keepers.append(
+            Controller(self._place(len(self._keepers)), self._launcher, self._newest, voice, self._patience)
+        )
 
     def _place(self, seat: int) -> Path:
         return self._folder if seat == 0 else self._folder.with_name(f"{self._folder.name}.{seat}")

@@ -20,11 +20,11 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
 from lozenge.protocol.dlq_resolutions import resolutions
-from lozenge_deploy.control.leader_election import Timing
+from lozenge_deploy.control.leader_election import TIMING
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Lease, Outcome, now
 
 SEND_SECONDS = 10.0
-NO_AGENT_SECONDS = 2 * Timing().lease
+NO_AGENT_SECONDS = 2 * TIMING.lease
 """An agent that has been silent for so long is none."""
 
 

@@ -34,6 +34,9 @@ class Timing:
     call: float = 5.0
 
 
+TIMING = Timing()
+
+
 class LeadershipLost(Fatal):
     """Another agent leads now; nothing of this write was stored."""
 
@@ -41,9 +44,9 @@ class LeadershipLost(Fatal):
 class Leadership:
     """This agent's part in it. Call `tick` several times a second; act only while it returns True."""
 
-    def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing | None = None) -> None:
+    def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing = TIMING) -> None:
         """Raises BrokerUnavailable."""
-        self._kafka, self._me, self._timing = kafka, me, timing or Timing()
+        self._kafka, self._me, self._timing = kafka, me, timing
         self._leases = Table(kafka, topics.LEASES, Lease)
         self._seen_at = time.monotonic()
         self._renewed_at = 0.0
