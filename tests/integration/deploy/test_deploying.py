@@ -1,6 +1,5 @@
 """What a deployment would change, on a real broker, with releases that uv builds. No agent runs."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError, DetectorError, UsageError
 from lozenge.job.tools.describe import describe
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge_deploy.cli.author.scaffold import write
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
 from lozenge_deploy.operations.change_plan import back, resettle
@@ -22,10 +20,9 @@ from lozenge_deploy.operations.deploy_plan import Candidate
 from lozenge_deploy.operations.deploy_plan import prepare as prepare_built
 from lozenge_deploy.releases.release_store import Releases
 from tests.deploy.sparkless_environments import install
-from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
+from tests.integration.deploy.sources import quick_detector
 from tests.integration.deploy.worlds import forget
-from tests.integration.harness import event, send
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +38,7 @@ def kafka(broker: Broker) -> KafkaSettings:
 def _forgotten(cache: Path, kafka: KafkaSettings) -> Iterator[None]:
     """No agent of a later test runs what these tests ask for."""
     yield
-    forget(kafka, "deployed_rule", "deployed_fold", "planned")
+    forget(kafka, "deployed_rule", "deployed_fold")
 
 
 @pytest.fixture
@@ -50,26 +47,20 @@ def control(kafka: KafkaSettings) -> Iterator[Control]:
         yield found
 
 
-def folder(parent: Path, name: str, kind: str) -> Path:
-    """A new detector of `kind` whose own tests take no time."""
-    (parent / "detectors").mkdir()
-    (parent / "pyproject.toml").touch()
-    write(parent / "detectors", name, kind, "tests")
-    made = parent / "detectors" / name
-    kinds = ("fires", "stays_silent", "a_missing_field", "tells_the_same")
-    tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)
-    (made / f"test_{name}.py").write_text(f"import {name}\n\n\n{tests}")
-    return made
-
-
 def prepare(
-    place: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: dict[str, Any]
+    place: Path,
+    kafka: KafkaSettings,
+    control: Control,
+    *,
+    state: str | None,
+    settings: dict[str, Any],
+    tested: bool = False,
 ) -> Candidate:
     """The candidate that `place` makes, in an environment that uv need not make.
 
     A fold describes itself here, where Spark runs already.
     """
-    home = install(place, tested=False)
+    home = install(place, tested=tested)
     loaded = from_folder(home / "source" / place.name)
     if loaded.declaration.kind == "stateful":
         (home / "description.json").write_text(describe(loaded).model_dump_json(), "utf-8")
@@ -94,7 +85,7 @@ def row(candidate: Candidate, what: str) -> tuple[Any, Any]:
 def test_an_unchanged_folder_deploys_as_the_same_release(
     kafka: KafkaSettings, control: Control, tmp_path: Path
 ) -> None:
-    place = folder(tmp_path, "deployed_rule", "rule")
+    place = quick_detector(tmp_path, "deployed_rule", "rule")
     first = prepare(place, kafka, control, state=None, settings={"limit": 400})
     assert [r["what"] for r in first.changes()] == ["release", "setting limit", "offsets"]
     assert row(first, "offsets")[1] == "from the earliest retained event on"
@@ -135,17 +126,17 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
     kafka: KafkaSettings, control: Control, spark: SparkSession, tmp_path: Path
 ) -> None:
-    place = folder(tmp_path, "deployed_fold", "stateful")
-    released(control, prepare(place, kafka, control, state=None, settings={}))
+    place = quick_detector(tmp_path, "deployed_fold", "stateful")
+    released(control, prepare(place, kafka, control, state=None, settings={}, tested=True))
 
     edit(place, 'by="card_id"', 'by=["card_id", "merchant_id"]')
-    kept = prepare(place, kafka, control, state="keep", settings={})
+    kept = prepare(place, kafka, control, state="keep", settings={}, tested=True)
     assert row(kept, "state")[1].startswith("keep: REFUSED")
     with pytest.raises(UsageError, match="keys were made of card_id and are now made of card_id, merchant_id"):
         kept.desired(watch=60, message="", by="me")
     assert len(Releases(kafka).of("deployed_fold")) == 1
 
-    rebuilt = prepare(place, kafka, control, state="rebuild", settings={})
+    rebuilt = prepare(place, kafka, control, state="rebuild", settings={}, tested=True)
     assert row(rebuilt, "release") == ("r1", "r2")
     assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events anew")
     wanted = released(control, rebuilt)
@@ -159,49 +150,14 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
         back(kafka, wanted, lived, to="r1", state="keep", message="")
 
     edit(place, "expires=settings.within", "expires=timedelta(days=30)")
-    refused = prepare(place, kafka, control, state="rebuild", settings={}).refusal
+    refused = prepare(place, kafka, control, state="rebuild", settings={}, tested=True).refusal
     assert refused is not None
     assert "reaches back 30d, but events are kept for 7d" in refused.message
 
 
 def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
-    place = folder(tmp_path, "deployed_merchant", "rule")
+    place = quick_detector(tmp_path, "deployed_merchant", "rule")
     project = place / "pyproject.toml"
     project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
     with pytest.raises(UsageError, match=r"it reads pay\.canonical\.auth\.by-merchant\.v1, which does not exist"):
         prepare(place, kafka, control, state=None, settings={})
-
-
-def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
-    broker: Broker, kafka: KafkaSettings, tmp_path: Path
-) -> None:
-    install(folder(tmp_path, "planned", "rule"), tested=False)
-    here: dict[str, Any] = {"cwd": tmp_path, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
-    run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
-    assert run.returncode == 0, run.stderr
-    [answer] = json.loads(run.stdout)
-    assert (answer["observed"], answer["changes"][0]) == (None, {"what": "release", "now": None, "then": "r1"})
-
-    send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
-    run = lozenge("plan", "planned", "-o", "json", **here)
-    assert run.returncode == 0, run.stderr
-    [answer] = json.loads(run.stdout)
-    assert {f"planned_{n}" for n in range(5)} <= {told["entity"] for told in answer["trial"]["new"]}
-    assert answer["cost"]["then"] > 0
-    assert (answer["cost"]["now"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
-    assert not [topic for topic in partitions(kafka) if "planned" in topic]
-    assert Releases(kafka).of("planned") == []
-
-    run = lozenge("deploy", "planned", "--no-wait", **here)
-    assert (run.returncode, "is asked for" in run.stdout) == (0, True), run.stderr
-    run = lozenge("status", "-o", "json", **here)
-    [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
-    assert (row["goal"], row["phase"], row["reason"]) == ("running", "asked for", "no agent has taken it up")
-    run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
-    [facts] = json.loads(run.stdout)
-    assert (facts["wanted"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
-
-    run = lozenge("plan", "planned", "--set", "limit=9000", **here)
-    assert run.returncode == 0, run.stderr
-    assert "setting limit  -" in run.stdout
-    assert "r1 takes" in run.stdout

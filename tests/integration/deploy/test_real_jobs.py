@@ -11,6 +11,7 @@ from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
 from tests.integration.conftest import Broker
+from tests.integration.deploy.sources import write_quick_tests
 from tests.integration.deploy.worlds import World, inhabited
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
@@ -32,10 +33,7 @@ def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def one(world: World) -> str:
     """A rule whose own tests take no time."""
-    tests = world.source(world.one) / f"test_{world.one}.py"
-    kinds = ("fires", "stays_silent", "a_missing_amount")
-    quick = "".join(f"def test_{kind}() -> None:\n    assert {world.one}.detector\n" for kind in kinds)
-    tests.write_text(f"import {world.one}\n\n\n{quick}", "utf-8")
+    write_quick_tests(world.source(world.one))
     return world.one
 
 

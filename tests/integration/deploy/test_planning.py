@@ -1,0 +1,63 @@
+"""What a plan and a dry run tell of a folder before it is deployed, by the command. No agent runs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge.contracts import topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge_deploy.releases.release_store import Releases
+from tests.deploy.sparkless_environments import install
+from tests.deploy.test_cli import lozenge
+from tests.integration.conftest import Broker
+from tests.integration.deploy.sources import quick_detector
+from tests.integration.deploy.worlds import forget
+from tests.integration.harness import event, send
+
+
+@pytest.fixture
+def kafka(broker: Broker, cache: Path) -> Iterator[KafkaSettings]:
+    """A broker on which no agent of a later test runs what this test asks for."""
+    found = KafkaSettings(bootstrap=broker.bootstrap)
+    ensure_topics(found, topics.platform_topics())
+    yield found
+    forget(found, "planned")
+
+
+def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
+    broker: Broker, kafka: KafkaSettings, tmp_path: Path
+) -> None:
+    install(quick_detector(tmp_path, "planned", "rule"), tested=False)
+    here: dict[str, Any] = {"cwd": tmp_path, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+    run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
+    assert run.returncode == 0, run.stderr
+    [answer] = json.loads(run.stdout)
+    assert (answer["observed"], answer["changes"][0]) == (None, {"what": "release", "now": None, "then": "r1"})
+
+    send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
+    run = lozenge("plan", "planned", "-o", "json", **here)
+    assert run.returncode == 0, run.stderr
+    [answer] = json.loads(run.stdout)
+    assert {f"planned_{n}" for n in range(5)} <= {told["entity"] for told in answer["trial"]["new"]}
+    assert answer["cost"]["then"] > 0
+    assert (answer["cost"]["now"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
+    assert not [topic for topic in partitions(kafka) if "planned" in topic]
+    assert Releases(kafka).of("planned") == []
+
+    run = lozenge("deploy", "planned", "--no-wait", **here)
+    assert (run.returncode, "is asked for" in run.stdout) == (0, True), run.stderr
+    run = lozenge("status", "-o", "json", **here)
+    [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
+    assert (row["goal"], row["phase"], row["reason"]) == ("running", "asked for", "no agent has taken it up")
+    run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
+    [facts] = json.loads(run.stdout)
+    assert (facts["wanted"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
+
+    run = lozenge("plan", "planned", "--set", "limit=9000", **here)
+    assert run.returncode == 0, run.stderr
+    assert "setting limit  -" in run.stdout
+    assert "r1 takes" in run.stdout
