@@ -1,4 +1,4 @@
-"""A rule as a process without Spark: everything around its judgement is what `lozenge.job` runs.
+"""A rule as a process without Spark: everything around its detection is what `lozenge.job` runs.
 
 It loads the detector, obeys its orders, reports, shares partitions, claims them, and commits alerts and offsets in one
 transaction per batch, on a real broker. It alerts on each event above its setting `limit`, under the id that the real
@@ -81,7 +81,7 @@ class SparklessJob:
             else:
                 if self._order.shared and self._share.moved:
                     self._claim(self._stamp.generation)
-                self._judge()
+                self._process()
             self._reporting.turned()
         self._share.leave()
         self._consumer.close()
@@ -139,7 +139,7 @@ class SparklessJob:
             )
             writer.commit([line.record(self._coverage)], self._group, offsets, self._stamp)
 
-    def _judge(self) -> None:
+    def _process(self) -> None:
         """One batch: what has come, its alerts and its offsets in one transaction."""
         messages = self._consumer.consume(500, 0.1)
         for message in messages:
@@ -163,15 +163,15 @@ class SparklessJob:
             except DecodeError:
                 continue
             if event["amount"] > settings.limit:
-                place = _partition(message), message.offset() or 0
+                at = _partition(message), message.offset() or 0
                 finding = Finding(
                     Alert(reason=str(event["amount"]), evidence=[event["event_id"]]),
                     entity=event["card_id"],
                     occasion=event["event_id"],
                     event_time=event["event_time"],
                     closes=event["event_time"],
-                    trigger=place,
-                    place=place,
+                    trigger=at,
+                    place=at,
                 )
                 yield writer.record(finding, datetime.now(UTC))
 

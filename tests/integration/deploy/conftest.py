@@ -7,7 +7,7 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from tests.integration.conftest import Broker
-from tests.integration.deploy.worlds import World, inhabited
+from tests.integration.deploy.worlds import World, running_world
 
 
 @pytest.fixture(scope="session")
@@ -34,5 +34,5 @@ def world(
     name = request.path.stem.removeprefix("test_")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOZENGE_CACHE", str(built))
-        with inhabited(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp(name), name) as world:
+        with running_world(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp(name), name) as world:
             yield world

@@ -1,4 +1,4 @@
-"""What a plan and a dry run tell of a folder before it is deployed, by the command. No agent runs."""
+"""What a plan and a dry run say of a folder before it is deployed, by the command. No agent runs."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def kafka(broker: Broker, cache: Path) -> Iterator[KafkaSettings]:
     forget(found, "planned")
 
 
-def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
+def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
     broker: Broker, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     install(quick_detector(tmp_path, "planned", "rule"), tested=False)
@@ -42,7 +42,7 @@ def test_dry_runs_and_plans_change_nothing_and_tell_what_would_be(
     run = lozenge("plan", "planned", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
-    assert {f"planned_{n}" for n in range(5)} <= {told["entity"] for told in answer["trial"]["new"]}
+    assert {f"planned_{n}" for n in range(5)} <= {alert["entity"] for alert in answer["trial"]["new"]}
     assert answer["cost"]["then"] > 0
     assert (answer["cost"]["now"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
     assert not [topic for topic in partitions(kafka) if "planned" in topic]

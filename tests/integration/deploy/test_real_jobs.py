@@ -12,7 +12,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
 from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import write_quick_tests
-from tests.integration.deploy.worlds import World, inhabited
+from tests.integration.deploy.worlds import World, running_world
 from tests.integration.harness import committed, event, send, wait_for, wider_events
 
 
@@ -26,7 +26,7 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with the user's own cache, where Spark finds what makes its starts quick."""
-    with inhabited(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp("real"), "real") as world:
+    with running_world(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp("real"), "real") as world:
         yield world
 
 

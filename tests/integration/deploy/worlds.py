@@ -151,7 +151,7 @@ class World:
 
 
 @contextmanager
-def inhabited(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[World]:
+def running_world(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[World]:
     """A world in which one agent runs, and none behind the block."""
     world = World(kafka, folder, name)
     try:
