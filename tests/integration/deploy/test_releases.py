@@ -14,7 +14,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
 from lozenge.job.tools.describe import Description
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.releases.build import Parts, Wheel, parts_of
+from lozenge_deploy.releases.build import Parts, Wheel
 from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
 from tests.deploy.sparkless_environments import install
@@ -194,8 +194,7 @@ def test_two_detectors_have_each_its_own_version_of_a_dependency(
 def test_what_is_not_what_the_lock_says_is_refused(
     releases: Releases, name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = parts_of(folder(tmp_path, name))
-    release = releases.add(Built(parts, built(name).description), by="me")
+    release = releases.add(build(folder(tmp_path, name)), by="me")
     [known] = re.findall(r"toposort==1\.10((?: \\\n    --hash=sha256:\w{64})+)", release.lock)
     forged = release.lock.replace(known, f" --hash=sha256:{'0' * 64}")
     monkeypatch.setenv("UV_OFFLINE", "1")  # asked online, uv would fetch and build much anew before it says so
