@@ -8,7 +8,7 @@ from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
-from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.model import APP
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import Settings
 from lozenge_downstream.timing import DEFAULT, Timing

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 import msgspec
+
+APP = "downstream"
+"""The notifier's name in consumer groups, client ids, headers, metrics and logs."""
+SEVERITIES = ("info", "low", "medium", "high", "critical")
+HOUR = 3600.0
 
 RawHeaders = Sequence[tuple[str, bytes | None]]
 Number = Callable[[str, int], int]
@@ -113,6 +119,11 @@ class Case:
     scores: dict[str, float] = field(default_factory=dict)
     tellings: int = 0
 
+    def include(self, alert: Alert) -> None:
+        """Raises severity and scores to those of `alert`."""
+        self.scores[alert.detector] = max(self.scores.get(alert.detector, 0.0), alert.score)
+        self.severity = max(self.severity, alert.severity, key=rank)
+
     @property
     def score(self) -> float:
         """Of all detectors together: how likely at least one is right, were each right by chance (noisy or)."""
@@ -147,3 +158,40 @@ class Telling:
     muted: Mapping[str, str] = field(default_factory=dict)
     outgoing: Outgoing | None = None
     channels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How a detector usually is: the beginning of the minute of its first alert, the end of that of its last one, and
+    how many it raises in each hour of a day (24 numbers, UTC)."""
+
+    first_at: float
+    last_at: float
+    by_hour: Sequence[float]
+
+    def expected(self, now: float) -> float:
+        """How many alerts should have come since its last one."""
+        total, at = 0.0, self.last_at
+        while at < now:
+            end = min(now, (at // HOUR + 1) * HOUR)
+            total += self.by_hour[int(at // HOUR) % 24] * (end - at) / HOUR
+            at = end
+        return total
+
+
+def rank(severity: str) -> int:
+    """Its place in SEVERITIES; one that nobody knows stands above all: better told than lost."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+def labels_of(raw: Mapping[str, Any]) -> dict[str, str]:
+    """What an alert, as its record has it, is routed by; the detector's own labels cannot hide the platform's."""
+    own: dict[str, str] = raw["labels"]
+    entity = raw["entity"]
+    return own | {
+        "detector": raw["detector"],
+        "release": raw["release"],
+        "severity": raw["severity"],
+        "entity_type": entity["type"],
+        "entity": f"{entity['type']}:{entity['id']}",
+    }

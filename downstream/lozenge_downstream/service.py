@@ -23,10 +23,9 @@ from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.delivery.outbox_relay import OUTPUTS, OutboxRelay
 from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, lane
-from lozenge_downstream.model import Outcome, Record
+from lozenge_downstream.model import APP, Outcome, Record
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
-from lozenge_downstream.pipeline.render import APP
 from lozenge_downstream.routing.config_reload import ConfigReload
 from lozenge_downstream.settings import Settings
 from lozenge_downstream.store import Retention, Store

@@ -6,7 +6,8 @@ import pytest
 
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
-from lozenge_downstream.ingest.decode import DEAD_LETTERS, FIRST, REPEAT, Arriving, text
+from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS
+from lozenge_downstream.ingest.decode import FIRST, REPEAT, Arriving, text
 from lozenge_downstream.model import Arrival, Outcome, Record
 
 MakeRecord = Callable[..., Record]

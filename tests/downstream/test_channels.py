@@ -16,7 +16,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from lozenge_deploy.local.embedded_broker import free_port
-from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.channels.email import compose
 from lozenge_downstream.model import Record

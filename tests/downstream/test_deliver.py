@@ -16,11 +16,11 @@ import pytest
 
 from lozenge.metrics.app_metrics import Metrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
-from lozenge_downstream.channels import Channel, Retry, Sent
+from lozenge_downstream.channels.base.channel import Channel, Retry, Sent
 from lozenge_downstream.channels.base.http import judge
+from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS
 from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
 from lozenge_downstream.delivery.dispatcher import Dispatcher
-from lozenge_downstream.ingest.decode import DEAD_LETTERS
 from lozenge_downstream.model import Outgoing, Record
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing

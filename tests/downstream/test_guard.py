@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lozenge_downstream.channels import Message, Result, Retry
+from lozenge_downstream.channels.base.channel import Message, Result, Retry
 from lozenge_downstream.channels.base.ssrf_guard import Guard, is_allowed
 from lozenge_downstream.channels.base.thread_pool import threads
 from lozenge_downstream.routing.config import Routing

@@ -11,9 +11,9 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.partitioner import partition_of
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import Baseline, Record
 from lozenge_downstream.pipeline import notify_policy
-from lozenge_downstream.pipeline.detector_alarms import Habit, silences
+from lozenge_downstream.pipeline.detector_alarms import silences
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.store import tables
 from lozenge_downstream.store.silences import Silence
@@ -462,8 +462,8 @@ def test_a_detector_of_many_alerts_a_minute_is_not_silent_between_two(desk: Desk
     desk.now += 3 * 86_400
     desk.take(record(1))
     with desk.store.reading() as t:
-        (seen,) = t.arrivals.habits(14).values()
-    busy = Habit(seen.first_at, seen.last_at, [1800.0] * 24)
+        (seen,) = t.arrivals.baselines(14).values()
+    busy = Baseline(seen.first_at, seen.last_at, [1800.0] * 24)
     assert list(silences({"busy": busy}, desk.now + 59)) == []
     assert list(silences({"busy": busy}, desk.now + 299)) == []
     assert len(list(silences({"busy": busy}, desk.now + 361))) == 1

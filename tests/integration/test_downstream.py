@@ -22,7 +22,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_downstream.ingest.decode import CUT_BYTES
+from lozenge_downstream.dead_letter_encoder import CUT_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration

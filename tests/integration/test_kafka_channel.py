@@ -9,7 +9,7 @@ import pytest
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_downstream.channels import Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Message, Result, Retry, Sent
 from lozenge_downstream.channels.kafka import Channel
 from tests.integration.conftest import Broker
 

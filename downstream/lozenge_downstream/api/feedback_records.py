@@ -9,8 +9,7 @@ from lozenge.contracts import headers, topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge_downstream.model import Alert, Outgoing, Verdict
-from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.model import APP, Alert, Outgoing, Verdict
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.silences import Silence

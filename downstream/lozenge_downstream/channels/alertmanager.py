@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import HttpUrl
 
-from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 
 PATH = "api/v2/alerts"

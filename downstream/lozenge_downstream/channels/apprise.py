@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
-from lozenge_downstream.channels import Channel as Base
-from lozenge_downstream.channels import Message, Result, Retry, Sent, with_links
+from lozenge_downstream.channels.base.channel import Channel as Base
+from lozenge_downstream.channels.base.channel import Message, Result, Retry, Sent, with_links
 from lozenge_downstream.channels.base.secrets import Secret
 from lozenge_downstream.channels.base.thread_pool import Threads, threads
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from lozenge_downstream.channels import Channel as Base
-from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent, with_links
+from lozenge_downstream.channels.base.channel import Channel as Base
+from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent, with_links
 from lozenge_downstream.channels.base.secrets import Secret
 from lozenge_downstream.channels.base.thread_pool import Threads, threads
 

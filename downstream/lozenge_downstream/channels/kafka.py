@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import Field
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_downstream.channels import Channel as Base
-from lozenge_downstream.channels import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Channel as Base
+from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 _NO_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lozenge_downstream.channels import Message, Result, links
+from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import Secret
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, HttpUrl
 from standardwebhooks import Webhook as Signer
 
-from lozenge_downstream.channels import Message, Result
+from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import SigningSecret
 

@@ -18,9 +18,9 @@ import msgspec
 from lozenge.errors import Poison
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
-from lozenge_downstream.channels import Channel, Drop, Message, Result, Retry, Sender, Sent
+from lozenge_downstream.channels.base.channel import Channel, Drop, Message, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
-from lozenge_downstream.ingest.decode import dead_letter
+from lozenge_downstream.dead_letter_encoder import dead_letter
 from lozenge_downstream.model import Record
 from lozenge_downstream.store import Store
 from lozenge_downstream.store.deliveries import Attempt, Delivery

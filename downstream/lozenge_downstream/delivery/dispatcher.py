@@ -8,7 +8,7 @@ from lozenge.errors import LozengeError
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge_downstream import lease_holder
-from lozenge_downstream.channels import Channel
+from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.delivery.channel_worker import LOOK_SECONDS, ChannelWorker
 from lozenge_downstream.store import Store
 

@@ -17,7 +17,7 @@ from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
-from lozenge_downstream.ingest.decode import DEAD_LETTERS, cut
+from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS, cut
 from lozenge_downstream.model import Outgoing
 from lozenge_downstream.store import Store
 

@@ -19,8 +19,7 @@ from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 from lozenge_downstream.ingest.stale_members import remove_stale
-from lozenge_downstream.model import Record
-from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.model import APP, Record
 from lozenge_downstream.store import Store, Transaction
 
 IDLE_SECONDS = 0.2

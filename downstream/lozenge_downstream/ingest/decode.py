@@ -6,21 +6,15 @@ dead letter; each with a reason.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from lozenge.contracts import headers, topics
 from lozenge.contracts.avro import Codec, UnknownSchema
-from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.schemas import Schema
 from lozenge.errors import DecodeError, Poison
-from lozenge_downstream.model import Alert, Arrival, Number, Outcome, Outgoing, Record
-from lozenge_downstream.pipeline.render import APP
+from lozenge_downstream.dead_letter_encoder import dead_letter
+from lozenge_downstream.model import Alert, Arrival, Number, Outcome, Record, labels_of
 
-DEAD_LETTERS = topics.dead_letters(APP)
-CUT_BYTES = 64 * 1024
-"""Of its record that a letter keeps which Kafka finds too large, and of its key and headers a 16th each."""
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
 FIRST = "first alert with this id"
@@ -119,19 +113,6 @@ def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
     )
 
 
-def labels_of(raw: Mapping[str, Any]) -> dict[str, str]:
-    """What an alert, as its record has it, is routed by; the detector's own labels cannot hide the platform's."""
-    own: dict[str, str] = raw["labels"]
-    entity = raw["entity"]
-    return own | {
-        "detector": raw["detector"],
-        "release": raw["release"],
-        "severity": raw["severity"],
-        "entity_type": entity["type"],
-        "entity": f"{entity['type']}:{entity['id']}",
-    }
-
-
 def throttle(detector: str, number: int, left: int) -> str:
     """Why a detector's alert is parked that is its `number`th of a batch, where it may raise `left` more; "" if not."""
     return f"{detector} raises more than it may" if number > left else ""
@@ -146,36 +127,3 @@ def text(raw: Mapping[str, Any]) -> str:
         facts[MAX_EVIDENCE:] = [f"and {len(facts) - MAX_EVIDENCE} more"]
     lines = "\n".join([raw["reason"], *(f"- {fact}" for fact in facts)])
     return lines if len(lines) <= MAX_TEXT else lines[:MAX_TEXT] + " ..."
-
-
-def dead_letter(record: Record, stage: str, error: Exception, number: Number, now: float) -> Outgoing:
-    """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
-    partitions = next(t.partitions for t in topics.platform_topics() if t.name == DEAD_LETTERS)
-    partition = partition_of(record.key or b"", partitions)
-    explained = headers.dead_letter(
-        record.headers,
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        app=APP,
-        stage=stage,
-        error=error,
-        failed_at=datetime.fromtimestamp(now, UTC),
-    )
-    seq = number(DEAD_LETTERS, partition)
-    return Outgoing(
-        DEAD_LETTERS,
-        partition,
-        seq,
-        f"{stage} {record.topic}/{record.partition}/{record.offset}",
-        record.key,
-        record.value,
-        explained,
-    )
-
-
-def cut(letter: Outgoing) -> Outgoing:
-    """The beginning of a letter that is too large, which says so; under the number that it had."""
-    key, value, some = letter.key or b"", letter.value or b"", CUT_BYTES // 16
-    explained = headers.cut(letter.headers, len(value), some)
-    return replace(letter, key=key[:some], value=value[:CUT_BYTES], headers=explained)

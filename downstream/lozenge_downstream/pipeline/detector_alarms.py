@@ -3,41 +3,21 @@
 They are alerts of the detector "lozenge" about the entity "detector:NAME", and take the way of all others.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from lozenge.contracts.headers import derived_traceparent
 from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import Alert
+from lozenge_downstream.model import HOUR, Alert, Baseline
 
 DETECTOR = "lozenge"
-HOUR, DAY = 3600.0, 86_400.0
+DAY = 86_400.0
 LEAST_DAYS = 2.0
 """So much history there must be before silence means anything."""
 LEAST_SECONDS = 300.0
 """So long a detector is silent at least: a busy one is, too, while it is updated."""
 UNLIKELY = 14.0
 """So many alerts expected and none come: one chance in a million, were they to come by chance (Poisson)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Habit:
-    """How a detector usually is: the beginning of the minute of its first alert, the end of that of its last one, and
-    how many it raises in each hour of a day (24 numbers, UTC)."""
-
-    first_at: float
-    last_at: float
-    by_hour: Sequence[float]
-
-    def expected(self, now: float) -> float:
-        """How many alerts should have come since its last one."""
-        total, at = 0.0, self.last_at
-        while at < now:
-            end = min(now, (at // HOUR + 1) * HOUR)
-            total += self.by_hour[int(at // HOUR) % 24] * (end - at) / HOUR
-            at = end
-        return total
 
 
 def floods(parked: Mapping[str, int], now: float) -> Iterator[Alert]:
@@ -51,19 +31,19 @@ def floods(parked: Mapping[str, int], now: float) -> Iterator[Alert]:
         yield _alarm(id, detector, "flood", f"{detector} floods", text, now)
 
 
-def silences(habits: Mapping[str, Habit], now: float) -> Iterator[Alert]:
+def silences(baselines: Mapping[str, Baseline], now: float) -> Iterator[Alert]:
     """One alarm for each detector that has raised nothing for longer than chance explains."""
-    for detector, habit in habits.items():
-        if detector == DETECTOR or habit.last_at - habit.first_at < LEAST_DAYS * DAY:
+    for detector, baseline in baselines.items():
+        if detector == DETECTOR or baseline.last_at - baseline.first_at < LEAST_DAYS * DAY:
             continue
-        expected = habit.expected(now)
-        if expected >= UNLIKELY and now - habit.last_at >= LEAST_SECONDS:
-            since = datetime.fromtimestamp(habit.last_at, UTC)
+        expected = baseline.expected(now)
+        if expected >= UNLIKELY and now - baseline.last_at >= LEAST_SECONDS:
+            since = datetime.fromtimestamp(baseline.last_at, UTC)
             text = (
                 f"{detector} has raised nothing since {since:%Y-%m-%d %H:%M} UTC, where by its history "
                 f"{expected:.0f} alerts would have come.\n- `lozenge status {detector}` tells whether it runs and reads"
             )
-            id = uuid5("quiet", detector, str(int(habit.last_at)))
+            id = uuid5("quiet", detector, str(int(baseline.last_at)))
             yield _alarm(id, detector, "quiet", f"{detector} has fallen silent", text, now)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 
 from lozenge.contracts.ids import uuid5
 from lozenge_downstream.model import Alert, Case, Status
-from lozenge_downstream.routing.matchers import rank
 from lozenge_downstream.routing.tree import Route
 
 MOST = 1_000
@@ -37,12 +36,6 @@ def join(case: Case, route: Route, alert: Alert) -> None:
     case.over_at = max(case.over_at, over_at(route, alert))
     if case.looked_at is not None and case.looked_at < case.due_at:  # else the rest of many alerts is to be told
         case.due_at = max(case.looked_at + route.group_interval.total_seconds(), alert.received_at)
-
-
-def weigh(case: Case, alert: Alert) -> None:
-    """Takes an alert into the severity and the score of a case."""
-    case.scores[alert.detector] = max(case.scores.get(alert.detector, 0.0), alert.score)
-    case.severity = max(case.severity, alert.severity, key=rank)
 
 
 def over_at(route: Route, alert: Alert) -> float:
@@ -107,7 +100,7 @@ def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status:
         case.told_at = now
         case.tellings += 1
     for alert in told:
-        weigh(case, alert)
+        case.include(alert)
     again, is_over = repeat_at(case, route), now >= case.over_at
     to_be_resolved = route.send_resolved and case.told_at is not None and status is not Status.RESOLVED
     case.closed = not muted and not to_be_resolved and (is_over or (route.alone and again is None))

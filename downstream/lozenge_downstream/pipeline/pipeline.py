@@ -27,7 +27,7 @@ from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.cases import key_of
 
-HABIT_DAYS = 14
+BASELINE_DAYS = 14
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Pipeline:
     def listen(self, t: Transaction) -> None:
         """Raises an alarm for each detector that has fallen silent; call it while nothing waits to be read."""
         if self.routing.noise.quiet:
-            self.take(t.arrivals.raise_own(silences(t.arrivals.habits(HABIT_DAYS), t.now)), t)
+            self.take(t.arrivals.raise_own(silences(t.arrivals.baselines(BASELINE_DAYS), t.now)), t)
 
     def catch_up(self, known: Collection[str], t: Transaction) -> None:
         """Lets alerts that came before and still last inhibit by the rules that are not among `known` (`rule_of`)."""

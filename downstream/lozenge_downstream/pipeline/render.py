@@ -10,11 +10,10 @@ from lozenge.contracts import headers, topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge_downstream.model import Alert, Case, Number, Outgoing, Status
+from lozenge_downstream.model import APP, Alert, Case, Number, Outgoing, Status
 from lozenge_downstream.pipeline.notify_policy import over_at
 from lozenge_downstream.routing.tree import Route
 
-APP = "downstream"
 TYPE = "lozenge.notification"
 MAX_TEXT = 8000
 MAX_ALERTS = 20

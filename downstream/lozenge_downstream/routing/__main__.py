@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from lozenge.errors import LozengeError, UsageError
-from lozenge_downstream.ingest.decode import labels_of
+from lozenge_downstream.model import labels_of
 from lozenge_downstream.routing.config import routing
 from lozenge_downstream.routing.examples import failures, way
 

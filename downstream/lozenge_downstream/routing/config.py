@@ -34,7 +34,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-from lozenge_downstream.channels import Channel, channel_of
+from lozenge_downstream.channels import channel_of
+from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
 from lozenge_downstream.routing.matchers import Condition
 from lozenge_downstream.routing.time_intervals import Window

@@ -16,19 +16,15 @@ from typing import Annotated, Any
 import re2
 from pydantic import BeforeValidator, PlainSerializer
 
+from lozenge_downstream.model import SEVERITIES, rank
+
 Labels = Mapping[str, str]
 
-SEVERITIES = ("info", "low", "medium", "high", "critical")
 SEVERITY = "severity"
 _FORM = re.compile(
     r"""\s*(?P<label>[A-Za-z_]\w*)\s*(?P<operator>=~|!~|!=|>=|<=|=)\s*(?P<value>"(?:[^"\\]|\\.)*"|[^\s"]+)\s*""",
     re.DOTALL,
 )
-
-
-def rank(severity: str) -> int:
-    """Its place in SEVERITIES; one that nobody knows stands above all: better told than lost."""
-    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from lozenge_downstream.model import Alert
-from lozenge_downstream.pipeline.notify_policy import weigh
 from lozenge_downstream.routing.matchers import Matcher, all_match
 from lozenge_downstream.store.cases import case_of
 from lozenge_downstream.store.received_alerts import decode_alert
@@ -81,7 +80,7 @@ class CaseQueries:
 def _standing(row: Any, alerts: Sequence[_Member]) -> dict[str, Any]:
     case = case_of(row)
     for member in alerts:
-        weigh(case, member.alert)
+        case.include(member.alert)
     waiting = [member for member in alerts if member.notification_id is None]
     return {
         "case_id": case.id,

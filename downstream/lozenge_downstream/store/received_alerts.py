@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert, Arrival, Outcome, Record
-from lozenge_downstream.pipeline.detector_alarms import Habit
+from lozenge_downstream.model import Alert, Arrival, Baseline, Outcome, Record
 from lozenge_downstream.store.sql_helpers import among, found, insert, upsert
 from lozenge_downstream.store.tables import arrivals, counts, is_parked
 
@@ -49,7 +48,7 @@ class ReceivedAlerts:
         rows = found(self._connection, _RAISED, detectors, since=since)
         return dict.fromkeys(detectors, 0) | {str(detector): int(number) for detector, number in rows}
 
-    def habits(self, days: int) -> dict[str, Habit]:
+    def baselines(self, days: int) -> dict[str, Baseline]:
         """How each detector was over the last `days`."""
         today = int(self._now // MINUTE)
         recent = counts.c.minute >= today - days * DAY_MINUTES
@@ -62,7 +61,7 @@ class ReceivedAlerts:
         for detector, of_day, number in self._connection.execute(query.group_by(counts.c.detector, hour)):
             first, last = known[detector]
             hours[detector][int(of_day)] = number / max(1.0, (last - first) / DAY_MINUTES)
-        return {d: Habit(first * MINUTE, (last + 1) * MINUTE, hours[d]) for d, (first, last) in known.items()}
+        return {d: Baseline(first * MINUTE, (last + 1) * MINUTE, hours[d]) for d, (first, last) in known.items()}
 
     def raise_own(self, alarms: Iterable[Alert]) -> list[Alert]:
         """Takes in alerts that no record brought; those that are news."""

@@ -13,7 +13,7 @@ import httpcore2
 import httpx2
 from pydantic import Field, HttpUrl
 
-from lozenge_downstream.channels import Channel, Drop, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Channel, Drop, Result, Retry, Sent
 from lozenge_downstream.channels.base.ssrf_guard import Guard
 from lozenge_downstream.channels.base.thread_pool import threads
 
