@@ -68,7 +68,7 @@ class Score:
         loaded = from_folder(ROOT / "detectors" / name)
         bench = Bench(loaded, loaded.detector.settings.model_validate(dict(settings)), {})
         self.alerts = [
-            {int(e) for e in finding.alert.evidence if e} for finding in bench.process_frame(canonical(rows)).findings
+            {int(e) for e in draft.alert.evidence if e} for draft in bench.process_frame(canonical(rows)).alerts
         ]
         frauds = rows.where("TX_FRAUD = 1").select("TRANSACTION_ID", "TX_FRAUD_SCENARIO").collect()
         self.labels: dict[int, int] = {row[0]: row[1] for row in frauds}

@@ -21,7 +21,8 @@ from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import ConfigError, DecodeError, LozengeError
-from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
+from lozenge.job.batch_result import DraftAlert
+from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
@@ -164,16 +165,16 @@ class SparklessJob:
                 continue
             if event["amount"] > settings.limit:
                 at = _partition(message), message.offset() or 0
-                finding = Finding(
+                draft = DraftAlert(
                     Alert(reason=str(event["amount"]), evidence=[event["event_id"]]),
                     entity=event["card_id"],
-                    occasion=event["event_id"],
+                    dedup_key=event["event_id"],
                     event_time=event["event_time"],
                     closes=event["event_time"],
                     trigger=at,
-                    place=at,
+                    position=at,
                 )
-                yield writer.record(finding, datetime.now(UTC))
+                yield writer.record(draft, datetime.now(UTC))
 
     @property
     def _coverage(self) -> str:

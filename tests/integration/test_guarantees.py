@@ -20,13 +20,13 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import BrokerUnavailable, Fenced
-from lozenge.job.batch_result import BatchResult
+from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit import delivery_guarantees
-from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
+from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.committer import Committer
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.job_loop import JobLoop
-from lozenge.job.operators.operator import RuleOperator
+from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import fill
 from lozenge.kafka.positions import CommitMetadata
@@ -275,8 +275,8 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     writer = AlertEncoder(identity, loaded.declaration, Settings())
     ledger = Committer(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
     ledger.claim(1, Settings().digest)
-    finding = Finding(Alert(reason="long"), "card_1", "minute", NOW, NOW)
-    assert ledger.tell([finding], writer) == [finding]
+    draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
+    assert ledger.tell([draft], writer) == [draft]
     ends = {partition: offset + 1 for partition, offset in ledger.offsets.items()}
     with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
         ledger.commit(RuleOperator(spark.range(0)), BatchResult([]), writer, ends, CommitMetadata(1))

@@ -125,7 +125,7 @@ def test_a_rule_that_remembers_in_spark_is_refused(remember: Callable[[DataFrame
     ("result", "kind", "complaint"),
     [
         (lambda frame: None, "rule", "detect() returned NoneType, neither a DataFrame nor a fold"),
-        (lambda frame: frame, "rule", "it lacks entity, occasion"),
+        (lambda frame: frame, "rule", "it lacks entity, dedup_key"),
         (lambda frame: thirds(frame, Settings(), {}), "rule", 'returned a Fold, but kind = "rule"'),
         (lambda frame: above(frame, Above(), {}), "stateful", 'returned a DataFrame, but kind = "stateful"'),
     ],

@@ -58,13 +58,13 @@ def event_id(source: str, transaction_id: str) -> str:
     return uuid5(source, transaction_id)
 
 
-def alert_id_column(detector: str, entity_type: str, entity_id: "Column", occasion: "Column") -> "Column":
-    """`alert_id` as a Spark expression; null if there is no entity or no occasion."""
+def alert_id_column(detector: str, entity_type: str, entity_id: "Column", dedup_key: "Column") -> "Column":
+    """`alert_id` as a Spark expression; null if there is no entity or no deduplication key."""
     from pyspark.sql import functions as F
 
-    return uuid5_column(F.lit(detector), F.lit(entity_type), entity_id, occasion)
+    return uuid5_column(F.lit(detector), F.lit(entity_type), entity_id, dedup_key)
 
 
-def alert_id(detector: str, entity_type: str, entity_id: str, occasion: str) -> str:
-    """The id of an alert; `occasion` is the triggering event id, the timer, or window start and band."""
-    return uuid5(detector, entity_type, entity_id, occasion)
+def alert_id(detector: str, entity_type: str, entity_id: str, dedup_key: str) -> str:
+    """The id of an alert; `dedup_key` is the triggering event id, the timer, or window start and band."""
+    return uuid5(detector, entity_type, entity_id, dedup_key)

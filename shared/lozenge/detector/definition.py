@@ -91,7 +91,7 @@ def alert(
     if window is None:
         key, moment = F.col(f"{INPUT}.key"), F.col("event_time")
         trigger = F.struct(F.col(f"{INPUT}.partition").alias("partition"), F.col(f"{INPUT}.offset").alias("offset"))
-        occasion, closes = F.col("event_id"), F.col("event_time")
+        dedup_key, closes = F.col("event_id"), F.col("event_time")
         traceparent, arrived = F.col(f"{INPUT}.traceparent"), F.col(f"{INPUT}.arrived")
         events = F.array(F.col("event_id"))
     else:
@@ -99,7 +99,7 @@ def alert(
             raise ValueError("alert(window=...) needs entity= and at= too: the group has lost them")
         key, moment = entity, at
         trigger = null.cast("struct<partition: int, offset: bigint>")
-        occasion = F.concat(F.unix_micros(window.getField("start")).cast("string"), F.lit("/"), text(band))
+        dedup_key = F.concat(F.unix_micros(window.getField("start")).cast("string"), F.lit("/"), text(band))
         closes = window.getField("end")
         traceparent, arrived = null.cast("string"), null.cast("timestamp")
         events = F.array().cast("array<string>")
@@ -114,7 +114,7 @@ def alert(
         (at if at is not None else moment).alias("event_time"),
         trigger.alias("trigger"),
         mapping(labels).alias("labels"),
-        occasion.alias("occasion"),
+        dedup_key.alias("dedup_key"),
         closes.alias("closes"),
         traceparent.alias("traceparent"),
         arrived.alias("arrived"),

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lozenge.contracts import topics
+from lozenge.contracts import ids, topics
 from lozenge.contracts.topics import Topic
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
@@ -60,6 +60,10 @@ class Identity:
     def coverage(self) -> str | None:
         """Where it says which events it judges; nobody asks that of one that is not live."""
         return topics.coverage(self.detector) if self.live else None
+
+    def alert_id(self, entity: str, dedup_key: str) -> str:
+        """The id of the alert about `entity` with this key: the same after any replay, restart or release."""
+        return ids.alert_id(self.detector, self.key, entity, dedup_key)
 
     def topics(self) -> list[Topic]:
         """The topics it writes, with their contracts."""

@@ -1,16 +1,17 @@
 """Reading a topic from given offsets, or from a moment on, to its present end."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lozenge.errors import BrokerUnavailable
+from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka.settings import KafkaSettings
 
 CALL_SECONDS = 10.0
+FETCH_SECONDS = 15.0
 DEADLINE_SECONDS = 600.0
 """How long a read may take before the broker is held for lost."""
 
@@ -65,6 +66,17 @@ def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: dateti
         return {p.partition: ends.get(p.partition, p.offset) for p in found}
 
 
+def fetch(kafka: KafkaSettings, topic: str, positions: Iterable[tuple[int, int]]) -> Iterator[Message]:
+    """The records at `positions`, byte for byte; raises TopicError if one is gone."""
+    consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
+    try:
+        for partition, offset in positions:
+            consumer.assign([TopicPartition(topic, partition, offset)])
+            yield _record_at(consumer, topic, partition, offset)
+    finally:
+        consumer.close()
+
+
 @contextmanager
 def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Iterator[Consumer]:
     """A consumer of committed records that tells a partition's end; Kafka's errors come out as BrokerUnavailable."""
@@ -87,3 +99,23 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
         ) from error
     finally:
         consumer.close()
+
+
+def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:
+    deadline = time.monotonic() + FETCH_SECONDS
+    while time.monotonic() < deadline:
+        message = consumer.poll(0.5)
+        if (
+            message is not None
+            and message.error() is None
+            and (message.partition(), message.offset())
+            == (
+                partition,
+                offset,
+            )
+        ):
+            return message
+    raise TopicError(
+        f"fetching {topic} {partition}:{offset} for its dead letter: no such record",
+        hint="the topic's retention may be shorter than the detector's lag",
+    )

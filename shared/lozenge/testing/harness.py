@@ -21,12 +21,14 @@ from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load
 from lozenge.errors import DetectorError
-from lozenge.job.batch_result import BatchResult, joined
-from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord
+from lozenge.job.batch_result import BatchResult, FailedRecord, joined
+from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.identity import Identity
+from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.job.operators.fold_operator import FoldOperator
-from lozenge.job.operators.operator import AggregateOperator, Operator, RuleOperator
+from lozenge.job.operators.operator import Operator
+from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.query.poison_search import Ranges, find_poison, first_line
 from lozenge.job.query.realtime_plan_check import refuse_ineligible
 from lozenge.job.query.result_check import refuse_misfit
@@ -64,7 +66,7 @@ def spark() -> SparkSession:
 
 
 class Bench:
-    """One detector with its settings and tables; `writer` signs its findings."""
+    """One detector with its settings and tables; `writer` signs its drafts."""
 
     def __init__(
         self, loaded: LoadedDetector, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -80,17 +82,17 @@ class Bench:
     def judge(self, batch: pa.Table, size: int | None) -> BatchResult:
         """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
         run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
-        poisoned: list[FailedRecord] = []
+        failed: list[FailedRecord] = []
         try:
             judgements = run(batch, size)
         except DetectorError:
             raise
         except Exception:  # whatever the author's code or Spark raises
-            poisoned = find_poison(_ranges(batch), lambda ranges: self._evaluate(_within(batch, ranges)))
-            if not poisoned:
+            failed = find_poison(_ranges(batch), lambda ranges: self._evaluate(_within(batch, ranges)))
+            if not failed:
                 raise
-            judgements = run(_without(batch, poisoned), size)
-        return joined(judgements, poisoned)
+            judgements = run(_without(batch, failed), size)
+        return joined(judgements, failed)
 
     def process_live(self, batches: Sequence[pa.Table], killed: int | None = None) -> BatchResult:
         """What a job tells that reads these batches, as a stream of whatever kind it is.
@@ -111,17 +113,17 @@ class Bench:
         An aggregate is evaluated without a watermark: it tells every crossing.
         """
         host = self._host(self._detect(events))
-        return host.judge(host.frame().toArrow())
+        return host.process(host.frame().toArrow())
 
     def _as_batches(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
         self._refuse_unstreamable(batch.schema)
         host = self._host(self._detect(spark().createDataFrame(batch)))
         rows = host.frame().toArrow()
         if not isinstance(host, FoldOperator):
-            return [host.judge(rows)]
+            return [host.process(rows)]
         rows = rows.sort_by([("_input_offset", "ascending"), ("_input_partition", "ascending")])
         size = size or max(rows.num_rows, 1)
-        return [host.judge(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
+        return [host.process(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
 
     def _as_stream(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
         size = size or max(batch.num_rows, 1)
@@ -145,7 +147,7 @@ class Bench:
         if isinstance(result, Fold):
             return FoldOperator(result, self._settings, self._declaration.key_column, state, range(EVENT_PARTITIONS))
         if self._declaration.kind == "aggregate":
-            return AggregateOperator(result, EmittedAlerts(self.writer, state, EVENT_PARTITIONS))
+            return AggregateOperator(result, EmittedAlerts(self._identity, EVENT_PARTITIONS))
         return RuleOperator(result)
 
     def _evaluate(self, batch: pa.Table) -> None:
@@ -188,6 +190,6 @@ def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
     return batch.filter(pa.array(kept, pa.bool_()))
 
 
-def _without(batch: pa.Table, poisoned: Sequence[FailedRecord]) -> pa.Table:
-    out = {(p.partition, p.offset) for p in poisoned}
+def _without(batch: pa.Table, failed: Sequence[FailedRecord]) -> pa.Table:
+    out = {(p.partition, p.offset) for p in failed}
     return batch.filter(pa.array([place not in out for place in places(batch)], pa.bool_()))

@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from lozenge.contracts.alert import OWNER
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import Place
 from lozenge.detector.definition import Detector, Settings
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
-from lozenge.job.batch_result import BatchResult
-from lozenge.job.commit.alert_encoder import OWNER, Finding
+from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.testing.events import NOW, Partial, Whole, events, places, table
 from lozenge.testing.harness import Bench
 
@@ -143,17 +143,17 @@ def told_of(bench: Bench, batch: pa.Table, judged: BatchResult) -> Run:
     """What `bench` has judged of `batch`, as it would stand in the detector's topics."""
     names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
-        (_written(bench, finding) for finding in judged.findings),
+        (_written(bench, draft) for draft in judged.alerts),
         [
-            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.poisoned),
-            *(DeadLetter(u.cause, _words(u.error)) for u in judged.unplaced),
+            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.failed_records),
+            *(DeadLetter(f.cause, _words(f.error)) for f in judged.failures_without_record),
         ],
     )
 
 
-def _written(bench: Bench, finding: Finding) -> AlertRecord:
-    """The finding after a round trip through its record, so that what cannot be written fails here."""
-    alert = Codec.of("alert").decode(bench.writer.record(finding, NOW).value)
+def _written(bench: Bench, draft: DraftAlert) -> AlertRecord:
+    """The draft after a round trip through its record, so that what cannot be written fails here."""
+    alert = Codec.of("alert").decode(bench.writer.record(draft, NOW).value)
     trigger = alert["trigger"]
     return AlertRecord(
         alert_id=alert["alert_id"],

@@ -40,10 +40,10 @@ def stream(
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         parts = [reader.parquet(str(part)) for part in _write(batches, Path(folder), apart=lateness is not None)]
         host = hosted(canonical_events.watermarked(parts, lateness) if lateness is not None else parts[0])
-        host.recall((partition, key, value) for (partition, key), value in memory.items())
+        host.load((partition, key, value) for (partition, key), value in memory.items())
 
         def commit(frame: DataFrame, number: int) -> None:
-            judged = host.judge(frame.toArrow())
+            judged = host.process(frame.toArrow())
             if lost is None or number < lost:
                 judgements.append(judged)
                 _remember(memory, host)
@@ -61,7 +61,7 @@ def stream(
 
 
 def _remember(memory: Memory, host: Operator) -> None:
-    for record in host.changes():
+    for record in host.state_changes():
         key: Any = (record.partition, record.key)
         if record.value is None:
             memory.pop(key, None)

@@ -1,6 +1,6 @@
 """What a job has decided and how far it has read: the only place that claims, commits and holds back."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -10,15 +10,15 @@ import msgspec
 
 from lozenge.contracts.record import Partition
 from lozenge.detector.manifest import Manifest
-from lozenge.job.batch_result import BatchResult
-from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord, Finding, dead_letter_record, unplaced_record
+from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
+from lozenge.job.commit.alert_encoder import AlertEncoder
+from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.commit.delivery_guarantees import WAYS, AcknowledgedWriter
 from lozenge.job.commit.published_alerts import published_since
 from lozenge.job.commit.resume_offsets import decided, refuse_another, resumable, too_far
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
-from lozenge.job.query.canonical_events import fetch
 from lozenge.kafka.partition_writers import PartitionWriters
 from lozenge.kafka.positions import REALTIME, CommitMetadata, Group, Positions, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
@@ -149,7 +149,7 @@ class Committer:
             return None
         held = self.held.prune(self.offsets)
         self.held = None
-        told = held._replace(findings=host.take_over(self._kafka, held.findings))
+        told = held._replace(alerts=host.cut_over(self._kafka, held.alerts))
         self.commit(host, told, alerts, self.read, stamp)
         return told
 
@@ -161,10 +161,10 @@ class Committer:
         Raises Fenced, BrokerUnavailable.
         """
         self._flush_told()
-        now, changes = datetime.now(UTC), host.changes()
+        now, changes = datetime.now(UTC), host.state_changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
-        judged = judged._replace(findings=self._untold(judged.findings, alerts))
+        judged = judged._replace(alerts=self._untold(judged.alerts, alerts))
         if self._told and all(offset >= self._until[p] for p, offset in offsets.items()):
             self._told = frozenset()
         for writer, own in self._writers.each():
@@ -172,7 +172,7 @@ class Committer:
             others = [*dead_letters(self._kafka, self._identity, part)]
             others += [record for record in changes if record.partition in own]
             WAYS[self._declaration.guarantee](
-                [alerts.record(finding, now) for finding in part.findings],
+                [alerts.record(draft, now) for draft in part.alerts],
                 others,
                 partial(self._decide, writer, _of(offsets, own), stamp),
                 lambda records: self._acknowledged.write(records),
@@ -180,14 +180,14 @@ class Committer:
         self.stamp = stamp
         return events
 
-    def tell(self, findings: Sequence[Finding], alerts: AlertEncoder) -> Sequence[Finding]:
-        """Tells `findings` before their batch has ended; returns those not told before.
+    def tell(self, drafts: Sequence[DraftAlert], alerts: AlertEncoder) -> Sequence[DraftAlert]:
+        """Tells `drafts` before their batch has ended; returns those not told before.
 
         Whether they were acknowledged is awaited by whatever counts on it. Raises BrokerUnavailable.
         """
-        now, untold = datetime.now(UTC), self._untold(findings, alerts)
+        now, untold = datetime.now(UTC), self._untold(drafts, alerts)
         if untold:
-            self._acknowledged.send([alerts.record(finding, now) for finding in untold])
+            self._acknowledged.send([alerts.record(draft, now) for draft in untold])
             self._unflushed = True
         return untold
 
@@ -217,10 +217,10 @@ class Committer:
             self._acknowledged.flush()
         self._unflushed = False
 
-    def _untold(self, findings: Sequence[Finding], alerts: AlertEncoder) -> Sequence[Finding]:
+    def _untold(self, drafts: Sequence[DraftAlert], alerts: AlertEncoder) -> Sequence[DraftAlert]:
         if not self._told:
-            return findings
-        return [finding for finding in findings if alerts.alert_id(finding) not in self._told]
+            return drafts
+        return [draft for draft in drafts if alerts.alert_id(draft) not in self._told]
 
     def _decide(
         self, writer: TransactionalWriter, offsets: dict[int, int], stamp: CommitMetadata, records: Sequence[Record]
@@ -288,11 +288,3 @@ class Committer:
 
 def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
     return {partition: value for partition, value in values.items() if partition in partitions}
-
-
-def dead_letters(kafka: KafkaSettings, identity: Identity, judged: BatchResult) -> Iterator[Record]:
-    """The dead letter of each failure; a record's bytes come from the input. Raises TopicError if one is gone."""
-    originals = fetch(kafka, identity.input, [p.place for p in judged.poisoned]) if judged.poisoned else []
-    for poisoned, original in zip(judged.poisoned, originals, strict=True):
-        yield dead_letter_record(identity, original, poisoned)
-    yield from (unplaced_record(identity, unplaced) for unplaced in judged.unplaced)

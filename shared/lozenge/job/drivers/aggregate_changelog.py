@@ -51,7 +51,7 @@ _SCHEMA = _record(
     event_time=_TIME,
     trigger=_record("place", partition="int", offset="long"),
     labels=_TEXTS,
-    occasion="string",
+    dedup_key="string",
     closes=_TIME,
     traceparent="string",
     arrived=_TIME,
@@ -74,7 +74,7 @@ class Candidate(NamedTuple):
 
 def candidate_rows(alerts: DataFrame, identity: Identity, token: str) -> DataFrame:
     """The columns of Spark's Kafka sink for each row of `lozenge.alert` columns."""
-    alert_id = ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("occasion"))
+    alert_id = ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("dedup_key"))
     return alerts.select(
         F.lit(identity.candidates).alias("topic"),
         F.lit(PARTITION).alias("partition"),

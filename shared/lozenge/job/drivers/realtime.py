@@ -18,7 +18,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.job.batch_result import BatchResult
-from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
@@ -55,8 +54,7 @@ class RealtimeLoop(JobLoop, ABC):
     def _rehearse(self, ranges: Ranges) -> None:
         """By the query that it is to run but for its end, for as long as its batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
-        alerts = AlertEncoder(self._identity, self._declaration, self._terms.settings)
-        rows = self._rehearsed(self._plan.host(begins, None, alerts, self._partitions))
+        rows = self._rehearsed(self._plan.operator(begins, None, self._partitions))
         with into_nothing(rows, self._length.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
             deadline = time.monotonic() + REHEARSAL_SECONDS

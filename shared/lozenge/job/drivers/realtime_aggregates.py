@@ -17,11 +17,11 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from lozenge.contracts import topics
 from lozenge.detector.loader import LoadedDetector
-from lozenge.job.batch_result import BatchResult, count, joined
-from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord
+from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord, count, joined
 from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, Candidate, candidate_rows
 from lozenge.job.drivers.realtime import RealtimeLoop
-from lozenge.job.operators.operator import AggregateOperator, Operator
+from lozenge.job.operators.aggregate_operator import AggregateOperator
+from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import refuse_too_many
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
@@ -78,14 +78,14 @@ class RealtimeAggregateLoop(RealtimeLoop):
         host = self._host
         assert isinstance(host, AggregateOperator)
         self._settled = False
-        judged = host.process_rows(each.row() for each in candidates if not host.remembers(each.alert_id))
-        count(self._metrics, BatchResult(self._ledger.tell(judged.findings, self._alerts)))
+        judged = host.process_rows(each.row() for each in candidates if not host.has_emitted(each.alert_id))
+        count(self._metrics, BatchResult(self._ledger.tell(judged.alerts, self._alerts)))
         self._settled = True
         self._rows += len(candidates)
-        for poisoned in judged.poisoned:
-            self._failed.setdefault(poisoned.place, poisoned)
-        for unplaced in judged.unplaced:
-            self._failed.setdefault(unplaced.cause, unplaced)
+        for record in judged.failed_records:
+            self._failed.setdefault(record.position, record)
+        for failure in judged.failures_without_record:
+            self._failed.setdefault(failure.cause, failure)
 
     def _commit(self, turn: TriggerProgress) -> None:
         """Tells the rest of what its batch has made, and of what came since."""
@@ -97,9 +97,9 @@ class RealtimeAggregateLoop(RealtimeLoop):
 
     def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
         failed = self._failed.values()
-        poisoned = [each for each in failed if isinstance(each, FailedRecord)]
-        unplaced = [each for each in failed if isinstance(each, FailureWithoutRecord)]
-        return joined([BatchResult([], poisoned, unplaced), super()._put_aside(ends)], [])
+        records = [each for each in failed if isinstance(each, FailedRecord)]
+        failures = [each for each in failed if isinstance(each, FailureWithoutRecord)]
+        return joined([BatchResult([], records, failures), super()._put_aside(ends)], [])
 
     def _begin_batch(self) -> None:
         self._rows, self._failed = 0, {}

@@ -207,7 +207,7 @@ class JobLoop:
         if told is not None:
             self._reporting.took_over(self._order.generation, since, self.offsets)
             count(self._metrics, told)
-            logger().info("took over", generation=self._order.generation, since=since, told=len(told.findings))
+            logger().info("took over", generation=self._order.generation, since=since, told=len(told.alerts))
 
     def _begin_live(self) -> None:
         """Its query ended between the claim and the first transaction: it begins where its predecessor ended."""
@@ -259,8 +259,8 @@ class JobLoop:
             if self._order.standby:
                 self._ledger.stand_by()
             self._ledger.read = self._resumed() if self._declaration.kind == "aggregate" else self._anew()
-            host = self._plan.host(self._ledger.read, self._max_batch, self._alerts, self._partitions)
-            keys = host.inherit(before) if before is not None else self._restore(host)
+            host = self._plan.operator(self._ledger.read, self._max_batch, self._partitions)
+            keys = host.adopt_state(before) if before is not None else self._restore(host)
             if not self._order.standby or self._declaration.kind != "stateful" or not self._ledger.moved():
                 break
         return host, keys
@@ -339,9 +339,9 @@ class JobLoop:
         offsets = sum(ends[p] - ledger.read[p] for p in ends)
         if ledger.held is None:  # what one that stands by judges has no effect yet
             self._metrics.begun(offsets)
-        judged = host.judge(frame.toArrow())
+        judged = host.process(frame.toArrow())
         refuse_too_many(judged.failures, offsets)
-        judged = judged._replace(poisoned=[*ledger.undecided(self._plan.excluded, ends), *judged.poisoned])
+        judged = judged._replace(failed_records=[*ledger.undecided(self._plan.excluded, ends), *judged.failed_records])
         ledger.read |= ends
         if ledger.held is not None:
             ledger.held.add(judged)

@@ -59,8 +59,8 @@ class Recovery:
                 f"running {self._app}: a batch failed, though no record fails alone: {first_line(error)}",
                 hint="see the log above; the job is restarted at its committed offsets",
             ) from error
-        for poisoned in found:
-            self._plan.exclude(poisoned)
+        for record in found:
+            self._plan.exclude(record)
         log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
 
     def _evaluate(self, ranges: Ranges) -> None:

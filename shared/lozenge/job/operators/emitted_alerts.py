@@ -1,91 +1,95 @@
-"""Remembers which alerts an aggregate has raised, so that each crossing is told once.
+"""Remembers which alerts an aggregate has emitted, so that each one is emitted once.
 
-In update mode Spark emits a group again whenever it changes, and a new release counts the open windows
-again (see `rewind`). The alert's id names window and band, so an id that was raised is not raised again. The
-ids live in the detector's compacted state topic, written in the same transaction as the alerts.
+In update mode Spark emits a group's rows again whenever the group changes, and a new release counts the open windows
+again. The alert id names the window and the band, so an id that was emitted is not emitted again. The ids are in the
+detector's state topic, written in the transaction of the alerts.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.job.commit.alert_encoder import AlertEncoder, Finding
+from lozenge.job.batch_result import DraftAlert
+from lozenge.job.identity import Identity
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
 from lozenge.kafka.writers import Record
 
-KEPT = timedelta(days=2)
-"""How long after its window's end a crossing is remembered at least, on the clock of the events."""
-LOOK_EVERY = timedelta(hours=1)
-"""By so much that clock moves on before it looks through all of them for some to forget."""
+RETENTION = timedelta(days=2)
+"""How long after the end of its window an alert is remembered at least, in event time."""
+SCAN_INTERVAL = timedelta(hours=1)
+"""How much event time passes between two scans for expired ids; a scan at each alert was half of Python's time."""
 
 
 class EmittedAlerts:
-    """The ids raised and when each may be forgotten."""
+    """The ids of emitted alerts, each with the end of its window."""
 
-    def __init__(self, writer: AlertEncoder, topic: str, partitions: int) -> None:
-        self._writer, self._topic, self._partitions = writer, topic, partitions
+    def __init__(self, identity: Identity, partitions: int) -> None:
+        self._identity, self._topic, self._partitions = identity, identity.state, partitions
         self._closes: dict[str, datetime] = {}
         self._newest: datetime | None = None
-        self._looked: datetime | None = None
+        self._scanned: datetime | None = None
         self._changed: dict[str, datetime | None] = {}
 
-    def restore(self, kafka: KafkaSettings) -> int:
-        """Reads the remembered ids back; returns how many."""
-        return self.recall(read_state(kafka, self._topic, range(self._partitions)))
+    def __contains__(self, alert_id: str) -> bool:
+        """Whether the alert was emitted."""
+        return alert_id in self._closes
 
-    def recall(self, stored: Iterable[Stored]) -> int:
-        """Remembers the ids that were read back; returns how many."""
+    def restore(self, kafka: KafkaSettings) -> int:
+        """Reads the ids from the state topic; returns how many."""
+        return self.load(read_state(kafka, self._topic, range(self._partitions)))
+
+    def load(self, stored: Iterable[Stored]) -> int:
+        """Takes ids that were read already; returns how many."""
         self._closes = _closes(stored)
         self._newest = max(self._closes.values(), default=None)
         return len(self._closes)
 
-    def inherit(self, before: "EmittedAlerts") -> int:
-        """Takes the memory of one that has ended, and what of it is to be written; returns the number of ids."""
-        self._closes, self._newest, self._changed = before._closes, before._newest, before._changed
+    def adopt_state(self, previous: "EmittedAlerts") -> int:
+        """Takes the ids of `previous`, which has stopped, and its unwritten changes; returns the number of ids."""
+        self._closes, self._newest, self._changed = previous._closes, previous._newest, previous._changed
         return len(self._closes)
 
-    def id_of(self, entity: str | None, occasion: str | None) -> str:
-        """The id of the crossing's alert; "" if it has none."""
-        return "" if entity is None or occasion is None else self._writer.id_of(entity, occasion)
+    def id_of(self, entity: str | None, dedup_key: str | None) -> str:
+        """The alert id of a row; "" if the row makes no alert."""
+        return "" if entity is None or dedup_key is None else self._identity.alert_id(entity, dedup_key)
 
-    def remembers(self, alert_id: str) -> bool:
-        """Whether it was raised."""
-        return alert_id in self._closes
-
-    def judge(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings that are new; they are remembered."""
-        new: list[Finding] = []
-        for finding in findings:
-            alert_id = self._writer.alert_id(finding)
+    def add(self, drafts: Iterable[DraftAlert]) -> list[DraftAlert]:
+        """Adds the drafts that are new, and returns them."""
+        new: list[DraftAlert] = []
+        for draft in drafts:
+            alert_id = self._id(draft)
             if alert_id in self._closes:
                 continue
-            self._closes[alert_id] = self._changed[alert_id] = finding.closes
-            self._newest = max(self._newest or finding.closes, finding.closes)
-            new.append(finding)
+            self._closes[alert_id] = self._changed[alert_id] = draft.closes
+            self._newest = max(self._newest or draft.closes, draft.closes)
+            new.append(draft)
         if new:
-            self._forget()
+            self._expire()
         return new
 
-    def changes(self) -> list[Record]:
-        """The state records that remember the new and forget the old, since it was last asked."""
+    def state_changes(self) -> list[Record]:
+        """The state records of ids that were added or have expired since the last call."""
         changed, self._changed = self._changed, {}
         return [self._record(alert_id, closes) for alert_id, closes in changed.items()]
 
-    def take_over(self, kafka: KafkaSettings, held: Iterable[Finding]) -> list[Finding]:
-        """Those of `held` that no predecessor has told; what it told is remembered too."""
-        told = _closes(read_state(kafka, self._topic, range(self._partitions)))
-        self._closes |= told
-        for alert_id in told.keys() & self._changed.keys():
+    def cut_over(self, kafka: KafkaSettings, buffered: Iterable[DraftAlert]) -> list[DraftAlert]:
+        """Those of the `buffered` alerts that the replaced job has not emitted; adds the ids that it has."""
+        emitted = _closes(read_state(kafka, self._topic, range(self._partitions)))
+        self._closes |= emitted
+        for alert_id in emitted.keys() & self._changed.keys():
             del self._changed[alert_id]
-        return [finding for finding in held if self._writer.alert_id(finding) not in told]
+        return [draft for draft in buffered if self._id(draft) not in emitted]
 
-    def _forget(self) -> None:
+    def _id(self, draft: DraftAlert) -> str:
+        return self._identity.alert_id(draft.entity, draft.dedup_key)
+
+    def _expire(self) -> None:
         assert self._newest is not None
-        if self._looked is not None and self._newest - self._looked < LOOK_EVERY:
+        if self._scanned is not None and self._newest - self._scanned < SCAN_INTERVAL:
             return
-        self._looked = self._newest
-        limit = self._newest - KEPT
+        self._scanned = self._newest
+        limit = self._newest - RETENTION
         for alert_id in [i for i, closes in self._closes.items() if closes < limit]:
             del self._closes[alert_id]
             self._changed[alert_id] = None

@@ -20,8 +20,7 @@ from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
 from lozenge.errors import DetectError, DetectorError
-from lozenge.job.batch_result import BatchResult
-from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord, Finding
+from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.operators import rows
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
@@ -29,8 +28,8 @@ from lozenge.kafka.writers import Record
 
 CHUNK_ROWS = 20_000
 """Rows that are Python objects at a time; bounds memory, not batches."""
-_PLACE = ("partition", "offset", "traceparent", "arrived")
-_NAMES = tuple(f"{INPUT}_{name}" for name in _PLACE)
+_POSITION = ("partition", "offset", "traceparent", "arrived")
+_NAMES = tuple(f"{INPUT}_{name}" for name in _POSITION)
 
 
 class FoldOperator:
@@ -65,51 +64,51 @@ class FoldOperator:
                 f"planning the fold: its events have lost the column {INPUT}",
                 hint="keep all columns of events: use where, join and withColumn, or select('*', ...)",
             )
-        own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_PLACE, _NAMES, strict=True)]
+        own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_POSITION, _NAMES, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
 
-    def judge(self, batch: pa.Table) -> BatchResult:
-        """Folds one batch: findings in order, events and timers that raised, and the state records to write."""
-        findings: list[Finding] = []
-        poisoned: list[FailedRecord] = []
-        unplaced: list[FailureWithoutRecord] = []
+    def process(self, batch: pa.Table) -> BatchResult:
+        """Folds one batch: drafts in order, events and timers that raised, and the state records to write."""
+        drafts: list[DraftAlert] = []
+        failed: list[FailedRecord] = []
+        failures: list[FailureWithoutRecord] = []
         ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
                 for outcome in self._slots[partition].advance(key, event):
-                    place = _place(chunk, row)
+                    position = _position(chunk, row)
                     if isinstance(outcome, Raised):
-                        findings.append(self._finding(outcome, place))
+                        drafts.append(self._draft(outcome, position))
                     elif outcome.event is not None:
-                        poisoned.append(FailedRecord(place[0], place[1], DetectError(_words(outcome.error))))
+                        failed.append(FailedRecord(position[0], position[1], DetectError(_words(outcome.error))))
                     else:
-                        unplaced.append(_misfired(place[:2], outcome))
-        return BatchResult(findings, poisoned, unplaced)
+                        failures.append(_misfired(position[:2], outcome))
+        return BatchResult(drafts, failed, failures)
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
-        return self.recall(read_state(kafka, self._topic, self._partitions))
+        return self.load(read_state(kafka, self._topic, self._partitions))
 
-    def recall(self, stored: Iterable[Stored]) -> int:
+    def load(self, stored: Iterable[Stored]) -> int:
         """Puts what was read back into the slots and returns the number of keys."""
         self._slots, self._restored = self._empty(), True
         for partition, key, value in stored:
             self._slots[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
-    def inherit(self, before: "FoldOperator") -> int:
+    def adopt_state(self, previous: "FoldOperator") -> int:
         """Takes the entries of a host that ended at a batch boundary; returns the number of keys."""
-        self._restored = before._restored
-        for partition, slot in before._slots.items():
+        self._restored = previous._restored
+        for partition, slot in previous._slots.items():
             self._slots[partition].inherit(slot)
         return self.keys
 
-    def changes(self) -> list[Record]:
+    def state_changes(self) -> list[Record]:
         """Entries that changed since it was last asked, and a deletion for each that was dropped."""
         unwritten, self._unwritten = self._unwritten, []
         return [*unwritten, *self._changes()]
 
-    def take_over(self, kafka: KafkaSettings, held: Sequence[Finding]) -> Sequence[Finding]:
+    def cut_over(self, kafka: KafkaSettings, buffered: Sequence[DraftAlert]) -> Sequence[DraftAlert]:
         """All of `held`. The next `changes` make what is stored equal to what this host holds.
 
         Its predecessor went on writing, so of a key that was dropped meanwhile nobody knows whether it is stored.
@@ -121,7 +120,7 @@ class FoldOperator:
             self._unwritten += [Record(self._topic, partition, key, None) for partition, key in gone]
         self._unwritten += self._changes(all_dropped=True)
         self._restored = True
-        return held
+        return buffered
 
     def _empty(self) -> dict[int, PartitionState[Any]]:
         return {partition: PartitionState(self._fold, self._settings) for partition in self._partitions}
@@ -139,36 +138,36 @@ class FoldOperator:
         events = map(make, zip(*values.values(), strict=True))
         return zip(rows.values(chunk.column(_NAMES[0])), keys, events, strict=True)
 
-    def _finding(self, raised: Raised, place: tuple[Any, ...]) -> Finding:
+    def _draft(self, raised: Raised, position: tuple[Any, ...]) -> DraftAlert:
         alert, event = raised.alert, raised.event
         cause = event.event_id if event is not None else f"timer/{_micros(raised.at)}"
-        partition, offset, traceparent, arrived = place
+        partition, offset, traceparent, arrived = position
         if event is not None and not any(alert.evidence):
             alert = replace(alert, evidence=(event.event_id,))
-        return Finding(
+        return DraftAlert(
             alert,
             entity=str(msgspec.json.decode(raised.key)[self._entity]),
-            occasion=cause if raised.ordinal == 0 else f"{cause}#{raised.ordinal}",
+            dedup_key=cause if raised.ordinal == 0 else f"{cause}#{raised.ordinal}",
             event_time=raised.at,
             closes=raised.at,
             trigger=(partition, offset) if event is not None else None,
-            place=(partition, offset),
+            position=(partition, offset),
             traceparent=traceparent if event is not None else None,
             arrived=arrived if event is not None else None,
         )
 
 
-def _misfired(place: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
+def _misfired(position: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
     state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
     error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
-    return FailureWithoutRecord("timer", f"timer/{at}", place[0], failure.key, state, error, place)
+    return FailureWithoutRecord("timer", f"timer/{at}", position[0], failure.key, state, error, position)
 
 
 def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _place(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:
+def _position(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:
     return tuple(chunk.column(name)[row].as_py() for name in _NAMES)
 
 

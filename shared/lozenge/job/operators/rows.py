@@ -1,10 +1,14 @@
 """Arrow columns as Python objects; times and decimals, which are slow to make one by one, the quick way."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+
+from lozenge.detector.events import Alert
+from lozenge.errors import EncodeError
+from lozenge.job.batch_result import DraftAlert
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -28,3 +32,43 @@ def values(column: "pa.Array[Any]") -> Sequence[Any]:
         return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
     found: Sequence[Any] = column.to_pylist()
     return found
+
+
+def from_row(row: Any) -> DraftAlert:
+    """The alert in a row of `lozenge.alert` columns; times are aware UTC. Raises EncodeError."""
+    trigger = row["trigger"]
+    position = (trigger["partition"], trigger["offset"]) if trigger is not None else None
+    if missing := [name for name in ("entity", "event_time", "dedup_key", "closes") if row[name] is None]:
+        raise EncodeError(f"the alert cannot be written: its {', '.join(missing)} is null")
+    try:
+        alert = Alert(
+            reason=row["reason"] or "",
+            score=row["score"] if row["score"] is not None else 0.0,
+            evidence=row["evidence"] or (),
+            values=_texts(row["values"]),
+            title=row["title"],
+            severity=row["severity"],
+            labels=_texts(row["labels"]),
+        )
+    except ValueError as error:
+        raise EncodeError(str(error)) from error
+    return DraftAlert(
+        alert,
+        entity=row["entity"],
+        dedup_key=row["dedup_key"],
+        event_time=_utc(row["event_time"]),
+        closes=_utc(row["closes"]),
+        trigger=position,
+        position=position,
+        traceparent=row["traceparent"],
+        arrived=_utc(row["arrived"]) if row["arrived"] is not None else None,
+    )
+
+
+def _texts(pairs: Any) -> Mapping[str, str]:
+    """A map column, which Arrow hands over as pairs."""
+    return {name: text if text is not None else "" for name, text in dict(pairs or ()).items()}
+
+
+def _utc(time: datetime) -> datetime:
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -10,11 +10,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lozenge.contracts import headers, ids, topics
+from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
 from lozenge.detector.events import MAX_CHARACTERS, Severity
 from lozenge.detector.manifest import Manifest
-from lozenge.job.commit.alert_encoder import ALERT_TYPE, OWNER
 from lozenge.job.identity import Identity
 from lozenge.spark import avro
 from lozenge.spark import headers as spark_headers
@@ -36,7 +36,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Manifest, dig
             "evidence": F.filter(F.coalesce("evidence", F.array().cast("array<string>")), lambda e: e.isNotNull()),
             "reason": F.coalesce("reason", F.lit("")),
             "score": F.coalesce("score", F.lit(0.0)),
-            ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("occasion")),
+            ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("dedup_key")),
             "detected_at": F.timestamp_millis(millis()),
         }
     )
@@ -72,7 +72,7 @@ def _texts(name: str) -> Column:
 
 def _problem() -> Column:
     """Why a row cannot be written; "" if it can."""
-    required = ("entity", "event_time", "occasion", "closes")
+    required = ("entity", "event_time", "dedup_key", "closes")
     missing = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in required))
     severities = get_args(Severity)
     length = F.length(

@@ -1,12 +1,10 @@
 """Reading the canonical topic: as a stream from given offsets, or as a bounded range; bytes to events."""
 
 import json
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import reduce
 
-from confluent_kafka import Consumer, Message, TopicPartition
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,12 +12,10 @@ from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.detector.definition import INPUT
 from lozenge.durations import in_milliseconds
-from lozenge.errors import TopicError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark import avro
 from lozenge.spark.live_lag import group_of
 
-FETCH_SECONDS = 15.0
 RECORDS = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
 """What of a Kafka record becomes an event."""
 Ranges = Mapping[int, tuple[int, int]]
@@ -101,34 +97,3 @@ def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
     for partition, offset in sorted(excluded):
         raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
     return raw
-
-
-def fetch(kafka: KafkaSettings, topic: str, places: Iterable[tuple[int, int]]) -> Iterator[Message]:
-    """The records at `places`, (partition, offset) each, byte for byte; raises TopicError if one is gone."""
-    consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
-    try:
-        for partition, offset in places:
-            consumer.assign([TopicPartition(topic, partition, offset)])
-            yield _record_at(consumer, topic, partition, offset)
-    finally:
-        consumer.close()
-
-
-def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:
-    deadline = time.monotonic() + FETCH_SECONDS
-    while time.monotonic() < deadline:
-        message = consumer.poll(0.5)
-        if (
-            message is not None
-            and message.error() is None
-            and (message.partition(), message.offset())
-            == (
-                partition,
-                offset,
-            )
-        ):
-            return message
-    raise TopicError(
-        f"fetching {topic} {partition}:{offset} for its dead letter: no such record",
-        hint="the topic's retention may be shorter than the detector's lag",
-    )

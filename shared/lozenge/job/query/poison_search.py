@@ -1,4 +1,4 @@
-"""Finding the records that make a batch fail, by halving its offset ranges.
+"""DraftAlert the records that make a batch fail, by halving its offset ranges.
 
 Author code runs as Spark expressions over many records at once, so an error names none of them. The
 failing ranges are evaluated again as bounded reads until each failure is a single offset; then the job
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lozenge.contracts.record import places_of
 from lozenge.errors import DetectorError, Flood, Retryable
-from lozenge.job.commit.alert_encoder import FailedRecord, FailureWithoutRecord
+from lozenge.job.batch_result import FailedRecord, FailureWithoutRecord
 
 MAX_POISON = 100
 """More failing records than this in one batch mean that the code is at fault, not the records."""
@@ -26,9 +26,9 @@ Refusal = Callable[[Sequence[FailedRecord | FailureWithoutRecord], int], None]
 def refuse_too_many(found: Sequence[FailedRecord | FailureWithoutRecord], looked_at: int) -> None:
     """Raises Flood if so many of the records looked at failed that the code must be at fault."""
     if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > looked_at - len(found):
-        first, places = found[0].error, sorted({failure.place for failure in found if failure.place is not None})
-        at = places_of(places[:NAMED])
-        more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+        first, positions = found[0].error, sorted({f.position for f in found if f.position is not None})
+        at = places_of(positions[:NAMED])
+        more = f" and {len(positions) - NAMED} more" if len(positions) > NAMED else ""
         raise Flood(
             f"judging a batch: the detector raises on {len(found)} of the first {looked_at} records looked at, "
             f"first with {type(first).__name__}: {first_line(first)}{f'; at {at}{more}' if at else ''}",

@@ -11,11 +11,13 @@ from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load, version
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError
-from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord
+from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity
+from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.job.operators.fold_operator import FoldOperator
-from lozenge.job.operators.operator import AggregateOperator, Operator, RuleOperator
+from lozenge.job.operators.operator import Operator
+from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.query import canonical_events
 from lozenge.job.query.alert_columns import alert_rows
 from lozenge.job.query.poison_search import Ranges, first_line
@@ -45,23 +47,22 @@ class Plan:
         self._schemas = [s for s in packaged() if s.name == "event"]
         self.excluded: list[FailedRecord] = []
 
-    def host(
-        self, offsets: Mapping[int, int], max_batch: int | None, alerts: AlertEncoder, partitions: int
-    ) -> Operator:
-        """The host of a stream from `offsets` on, with at most `max_batch` offsets in a batch; None in Real-Time Mode.
+    def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
+        """The operator of a stream from `offsets` on.
 
-        It judges the partitions of `offsets`, of `partitions` that there are.
+        A batch has at most `max_batch` offsets; None in Real-Time Mode. The stream reads the partitions of `offsets`,
+        out of `partitions` in the topic.
         """
         result = self._detect(self._stream(offsets, max_batch))
         if self._loaded.declaration.kind != "aggregate":
             refuse_state(self._identity.app, expressions(result))
         if self._loaded.declaration.realtime:
             refuse_ineligible(self._identity.app, self._loaded.declaration, expressions(result))
-        return self._host(result, alerts, partitions, offsets.keys())
+        return self._operator(result, partitions, offsets.keys())
 
-    def bounded_operator(self, ranges: Ranges, alerts: AlertEncoder, partitions: int) -> Operator:
-        """The host of the records of `ranges` and no others; its frame is no stream."""
-        return self._host(self._detect(self._bounded(ranges)), alerts, partitions, range(partitions))
+    def bounded_operator(self, ranges: Ranges, partitions: int) -> Operator:
+        """The operator of the records in `ranges`; its frame is no stream."""
+        return self._operator(self._detect(self._bounded(ranges)), partitions, range(partitions))
 
     def tables_version(self) -> str:
         """Digest over the reference tables as they are now; "" without any."""
@@ -77,18 +78,18 @@ class Plan:
             frame = self.written(frame)
         frame.write.format("noop").mode("overwrite").save()
 
-    def exclude(self, poisoned: FailedRecord) -> None:
+    def exclude(self, failed: FailedRecord) -> None:
         """Leaves a record out from the next start on, with its failure named by the stage that raised it."""
-        place = {poisoned.partition: (poisoned.offset, poisoned.offset + 1)}
+        position = {failed.partition: (failed.offset, failed.offset + 1)}
         kind: type[LozengeError] = EncodeError
         for stage, fault in _FAULTS.items():
             try:
-                self.evaluate(place, stage)
+                self.evaluate(position, stage)
             except Exception:
                 kind = fault
                 break
-        error = kind(first_line(poisoned.error))
-        self.excluded.append(FailedRecord(poisoned.partition, poisoned.offset, error))
+        error = kind(first_line(failed.error))
+        self.excluded.append(FailedRecord(failed.partition, failed.offset, error))
 
     def learn(self) -> set[int]:
         """Takes in the event schemas that were announced until now; the ids of all that it knows then."""
@@ -96,14 +97,12 @@ class Plan:
         self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
         return {s.id for s in self._schemas}
 
-    def _host(
-        self, result: "DataFrame | Fold[Any]", alerts: AlertEncoder, partitions: int, judged: Collection[int]
-    ) -> Operator:
+    def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
         declaration = self._loaded.declaration
         if isinstance(result, Fold):
-            return FoldOperator(result, self.settings, declaration.key_column, self._identity.state, judged)
+            return FoldOperator(result, self.settings, declaration.key_column, self._identity.state, assigned)
         if declaration.kind == "aggregate":
-            return AggregateOperator(result, EmittedAlerts(alerts, self._identity.state, partitions))
+            return AggregateOperator(result, EmittedAlerts(self._identity, partitions))
         return RuleOperator(result)
 
     def written(self, alerts: DataFrame) -> DataFrame:

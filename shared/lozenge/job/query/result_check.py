@@ -8,7 +8,7 @@ from lozenge.detector.fold import Fold
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
 
-_ALERT = ("entity", "occasion", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
+_ALERT = ("entity", "dedup_key", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Of the columns that `alert(...)` makes, those that nobody makes by accident."""
 
 

@@ -21,7 +21,7 @@ from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError, UsageError
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.commit.committer import dead_letters
+from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import Plan
@@ -89,11 +89,11 @@ def fill(
         for part in chunks(ranges, STEP):
             plan = Plan(loaded, identity, settings, kafka, spark)
             plan.learn()
-            judged = judge(plan, alerts, declaration.kind, part)
+            judged = judge(plan, declaration.kind, part)
             _commit(kafka, identity, writer, alerts, judged, part, settings.digest)
             events = _size(part)
             left -= events
-            yield Step(events, len(judged.findings), len(judged.failures), left, gone)
+            yield Step(events, len(judged.alerts), len(judged.failures), left, gone)
         ranges, gone = _gaps(kafka, identity, which)
         left = _size(ranges)
 
@@ -143,7 +143,7 @@ def _commit(
     )
     writer.write(
         [
-            *(alerts.record(finding, now) for finding in judged.findings),
+            *(alerts.record(draft, now) for draft in judged.alerts),
             *dead_letters(kafka, identity, judged),
             line.record(identity.coverage),
         ]

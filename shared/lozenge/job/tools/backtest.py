@@ -89,10 +89,10 @@ def trial(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: 
     ranges = {partition: (warm[partition], ends[partition]) for partition in ends if ends[partition] > warm[partition]}
     plan = Plan(loaded, identity, settings, kafka, spark)
     plan.learn()
-    _start_up(plan, writer, ranges)
+    _start_up(plan, ranges)
     meter = Meter()
     before = meter.read()
-    judged = judge(plan, writer, declaration.kind, ranges)
+    judged = judge(plan, declaration.kind, ranges)
     cost = meter.read().cpu_seconds - before.cpu_seconds
 
     def counts(trigger: tuple[int, int] | None, at: datetime) -> bool:
@@ -103,7 +103,7 @@ def trial(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: 
 
     found = {
         (alert_id := writer.alert_id(f)): Told(alert_id, f.entity, f.event_time.isoformat(), f.alert.reason)
-        for f in judged.findings
+        for f in judged.alerts
         if counts(f.trigger, f.event_time)
     }
     live, releases = {}, []
@@ -128,16 +128,14 @@ def trial(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: 
     )
 
 
-def _start_up(plan: Plan, writer: AlertEncoder, ranges: Ranges) -> None:
+def _start_up(plan: Plan, ranges: Ranges) -> None:
     """Lets Spark plan and compile once, and start its workers, so that their price is not that of the events."""
     few = {partition: (start, min(start + FEW, end)) for partition, (start, end) in ranges.items()}
     with suppress(Exception):  # whatever fails on these will fail again where it is looked into
-        plan.bounded_operator(few, writer, PARTITIONS).frame().toArrow()
+        plan.bounded_operator(few, PARTITIONS).frame().toArrow()
 
 
-def judge(
-    plan: Plan, writer: AlertEncoder, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many
-) -> BatchResult:
+def judge(plan: Plan, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many) -> BatchResult:
     """What a detector makes of `ranges` from an empty memory on.
 
     An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing. Raises
@@ -146,9 +144,9 @@ def judge(
     parts: list[BatchResult] = []
     first: Operator | None = None
     for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK):
-        host = plan.bounded_operator(part, writer, PARTITIONS)
+        operator = plan.bounded_operator(part, PARTITIONS)
         try:
-            batch = host.frame().toArrow()
+            batch = operator.frame().toArrow()
         except LozengeError:
             raise
         except Exception as error:  # whatever the author's code or Spark raises
@@ -157,11 +155,11 @@ def judge(
                     f"judging retained events: they fail together, though none fails alone: {first_line(error)}",
                     hint="try again; if it comes back, the detector's own tests may show why",
                 ) from error
-            for poisoned in found:
-                plan.exclude(poisoned)
-            batch = plan.bounded_operator(part, writer, PARTITIONS).frame().toArrow()
-        first = first or host  # it holds the memory
-        parts.append(first.judge(batch))
+            for record in found:
+                plan.exclude(record)
+            batch = plan.bounded_operator(part, PARTITIONS).frame().toArrow()
+        first = first or operator  # it holds the memory
+        parts.append(first.process(batch))
     return joined(parts, plan.excluded)
 
 

@@ -23,7 +23,9 @@ from lozenge.contracts.record import place_of
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError
-from lozenge.job.commit.alert_encoder import AlertEncoder, FailedRecord, Finding, unplaced_record
+from lozenge.job.batch_result import DraftAlert, FailedRecord
+from lozenge.job.commit.alert_encoder import AlertEncoder
+from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.identity import Identity
 from lozenge.job.query.canonical_events import RECORDS
 from lozenge.job.query.poison_search import ENOUGH_TO_TELL, Ranges, refuse_nothing
@@ -105,18 +107,18 @@ def replay(
         spark = spark_session(f"{loaded.name}-replay", cores=os.cpu_count() or 1, memory_mb=1024)
         plan = DlqReplayPlan(step, loaded, identity, settings, kafka, spark)
         plan.learn()
-        judged = judge(plan, alerts, declaration.kind, plan.all, refuse_nothing)
-        waiting = _waiting(step, judged.poisoned, failing) if in_order else set[int]()
-        findings = [f for f in judged.findings if f.place is None or f.place[1] not in waiting]
-        again = [p for p in judged.poisoned if p.offset not in waiting]
+        judged = judge(plan, declaration.kind, plan.all, refuse_nothing)
+        waiting = _waiting(step, judged.failed_records, failing) if in_order else set[int]()
+        drafts = [f for f in judged.alerts if f.position is None or f.position[1] not in waiting]
+        again = [p for p in judged.failed_records if p.offset not in waiting]
         now = datetime.now(UTC)
         records = [
-            *(alerts.record(_of_origin(finding, step), now) for finding in findings),
-            *(_once_more(identity, step[poisoned.offset], poisoned, now) for poisoned in again),
-            *(unplaced_record(identity, unplaced) for unplaced in judged.unplaced),
+            *(alerts.record(_of_origin(draft, step), now) for draft in drafts),
+            *(_once_more(identity, step[failed.offset], failed, now) for failed in again),
+            *(of_failure(identity, failure) for failure in judged.failures_without_record),
         ]
         told = [letter for number, letter in enumerate(step) if number not in waiting]
-        counts = {"alerts": len(findings), "again": len(again)}
+        counts = {"alerts": len(drafts), "again": len(again)}
         if told:
             resolver.write(REPLAYED, told, records, **counts, release=identity.release, message=message)
         yield Step(len(told), **counts, held=len(waiting), left=max(0, len(chosen) - begin - STEP))
@@ -124,9 +126,9 @@ def replay(
             return
 
 
-def _waiting(step: Sequence[Letter], poisoned: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
+def _waiting(step: Sequence[Letter], records: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
     """The numbers of those that come behind one that fails under the same key; such keys are added to `failing`."""
-    failed = {p.offset for p in poisoned}
+    failed = {record.offset for record in records}
     waiting = set()
     for number, letter in enumerate(step):
         if letter.key in failing:
@@ -136,15 +138,15 @@ def _waiting(step: Sequence[Letter], poisoned: Collection[FailedRecord], failing
     return waiting
 
 
-def _of_origin(finding: Finding, step: Sequence[Letter]) -> Finding:
-    """The finding as the live job would have made it, of the record that the letter stands for."""
-    if finding.place is None:
-        return finding
-    origin = step[finding.place[1]].origin
-    return replace(finding, trigger=origin if finding.trigger else None, place=origin)
+def _of_origin(draft: DraftAlert, step: Sequence[Letter]) -> DraftAlert:
+    """The draft as the live job would have made it, of the record that the letter stands for."""
+    if draft.position is None:
+        return draft
+    origin = step[draft.position[1]].origin
+    return replace(draft, trigger=origin if draft.trigger else None, position=origin)
 
 
-def _once_more(identity: Identity, letter: Letter, poisoned: FailedRecord, now: datetime) -> Record:
+def _once_more(identity: Identity, letter: Letter, failed: FailedRecord, now: datetime) -> Record:
     """The letter of what failed again, which keeps where and when it first failed, and counts."""
     headers = dead_letter(
         for_another_try(letter.headers),
@@ -152,8 +154,8 @@ def _once_more(identity: Identity, letter: Letter, poisoned: FailedRecord, now: 
         partition=letter.origin[0],
         offset=letter.origin[1],
         app=identity.app,
-        stage=poisoned.stage,
-        error=poisoned.error,
+        stage=failed.stage,
+        error=failed.error,
         failed_at=now,
     )
     return Record(identity.dead_letters, letter.place[0], letter.key, letter.value, headers)
