@@ -87,7 +87,7 @@ def _deploy(world: World, name: str, what: str) -> Took:
         command,
         max(command, report.first_batch_at - began),
         report.created - began,
-        report.session_at - report.created,
-        report.query_at - report.session_at,
-        report.first_batch_at - report.query_at,
+        report.session_started_at - report.created,
+        report.query_started_at - report.session_started_at,
+        report.first_batch_at - report.query_started_at,
     )

@@ -13,11 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from lozenge.protocol.job_status import JobStatusReporter, Phase
+from lozenge.job.lifecycle.status_reporter import JobStatusReporter
+from lozenge.protocol.job_status import Phase
 
 JobSpec = dict[str, Any]
 behaviour, folder = sys.argv[1], Path.cwd()
-reporting = JobStatusReporter(folder)
+reporter = JobStatusReporter(folder)
 stopped = False
 
 
@@ -27,8 +28,8 @@ def stop(*_: object) -> None:
 
 
 def go(order: JobSpec) -> None:
-    reporting.took_over(order["generation"], {0: 7}, {0: 7})
-    reporting.say(revision=order["revision"])
+    reporter.went_live(order["generation"], {0: 7}, {0: 7})
+    reporter.update(revision=order["revision"])
 
 
 def await_file(name: str) -> None:
@@ -37,7 +38,7 @@ def await_file(name: str) -> None:
 
 
 def ordered() -> JobSpec:
-    order: JobSpec = json.loads((folder / "order.json").read_text("utf-8"))
+    order: JobSpec = json.loads((folder / "job_spec.json").read_text("utf-8"))
     return order
 
 
@@ -47,48 +48,48 @@ if behaviour == "crash at start":
 if behaviour == "no broker":
     sys.exit(3)
 order = ordered()
-reporting.began(Phase.STARTING, order["revision"], "digest", {0: 0})
-reporting.say(generation=order["generation"])
+reporter.query_started(Phase.STARTING, order["revision"], "digest", {0: 0})
+reporter.update(generation=order["generation"])
 if order["standby"]:
-    reporting.say(phase=Phase.STANDBY)
+    reporter.update(phase=Phase.STANDBY)
     if behaviour == "crash standing by":
         sys.exit("it cannot stand by")
     if not behaviour.startswith(("never ready", "ready when told")):
-        reporting.say(phase=Phase.READY)
+        reporter.update(phase=Phase.READY)
 else:
     go(order)
 if behaviour == "realtime":
-    reporting.say(mode="realtime")
+    reporter.update(fenced=False)
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
-    if behaviour == "ready when told" and (folder.parent / "ready").exists() and reporting.now.phase is Phase.STANDBY:
-        reporting.say(phase=Phase.READY)
+    if behaviour == "ready when told" and (folder.parent / "ready").exists() and reporter.status.phase is Phase.STANDBY:
+        reporter.update(phase=Phase.READY)
     if (new := ordered()) != order:
         if behaviour == "never goes" and not new["standby"]:
             continue
         if behaviour == "crash when told to go" and not new["standby"]:
             sys.exit("it cannot go")
         if "bad" in new["settings"]:
-            reporting.say(refused="bad: no such setting", revision=new["revision"])
+            reporter.update(rejected="bad: no such setting", revision=new["revision"])
         elif order["standby"] and not new["standby"]:
             go(new)
         else:
-            reporting.say(refused="", revision=new["revision"], digest=str(new["settings"]))
+            reporter.update(rejected="", revision=new["revision"], digest=str(new["settings"]))
         order = new
     if behaviour == "crash when limited" and "limit" in order["settings"]:
         sys.exit("it cannot live so")
-    if reporting.now.phase is Phase.LIVE and behaviour == "crash when live":
+    if reporter.status.phase is Phase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")
     if behaviour == "parked":
-        reporting.say(parked="" if (folder.parent / "mended").exists() else "it raises on 10 of 10 records")
+        reporter.update(circuit_open="" if (folder.parent / "mended").exists() else "it raises on 10 of 10 records")
     if behaviour == "dead letters":
-        reporting.committed(0, {0: 7}, 1, 1)
-    if behaviour == ("hangs" if reporting.now.phase is Phase.LIVE else "never ready and hangs"):
-        reporting.say(turned_at=1.0)
+        reporter.committed(0, {0: 7}, 1, 1)
+    if behaviour == ("hangs" if reporter.status.phase is Phase.LIVE else "never ready and hangs"):
+        reporter.update(last_progress_at=1.0)
     elif behaviour != "dead letters":
-        reporting.turned()
+        reporter.progressed()
 if behaviour == "realtime":
     await_file("quiet")  # it tells the rest
-    reporting.say(ended_at=time.time())
+    reporter.update(finished_at=time.time())
     await_file("gone")  # its JVM tidies up

@@ -23,9 +23,10 @@ from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import ConfigError, DecodeError, LozengeError
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.effective_config import EffectiveConfig
+from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
+from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.partition_writers import PartitionWriters
 from lozenge.kafka.positions import CommitMetadata, Group, refuse_if_stale
@@ -36,8 +37,8 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
 from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
-from lozenge.protocol.job_spec import JobSpec, JobSpecFile
-from lozenge.protocol.job_status import JobStatusReporter, Phase
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import Phase
 
 
 class SparklessJob:
@@ -49,7 +50,7 @@ class SparklessJob:
         self._order = self._orders.current
         self._terms = EffectiveConfig.of(loaded, self._order)
         self._identity = Identity.of(loaded, job)
-        self._reporting = JobStatusReporter(job.folder)
+        self._reporter = JobStatusReporter(job.folder)
         self._group = Group(kafka, self._identity.app, self._identity.input, EVENT_PARTITIONS)
         self._writers = PartitionWriters(kafka, self._identity.app)
         self._share = PartitionAssignment(kafka, self._identity)
@@ -68,10 +69,10 @@ class SparklessJob:
         """Raises what ends a job."""
         first, digest = self._order, self._terms.settings.digest
         phase = Phase.STANDBY if first.standby else Phase.STARTING
-        self._reporting.say(session_at=time.time(), generation=first.generation)
-        self._reporting.began(phase, first.revision, digest, self._group.glance().offsets)
+        self._reporter.update(session_started_at=time.time(), generation=first.generation)
+        self._reporter.query_started(phase, first.revision, digest, self._group.glance().offsets)
         if first.standby:
-            self._reporting.say(phase=Phase.READY)
+            self._reporter.update(phase=Phase.READY)
         else:
             self._claim(first.generation)
         while not self._stopped.is_set():
@@ -83,7 +84,7 @@ class SparklessJob:
                 if self._order.shared and self._share.moved:
                     self._claim(self._stamp.generation)
                 self._process()
-            self._reporting.turned()
+            self._reporter.progressed()
         self._share.leave()
         self._consumer.close()
         self._group.close()
@@ -93,15 +94,15 @@ class SparklessJob:
         try:
             self._terms = EffectiveConfig.of(self._loaded, new)
         except ConfigError as error:
-            self._reporting.say(refused=str(error), revision=new.revision)
+            self._reporter.update(rejected=str(error), revision=new.revision)
             return
         digest = self._terms.settings.digest
         if not new.standby and (before.standby or before.shared != new.shared):
             self._claim(new.generation)
-        elif digest != self._reporting.now.digest:
+        elif digest != self._reporter.status.digest:
             self._open(SETTINGS)
-            self._reporting.say(since=dict(self._offsets))
-        self._reporting.say(refused="", revision=new.revision, digest=digest)
+            self._reporter.update(since=dict(self._offsets))
+        self._reporter.update(rejected="", revision=new.revision, digest=digest)
 
     def _claim(self, generation: int) -> None:
         """From now on it alone commits for its partitions: all of them, or those that it was given."""
@@ -123,7 +124,7 @@ class SparklessJob:
         self._stamp = CommitMetadata(max(generation, positions.stamp.generation if positions.stamp else 0))
         self._open(START)
         self._consumer.assign([TopicPartition(self._identity.input, p, o) for p, o in self._offsets.items()])
-        self._reporting.took_over(self._stamp.generation, self._offsets, self._offsets)
+        self._reporter.went_live(self._stamp.generation, self._offsets, self._offsets)
 
     def _open(self, what: str) -> None:
         for writer, own in self._writers.each():
@@ -153,7 +154,7 @@ class SparklessJob:
         for writer, own in self._writers.each():
             alerts = list(self._alerts(m for m in messages if _partition(m) in own))
             writer.commit(alerts, self._group, _of(self._offsets, own), self._stamp)
-        self._reporting.committed(self._stamp.batch, self._offsets, len(messages), 0)
+        self._reporter.committed(self._stamp.batch, self._offsets, len(messages), 0)
 
     def _alerts(self, messages: Iterator[Message]) -> Iterator[Record]:
         settings: Any = self._terms.settings

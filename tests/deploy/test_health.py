@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lozenge.protocol.job_status import REPORT, JobStatus, Phase
+from lozenge.protocol.job_status import JOB_STATUS, JobStatus, Phase
 from lozenge_deploy.agent.health import EXIT_SECONDS, GROWING_SECONDS, LONGEST_WAIT, SAMPLE_SECONDS, Health, stuck
 
 AT = 1_000_000.0
@@ -15,11 +15,13 @@ CALM = 3600.0
 
 
 def write_report(folder: Path, report: JobStatus) -> None:
-    (folder / REPORT).write_bytes(msgspec.json.encode(report))
+    (folder / JOB_STATUS).write_bytes(msgspec.json.encode(report))
 
 
 def report(at: float = AT, pid: int = 7, records: int = 0, dead_letters: int = 0, lag: int = 0) -> JobStatus:
-    return JobStatus(pid, 1.0, phase=Phase.LIVE, turned_at=at, records=records, dead_letters=dead_letters, lag=lag)
+    return JobStatus(
+        pid, 1.0, phase=Phase.LIVE, last_progress_at=at, records=records, dead_letters=dead_letters, lag=lag
+    )
 
 
 def test_one_that_does_its_work_is_well() -> None:
@@ -28,7 +30,7 @@ def test_one_that_does_its_work_is_well() -> None:
 
 
 def test_one_that_is_parked_is_ill() -> None:
-    parked = msgspec.structs.replace(report(), parked="it raises on 10 of 10")
+    parked = msgspec.structs.replace(report(), circuit_open="it raises on 10 of 10")
     assert Health().illness(parked, AT, TRIGGER, CALM) == "it is parked: it raises on 10 of 10"
 
 

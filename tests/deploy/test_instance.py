@@ -176,14 +176,14 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instanc
 def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., Instance]) -> None:
     instance = start("sleep 60")
     assert instance.ordered() == JobSpec(generation=1)
-    (instance.folder / "order.json").write_text("{")
+    (instance.folder / "job_spec.json").write_text("{")
     assert instance.ordered() is None
 
 
 def test_its_files_are_where_the_names_say(start: Callable[..., Instance]) -> None:
     instance = start("exit 0")
     until(lambda: not instance.alive())
-    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, TEMPORARY, "order.json"}
+    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, TEMPORARY, "job_spec.json"}
 
 
 def works_in(process: psutil.Process, folder: Path) -> bool:

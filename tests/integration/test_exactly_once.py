@@ -332,7 +332,7 @@ def test_a_detector_that_raises_on_everything_commits_nothing(
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, merchant_id="poison") for n in range(300)])
     with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: "10 of the first 10 records" in run.runner.parked, "the breaker")
+        wait_for(lambda: "10 of the first 10 records" in run.runner.circuit_open, "the breaker")
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
     assert committed(kafka, topics.dead_letters(loaded.name)) == []
@@ -351,7 +351,7 @@ def test_a_fold_that_raises_on_everything_commits_nothing(
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n) for n in range(300)])
     with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: "the detector raises on" in run.runner.parked, "the breaker")
+        wait_for(lambda: "the detector raises on" in run.runner.circuit_open, "the breaker")
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
     assert committed(kafka, topics.dead_letters(loaded.name)) == []

@@ -189,26 +189,26 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
     folder.mkdir()
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, f"card_{n % 7}", merchant_id="a") for n in range(200)])
-    JobSpec(revision="one").give(folder)
+    JobSpec(revision="one").write(folder)
 
     def report() -> JobStatus:
         return read_job_status(folder) or JobStatus(0, 0.0)
 
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
-        wait_for(lambda: report().parked, "the breaker")
-        assert "raises on 10 of the first 10 records looked at" in report().parked
+        wait_for(lambda: report().circuit_open, "the breaker")
+        assert "raises on 10 of the first 10 records looked at" in report().circuit_open
         assert _open_breakers(run.runner) == 1.0
         assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {
             p: o for p, (o, _) in before.items()
         }
         assert not list(letters(kafka, loaded.name))
-        turned = report().turned_at
-        wait_for(lambda: report().turned_at > turned, "a sign that it is not hung")
-        JobSpec(revision="two", settings={"bad": "b"}).give(folder)
+        turned = report().last_progress_at
+        wait_for(lambda: report().last_progress_at > turned, "a sign that it is not hung")
+        JobSpec(revision="two", settings={"bad": "b"}).write(folder)
         wait_for(lambda: report().revision == "two", "the change")
-        assert not report().parked, "else the agent, who judges a change by the report, would take it back"
+        assert not report().circuit_open, "else the agent, who judges a change by the report, would take it back"
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "all alerts")
-        wait_for(lambda: not report().parked, "the breaker's reset")
+        wait_for(lambda: not report().circuit_open, "the breaker's reset")
         assert _open_breakers(run.runner) == 0.0
     assert len({a["alert_id"] for a in alerts(kafka, loaded.name)}) == 200
 

@@ -111,7 +111,7 @@ def test_how_far_it_has_read_is_told_long_before_its_commit(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     with running(detector(kafka, over, tmp_path, trigger="5m"), kafka, spark, tmp_path) as run:
-        report = run.runner._reporting.now
+        report = run.runner._reporter.status
         send(kafka, some_events(0, 200))
         wait_for(lambda: told(run)["lozenge_offsets_begun_total"] == 200, "what it has read")
         wait_for(lambda: report.lag == told(run)["lozenge_lag_offsets"] == 0, "its standing")
@@ -237,7 +237,7 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
         def seconds() -> list[float]:
             return [progress.batchDuration / 1000 for progress in runner._query.recentProgress]
 
-        wait_for(lambda: runner._reporting.now.first_batch_at and seconds(), "a batch")
+        wait_for(lambda: runner._reporter.status.first_batch_at and seconds(), "a batch")
         assert min(seconds()) < 8
         wait_for(lambda: max(seconds()) >= 8, "one as long as declared")
         send(kafka, some_events(100, 100))
@@ -254,18 +254,18 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
     folder.mkdir()
     send(kafka, [event(n, card=f"card_{n % 13}", amount="10.00") for n in range(13 * WARM_UP_OFFSETS)])
     send(kafka, some_events(0, 100))  # all that it rehearses on can be judged
-    JobSpec(standby=True).give(folder)
+    JobSpec(standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
-        report = run.runner._reporting
-        wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
+        report = run.runner._reporter
+        wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
         assert isinstance(run.runner, RealtimeLoop)
         assert not run.runner._length.young
         assert alerts(kafka, loaded.name) == []
-        JobSpec(generation=2).give(folder)
+        JobSpec(generation=2).write(folder)
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")
-        assert not report.now.ended_at
+        assert not report.status.finished_at
     assert len(alerts(kafka, loaded.name)) == 100
-    assert report.now.ended_at
+    assert report.status.finished_at
 
 
 def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:

@@ -276,17 +276,17 @@ def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: Sp
     loaded = detector(kafka, tmp_path, trigger="5m")
     folder = tmp_path / "job"
     folder.mkdir()
-    JobSpec(revision="a", standby=True).give(folder)
+    JobSpec(revision="a", standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
-        report = run.runner._reporting
-        wait_for(lambda: report.now.phase is Phase.READY, "it to be ready")
+        report = run.runner._reporter
+        wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
         send(kafka, uses(0, each=2))
-        JobSpec(revision="b", generation=2).give(folder)
-        wait_for(lambda: report.now.phase is Phase.LIVE and report.now.revision == "b", "it to be live")
+        JobSpec(revision="b", generation=2).write(folder)
+        wait_for(lambda: report.status.phase is Phase.LIVE and report.status.revision == "b", "it to be live")
         send(kafka, uses(100, each=1))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
-        JobSpec(revision="c", generation=2, settings={"least": 5}).give(folder)
-        wait_for(lambda: report.now.revision == "c", "the new settings")
+        JobSpec(revision="c", generation=2, settings={"least": 5}).write(folder)
+        wait_for(lambda: report.status.revision == "c", "the new settings")
         send(kafka, uses(200, each=2))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
     digests = Counter(told["settings_digest"] for told in alerts(kafka, loaded.name))

@@ -307,12 +307,12 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
     send(kafka, [event(n, amount="150.00") for n in range(5)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts under the first limit")
     job.order(generation=1, settings={"limit": "much"})
-    wait_for(lambda: "limit" in job.report.refused, "the refusal")
+    wait_for(lambda: "limit" in job.report.rejected, "the refusal")
     send(kafka, [event(n, amount="150.00") for n in range(5, 10)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 10, "5 more under the first limit")
     job.order(generation=1, settings={"limit": 200}, max_batch=3, trigger="200ms")
     wait_for(lambda: job.report.digest != first.digest, "the new digest")
-    assert job.report.refused == ""
+    assert job.report.rejected == ""
     assert sum(job.report.since.values()) == sum(first.since.values()) + 10
     send(kafka, [event(n, amount=amount) for n, amount in enumerate(["150.00", "250.00"], 10)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 11, "the alert over the new limit")

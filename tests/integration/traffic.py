@@ -102,7 +102,7 @@ class Job:
         self.run = Running(make(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
 
     def order(self, **order: Any) -> None:
-        JobSpec(**order).give(self.folder)
+        JobSpec(**order).write(self.folder)
 
     @property
     def report(self) -> JobStatus:

@@ -250,7 +250,7 @@ class Controller:
         """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
         report, at = instance.report(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
-            still = f"no batch has ended for {at - report.turned_at:.0f} s while it stood by"
+            still = f"no batch has ended for {at - report.last_progress_at:.0f} s while it stood by"
             return still if stuck(report, at, self._trigger(desired), self._calm_seconds, self._patience.hung) else ""
         late = at - instance.facts.started_at > self._patience.start
         return f"it was not ready after {self._patience.start:.0f} s" if late else ""
@@ -280,9 +280,9 @@ class Controller:
         self.live.raise_priority()
         self._watched_from = time.time()
         began = self.live.facts.started_at
-        took = f"Spark after {report.session_at - began:.1f} s"
+        took = f"Spark after {report.session_started_at - began:.1f} s"
         if report.since:  # one of several instances begins without any partition
-            took = f"from {places(report.since)}; {took}, its query after {report.query_at - began:.1f} s"
+            took = f"from {places(report.since)}; {took}, its query after {report.query_started_at - began:.1f} s"
         self._voice.happened("live", self.live, took)
 
     # a live job
@@ -297,15 +297,15 @@ class Controller:
             return
         if (report := self._at_work(self.live, report)) is None:
             return
-        if report.refused and report.revision == desired.revision:
-            self._voice.fall_back(desired, report.refused)
+        if report.rejected and report.revision == desired.revision:
+            self._voice.fall_back(desired, report.rejected)
             return
         self._note_live(report)
-        if report.parked and self._voice.observed.phase is not Phase.PARKED:
-            self._voice.happened("parked", self.live, report.parked)
+        if report.circuit_open and self._voice.observed.phase is not Phase.PARKED:
+            self._voice.happened("parked", self.live, report.circuit_open)
         if report.revision == desired.revision and self._voice.observed.outcome is Outcome.WORKING:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
-        self._voice.note(phase=Phase.PARKED if report.parked else Phase.RUNNING, reason=report.parked)
+        self._voice.note(phase=Phase.PARKED if report.circuit_open else Phase.RUNNING, reason=report.circuit_open)
 
     def _at_work(self, live: Instance, report: JobStatus | None) -> JobStatus | None:
         """The report once it is live by it; one that does not get so far is killed."""
@@ -317,7 +317,7 @@ class Controller:
 
     def _end_if_hung(self, live: Instance, report: JobStatus, trigger: timedelta) -> None:
         if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, self._patience.hung):
-            self._end(live, "hung", f"no batch has ended for {time.time() - report.turned_at:.0f} s")
+            self._end(live, "hung", f"no batch has ended for {time.time() - report.last_progress_at:.0f} s")
 
     def _note_live(self, report: JobStatus) -> None:
         assert self.live is not None
@@ -386,7 +386,7 @@ def _why(code: int | None, words: str) -> str:
 def _writes_unfenced(instance: Instance) -> bool:
     """Whether Spark's sink may write for it, which knows no fence; that is over before its processes are."""
     report = instance.report()
-    return report is not None and report.mode == "realtime" and report.ended_at < instance.facts.started_at
+    return report is not None and not report.fenced and report.finished_at < instance.facts.started_at
 
 
 def _goes(instance: Instance) -> bool:

@@ -51,10 +51,10 @@ class Health:
         """Why it is ill, "" if it is not; `now` in Unix seconds, the broker has answered for `calm` seconds."""
         if loop := self.crash_loop(now):
             return loop
-        if report.parked:
-            return f"it is parked: {report.parked}"
+        if report.circuit_open:
+            return f"it is parked: {report.circuit_open}"
         if stuck(report, now, trigger, calm):
-            return f"no batch has ended for {now - report.turned_at:.0f} s"
+            return f"no batch has ended for {now - report.last_progress_at:.0f} s"
         first = self._first = self._first if self._first and self._first.pid == report.pid else report
         records, letters = report.records - first.records, report.dead_letters - first.dead_letters
         if letters >= ENOUGH_LETTERS and letters > ERROR_RATE * records:
@@ -79,4 +79,4 @@ class Health:
 
 def stuck(report: JobStatus, now: float, trigger: timedelta, calm: float, patience: float = TURN_SECONDS) -> bool:
     """Whether a live query should have come to the end of a batch long ago; only calm time counts."""
-    return min(now - report.turned_at, calm) > TURNS * trigger.total_seconds() + patience
+    return min(now - report.last_progress_at, calm) > TURNS * trigger.total_seconds() + patience

@@ -21,7 +21,7 @@ from lozenge.errors import ConfigError
 from lozenge.process.atomic_write import replace
 from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
-from lozenge.protocol.job_status import JobStatus, read_job_status
+from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
 from lozenge_deploy.supervision.temp_dirs import scratch
 
 LOG, EXIT, FACTS, TEMPORARY = "log", "exit", "instance.json", "tmp"
@@ -78,9 +78,9 @@ class Instance:
     ) -> "Instance":
         """Starts `command` in `folder`, which may hold what an earlier process of it left; raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
-        for left in (EXIT, "report.json"):
+        for left in (EXIT, JOB_STATUS):
             (folder / left).unlink(missing_ok=True)
-        order.give(folder)
+        order.write(folder)
         leader = subprocess.Popen(
             ["nice", "-n", str(NICE), "sh", "-c", _SCRIPT, "job", *command],
             cwd=folder,
@@ -146,7 +146,7 @@ class Instance:
 
     def order(self, order: JobSpec) -> None:
         """Tells its job what to be."""
-        order.give(self.folder)
+        order.write(self.folder)
 
     def raise_priority(self) -> None:
         """Ends its being nice, where the system lets us."""

@@ -9,7 +9,7 @@ import sys
 
 from lozenge.detector.loader import find
 from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
-from lozenge.job.effective_config import EffectiveConfig
+from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
@@ -19,7 +19,6 @@ from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
-from lozenge.protocol.job_spec import JobSpecFile
 
 
 def main() -> int:

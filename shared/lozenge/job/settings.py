@@ -1,6 +1,5 @@
 """What whoever starts a job tells it, through `LOZENGE_JOB_*` environment variables."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -47,17 +46,6 @@ class JobSettings(FromEnvironment):
     master: str | None = None
     short_batches: Annotated[int, Field(ge=0)] = SHORT_BATCHES
     debug: bool = False
-
-
-def overrides(text: str) -> dict[str, Any]:
-    """Settings that differ from their defaults, written as a JSON object; raises ConfigError."""
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"reading settings: not JSON: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"reading settings: {text} is no JSON object", hint='write {"name": value}')
-    return values
 
 
 def detector_settings(loaded: LoadedDetector, values: Mapping[str, Any]) -> Settings:

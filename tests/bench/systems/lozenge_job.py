@@ -90,7 +90,7 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
     def begin(start: Start, generation: int, *, standby: bool) -> list[str]:
         folder = _folder(start, generation)
         folder.mkdir()
-        JobSpec(generation=generation, standby=standby, settings=_settings(start.task)).give(folder)
+        JobSpec(generation=generation, standby=standby, settings=_settings(start.task)).write(folder)
         release = f"LOZENGE_JOB_RELEASE=r{generation}"
         return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
 
@@ -100,10 +100,10 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
 
     def ended(start: Start) -> bool:
         report = read_job_status(_folder(start, 1))
-        return report is not None and report.ended_at > 0
+        return report is not None and report.finished_at > 0
 
     def take(start: Start) -> None:
-        JobSpec(generation=2, settings=_settings(start.task)).give(_folder(start, 2))
+        JobSpec(generation=2, settings=_settings(start.task)).write(_folder(start, 2))
         wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
 
     return HandOver(

@@ -76,7 +76,7 @@ class RealtimeLoop(JobLoop, ABC):
     def _stands(self, seen: Seen) -> None:
         """Its batch lasts for minutes: what Spark tells at its end would be old news."""
         self._metrics.stands(seen.lag, seen.read)
-        self._reporting.say(lag=seen.lag)
+        self._reporter.update(lag=seen.lag)
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
         """At once: what it has not committed is judged again, and its batch may last for minutes."""
@@ -103,7 +103,7 @@ class RealtimeLoop(JobLoop, ABC):
         self._metrics.committed(events)
         self._measure(judged, events, time.monotonic() - turn.progress.batchDuration / 1000)
         self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ends[p.partition]]
-        self._reporting.first_batch()
+        self._reporter.first_batch_done()
 
     def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
         """What becomes a dead letter of a batch up to `ends`."""

@@ -54,7 +54,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
     @property
     def _afresh(self) -> bool:
         """It stands by without a query: what its order says of memory holds for the first one that it starts."""
-        return self._warm and not self._reporting.now.first_batch_at and self._job.state == "fresh"
+        return self._warm and not self._reporter.status.first_batch_at and self._job.state == "fresh"
 
     def _writer(self, host: Operator) -> DataStreamWriter:
         self._begin_batch()
@@ -91,7 +91,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         """Tells the rest of what its batch has made, and of what came since."""
         for candidates in self._candidates.rest():
             self._tell(candidates)
-            self._reporting.turned()
+            self._reporter.progressed()
         super()._commit(turn)
         self._begin_batch()
 

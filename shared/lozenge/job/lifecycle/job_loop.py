@@ -30,13 +30,13 @@ from lozenge.job.batch_result import BatchResult, count
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.committer import Committer
 from lozenge.job.drivers.window_replay import rewound
-from lozenge.job.effective_config import EffectiveConfig
+from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
-from lozenge.job.lifecycle.batch_limit import BatchLimit
 from lozenge.job.lifecycle.circuit_breaker import TRY_AGAIN_SECONDS, CircuitBreaker
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
-from lozenge.job.lifecycle.recovery import Recovery
+from lozenge.job.lifecycle.recovery import BatchLimit, Recovery
+from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, refuse_too_many
 from lozenge.job.query.query_builder import Plan
@@ -49,8 +49,7 @@ from lozenge.kafka.topic_reader import bounds
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
-from lozenge.protocol.job_spec import JobSpecFile
-from lozenge.protocol.job_status import JobStatusReporter, Phase
+from lozenge.protocol.job_status import Phase
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.triggers import TriggerHistory, TriggerProgress
 
@@ -86,14 +85,14 @@ class JobLoop:
         self._terms = EffectiveConfig.of(loaded, self._order)
         self._plan = Plan(loaded, identity, self._terms.settings, kafka, spark)
         self._limit = BatchLimit(self._terms.max_batch)
-        self._reporting = JobStatusReporter(job.folder)
-        self._breaker = CircuitBreaker(self._reporting, metrics)
+        self._reporter = JobStatusReporter(job.folder)
+        self._breaker = CircuitBreaker(self._reporter, metrics)
         folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
         self._checkpoint = Checkpoint(folder, self._checkpoint_kind)
         self._ledger = Committer(kafka, identity, self._partitions, self._declaration)
         self._share = PartitionAssignment(kafka, identity)
         self._warm = False
-        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, spark, self._reporting)
+        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, spark, self._reporter)
         self._behind = BackfillWorker(loaded, job, kafka, spark, metrics)
         self._host: Operator | None = None
         self._settled = True  # nothing has been judged that is neither committed nor held
@@ -109,9 +108,9 @@ class JobLoop:
         return self._ledger.offsets
 
     @property
-    def parked(self) -> str:
+    def circuit_open(self) -> str:
         """Why it judges nothing at present; "" if it does."""
-        return self._reporting.now.parked
+        return self._reporter.status.circuit_open
 
     def stop(self) -> None:
         """Asks for an end at the next batch boundary; safe from a signal handler."""
@@ -125,9 +124,11 @@ class JobLoop:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
-        mode = self._declaration.mode
-        self._reporting.say(
-            mode=mode, session_at=time.time(), generation=self._order.generation, revision=self._order.revision
+        self._reporter.update(
+            fenced=not self._declaration.realtime,
+            session_started_at=time.time(),
+            generation=self._order.generation,
+            revision=self._order.revision,
         )
         try:
             while not self._stop.is_set():
@@ -141,7 +142,7 @@ class JobLoop:
             self._behind.stop()
             self._share.leave()
         self._ledger.close()
-        self._reporting.say(ended_at=time.time())
+        self._reporter.update(finished_at=time.time())
 
     # 1. claim, share, stand by and take over
 
@@ -155,7 +156,7 @@ class JobLoop:
             share.leave()
             if not order.standby and not share.alone:
                 self._ledger.claim(order.generation, self._terms.settings.digest)
-                self._reporting.say(generation=order.generation)
+                self._reporter.update(generation=order.generation)
                 share.alone = True
                 self._go_back()
             return True
@@ -186,15 +187,15 @@ class JobLoop:
     def _idle(self) -> None:
         """Looks for orders: one of several instances is ready to take over partitions, or has none."""
         phase = Phase.READY if self._order.standby else Phase.LIVE
-        self._reporting.say(phase=phase, generation=self._order.generation, lag=0)
-        self._reporting.turned()
+        self._reporter.update(phase=phase, generation=self._order.generation, lag=0)
+        self._reporter.progressed()
         if self._obey():
-            self._reporting.say(revision=self._order.revision, digest=self._terms.settings.digest, refused="")
+            self._reporter.update(revision=self._order.revision, digest=self._terms.settings.digest, rejected="")
         self._stop.wait(0.05)
 
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
-        self._ledger.claim(self._order.generation, self._reporting.now.digest)  # by which it has judged so far
+        self._ledger.claim(self._order.generation, self._reporter.status.digest)  # by which it has judged so far
         self._share.alone = True
         self._go_back()
         assert self._host is not None
@@ -205,7 +206,7 @@ class JobLoop:
         since = dict(self.offsets)
         told = self._ledger.settle(host, self._alerts, self._stamp())
         if told is not None:
-            self._reporting.took_over(self._order.generation, since, self.offsets)
+            self._reporter.went_live(self._order.generation, since, self.offsets)
             count(self._metrics, told)
             logger().info("took over", generation=self._order.generation, since=since, told=len(told.alerts))
 
@@ -217,7 +218,7 @@ class JobLoop:
                 hint="see the log above; nothing was told, and the release before goes on at the same offsets",
             )
         self._ledger.held = None
-        self._reporting.took_over(self._order.generation, self.offsets, self.offsets)
+        self._reporter.went_live(self._order.generation, self.offsets, self.offsets)
         logger().info("took over", generation=self._order.generation, since=self.offsets)
 
     # 2. plan, restore, start
@@ -240,7 +241,7 @@ class JobLoop:
             query = writer.option("checkpointLocation", str(self._checkpoint.folder)).start()
             self._host = host
             phase = Phase.STANDBY if self._order.standby else Phase.LIVE
-            self._reporting.began(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
+            self._reporter.query_started(phase, self._order.revision, terms.settings.digest, dict(self.offsets))
         return query
 
     def _writer(self, host: Operator) -> DataStreamWriter:
@@ -355,13 +356,13 @@ class JobLoop:
         if ledger.held is None:  # one that stands by may begin again where it began
             self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ledger.read[p.partition]]
         self._settled = True
-        self._reporting.first_batch()
+        self._reporter.first_batch_done()
 
     def _stamp(self) -> CommitMetadata:
         return CommitMetadata(self._order.generation, self._checkpoint.id, self._batch)
 
     def _measure(self, judged: BatchResult, events: int, started: float) -> None:
-        self._reporting.committed(self._batch, self.offsets, events, len(judged.failures))
+        self._reporter.committed(self._batch, self.offsets, events, len(judged.failures))
         self._breaker.reset()
         self._metrics.batch(time.monotonic() - started)
         count(self._metrics, judged)
@@ -436,14 +437,14 @@ class JobLoop:
             if self._obey():
                 self._breaker.reset()  # it is judged by the new order, not by what it was parked for
                 return
-            self._reporting.turned()
+            self._reporter.progressed()
             self._retouch()
 
     def _retouch(self) -> None:
-        if self._ledger.held is None and time.time() - self._reporting.now.committed_at > RETOUCH_SECONDS:
+        if self._ledger.held is None and time.time() - self._reporter.status.last_commit_at > RETOUCH_SECONDS:
             with self._lock:
                 self._ledger.touch()
-            self._reporting.say(committed_at=time.time())
+            self._reporter.update(last_commit_at=time.time())
 
     def _follow(self, turns: TriggerHistory) -> None:
         ended = list(turns.new())
@@ -452,9 +453,9 @@ class JobLoop:
             if self._ledger.held is None:
                 self._metrics.records(turn.events)
                 self._metrics.lag(turn.lag)
-                self._reporting.say(lag=turn.lag)
+                self._reporter.update(lag=turn.lag)
         if ended or turns.waiting():
-            self._reporting.turned()
+            self._reporter.progressed()
 
     def _turned(self, turn: TriggerProgress) -> None:
         """A trigger has ended; its batch, if it had one, is committed."""
@@ -464,7 +465,7 @@ class JobLoop:
         with self._lock:
             behind = self._ledger.behind()
         if turns.warm and behind <= CAUGHT_UP_OFFSETS:
-            self._reporting.say(phase=Phase.READY)
+            self._reporter.update(phase=Phase.READY)
 
     def _obey(self) -> bool:
         """Carries out a newer order; whether the query has to be planned anew for it."""
@@ -473,7 +474,7 @@ class JobLoop:
             terms = EffectiveConfig.of(self._loaded, order) if order else self._terms
         except ConfigError as error:
             logger().error(error.message, hint="everything stays as it was")
-            self._reporting.say(refused=str(error), revision=self._orders.current.revision)
+            self._reporter.update(rejected=str(error), revision=self._orders.current.revision)
             return False
         if order is None:
             return False
@@ -486,5 +487,5 @@ class JobLoop:
         if changed:
             self._plan.settings, self._limit = terms.settings, BatchLimit(terms.max_batch)
         else:
-            self._reporting.say(refused="", revision=order.revision)
+            self._reporter.update(rejected="", revision=order.revision)
         return changed or shared

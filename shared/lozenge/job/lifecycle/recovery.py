@@ -5,18 +5,49 @@ import re
 from pyspark.sql import SparkSession
 
 from lozenge.errors import DetectorError, LozengeError
-from lozenge.job.lifecycle.batch_limit import BatchLimit
+from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.poison_search import Ranges, find_poison, first_line
 from lozenge.job.query.query_builder import Plan
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
-from lozenge.protocol.job_status import JobStatusReporter
 from lozenge.spark.avro import UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.session import require_running
 
 _OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
+
+
+GROWS_AFTER = 100
+"""Good batches in a row after which a halved limit is doubled. Each change plans the query again."""
+
+
+class BatchLimit:
+    """How many offsets one batch may span: at most what is declared, less after a batch too large for the driver."""
+
+    def __init__(self, declared: int) -> None:
+        self.value = self._declared = declared
+        self._good = 0
+
+    def succeeded(self) -> None:
+        """A batch was committed."""
+        self._good += 1
+
+    def shrink(self) -> bool:
+        """Halves the limit; False if a batch of one offset was too large already."""
+        self._good = 0
+        if self.value == 1:
+            return False
+        self.value //= 2
+        return True
+
+    def grow(self) -> bool:
+        """Doubles a halved limit after enough good batches; whether it did."""
+        if self.value == self._declared or self._good < GROWS_AFTER:
+            return False
+        self._good = 0
+        self.value = min(self.value * 2, self._declared)
+        return True
 
 
 class Recovery:
@@ -29,11 +60,11 @@ class Recovery:
         checkpoint: Checkpoint,
         kafka: KafkaSettings,
         spark: SparkSession,
-        reporting: JobStatusReporter,
+        reporter: JobStatusReporter,
     ) -> None:
         self._app, self._plan, self._checkpoint = app, plan, checkpoint
         self._kafka, self._spark = kafka, spark
-        self._reporting = reporting
+        self._reporter = reporter
 
     def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
         """Changes what the next start is planned by, if `batch`, which read `ranges`, failed so; or raises."""
@@ -64,7 +95,7 @@ class Recovery:
         log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
 
     def _evaluate(self, ranges: Ranges) -> None:
-        self._reporting.turned()  # a search that takes long is no hang
+        self._reporter.progressed()  # a search that takes long is no hang
         try:
             self._plan.evaluate(ranges)
         except LozengeError:

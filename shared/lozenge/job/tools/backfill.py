@@ -22,6 +22,7 @@ from lozenge.errors import LozengeError, UsageError
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters
+from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import Plan
@@ -37,7 +38,6 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.coverage import FILLED, CoverageSegment, Interval, gaps, intervals, openings
-from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 STEP = 50_000

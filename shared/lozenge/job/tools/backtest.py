@@ -23,6 +23,7 @@ from lozenge.durations import duration
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.commit.alert_encoder import AlertEncoder
+from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, Refusal, find_poison, first_line, refuse_too_many
@@ -35,7 +36,6 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
-from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 CHUNK = 200_000

@@ -26,9 +26,10 @@ from lozenge.detector.manifest import Manifest
 from lozenge.detector.state_schema import shape
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError, LozengeError
-from lozenge.job.settings import detector_settings, overrides
+from lozenge.job.settings import detector_settings
 from lozenge.process import logging
 from lozenge.process.shutdown import end
+from lozenge.protocol.job_spec import parse_overrides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -155,7 +156,7 @@ def main() -> int:
             if given.settings is None:
                 answer = describe(loaded).model_dump(mode="json")
             else:
-                settings = detector_settings(loaded, overrides(given.settings))
+                settings = detector_settings(loaded, parse_overrides(given.settings))
                 answer = {"settings": plain(settings), "settings_digest": settings.digest}
     except LozengeError as error:
         print(error, file=sys.stderr)

@@ -26,6 +26,7 @@ from lozenge.errors import LozengeError
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
+from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.canonical_events import RECORDS
 from lozenge.job.query.poison_search import ENOUGH_TO_TELL, Ranges, refuse_nothing
@@ -40,7 +41,6 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.dlq_resolutions import REPLAYED, Choice, Resolver, replayable
-from lozenge.protocol.job_spec import JobSpecFile
 from lozenge.spark.session import spark_session
 
 STEP = 100

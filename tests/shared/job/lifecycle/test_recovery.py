@@ -1,6 +1,6 @@
 """The size of a batch follows what the driver can hold."""
 
-from lozenge.job.lifecycle.batch_limit import GROWS_AFTER, BatchLimit
+from lozenge.job.lifecycle.recovery import GROWS_AFTER, BatchLimit
 
 
 def test_it_halves_down_to_one_offset() -> None:
@@ -20,7 +20,7 @@ def test_it_doubles_back_to_what_is_declared_after_enough_good_batches() -> None
     assert not limit.grow(), "it never grows beyond the declared size"
 
 
-def test_a_failure_starts_the_count_afresh() -> None:
+def test_a_failure_resets_the_count() -> None:
     limit = BatchLimit(8)
     limit.shrink()
     for _ in range(GROWS_AFTER):
