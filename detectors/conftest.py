@@ -1,4 +1,4 @@
-"""Every detector's tests evaluate it on Spark, so they run with the integration tests."""
+"""Marks the tests of every detector as integration tests, because they start Spark."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""Flags a card that is used too often within a few minutes, approved or not: somebody tries it out.
+"""Flags a card that is used too often within a few minutes, approved or not: somebody tests it.
 
-Time is cut into windows of equal length, and in each one a card is told once per band that its count
-reaches: of the events that reached it, at the time of the last of them, however they fell into batches.
-It misses a burst that a window's edge cuts into two halves below the first band, slow testing, and
-attacks that change cards. An authorisation later than the declared lateness may not be counted.
+Event time is divided into windows of equal length. In each window a card raises one alert per band that its count
+reaches. The alert names the events that reached the band and has the time of the last of them, in whatever batches they
+came. It misses a burst that the edge of a window divides below the first band, slow testing, and attacks that change
+cards. An authorisation that is later than the declared lateness may not be counted.
 """
 
 from datetime import timedelta
@@ -17,21 +17,21 @@ from lozenge import Detector, Duration, Settings, Tables, alert
 
 
 class CardVelocity(Settings):
-    """`bands` are numbers of authorisations in one `window`, rising; each that is reached raises an alert."""
+    """`bands` are rising numbers of authorisations in one `window`; each band that is reached raises an alert."""
 
     window: Duration = timedelta(minutes=10)
     bands: Annotated[tuple[int, ...], Field(min_length=1)] = (6, 12, 24)
 
 
 def detect(events: DataFrame, settings: CardVelocity, tables: Tables) -> DataFrame:
-    """A card that jumps over several bands within one batch is told of each of them."""
-    # a set, so that a repeated event counts once; with its times, so that a band knows its own events
+    """A card whose count jumps over several bands within one batch raises an alert for each."""
+    # a set, so that a repeated event counts once; with times, so that each band names its own events
     uses = F.collect_set(F.struct("event_time", "event_id"))
     length = f"{settings.window.total_seconds():.6f} seconds"
     windows = events.groupBy(F.window("event_time", length), "card_id").agg(F.sort_array(uses).alias("uses"))
     bands = F.array(*(F.lit(band) for band in settings.bands))
-    crossed = F.filter(bands, lambda band: band <= F.size("uses"))
-    reached = windows.withColumn("band", F.explode(crossed)).withColumn("uses", F.slice("uses", 1, F.col("band")))
+    reached_bands = F.filter(bands, lambda band: band <= F.size("uses"))
+    reached = windows.withColumn("band", F.explode(reached_bands)).withColumn("uses", F.slice("uses", 1, F.col("band")))
     first, last = F.element_at("uses", 1)["event_time"], F.element_at("uses", -1)["event_time"]
     reason = F.format_string(
         "used %s times within %s s, from %s UTC on",

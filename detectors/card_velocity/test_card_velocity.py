@@ -1,12 +1,12 @@
 from typing import Any
 
-from lozenge.testing import beside, run
+from lozenge.testing import detector_of, run
 
-detector = beside(__file__)
+detector = detector_of(__file__)
 
 
 def burst(count: int, every: int = 10, **fields: Any) -> list[dict[str, Any]]:
-    """So many authorisations of one card, `every` seconds apart from a window's start on."""
+    """`count` authorisations of one card, `every` seconds apart, from the start of a window."""
     return [{"at": f"{n * every}s", **fields} for n in range(count)]
 
 
@@ -17,7 +17,7 @@ def test_fires_when_a_band_is_reached() -> None:
     assert f"{alert.event_time:%H:%M:%S}" == "12:00:50"
 
 
-def test_every_band_is_told_once_even_if_one_batch_crosses_several() -> None:
+def test_every_band_raises_one_alert_even_if_one_batch_reaches_several() -> None:
     alerts = run(detector, burst(24, every=20))
     assert [alert.values["uses"] for alert in alerts] == ["6", "12", "24"]
     assert [round(alert.score, 2) for alert in alerts] == [0.33, 0.67, 1.0]

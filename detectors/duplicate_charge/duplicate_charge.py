@@ -1,8 +1,8 @@
-"""Flags a card that one merchant charges the same amount again within minutes, both times approved.
+"""Flags a card that one merchant charges the same amount twice within minutes, both times approved.
 
-Each further charge is compared with the one before it, so three equal charges raise two alerts. It
-misses a second charge whose amount differs at all, or that another merchant id sends. Two equal
-purchases that are meant (two coffees, a vending machine) look the same to it.
+Each further charge is compared with the one before it, so three equal charges raise two alerts. It misses a second
+charge with a different amount or another merchant id. Two equal purchases on purpose (two coffees, a vending machine)
+look the same to it.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Seen(State):
 
 
 def step(seen: Seen, event: Event, settings: DuplicateCharge) -> Iterator[Alert]:
-    """Compares a charge with the latest one before it, in either order of arrival."""
+    """Compares a charge with the latest one so far, in either order of arrival."""
     earlier, later = (seen.at, seen.event_id), (event.event_time, event.event_id)
     if seen.at is not None:
         if seen.at > event.event_time:
@@ -46,10 +46,10 @@ def step(seen: Seen, event: Event, settings: DuplicateCharge) -> Iterator[Alert]
 
 
 def detect(events: DataFrame, settings: DuplicateCharge, tables: Tables) -> Fold[Seen]:
-    """Reversals and zero amounts (a card being verified) are no charges."""
+    """Reversals and zero amounts (card verifications) are no charges."""
     charges = events.where((F.col("auth_result") == "approved") & (F.col("amount") > 0))
     by = ("card_id", "merchant_id", "amount", "currency")
-    # an hour of grace: other cards' charges may run ahead of a card's own where history is replayed at speed
+    # an hour of grace: in a fast replay of history, other cards' charges may run ahead of a card's own
     return fold(charges, by=by, state=Seen, step=step, expires=settings.within, grace=timedelta(hours=1))
 
 

@@ -1,6 +1,6 @@
-from lozenge.testing import beside, late, run
+from lozenge.testing import detector_of, late, run
 
-detector = beside(__file__)
+detector = detector_of(__file__)
 TWICE = [{"amount": "12.50", "at": "-10m"}, {"amount": "12.50", "at": "-330s"}]
 
 

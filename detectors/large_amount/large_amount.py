@@ -1,7 +1,7 @@
 """Flags an authorisation above the limit for its kind of merchant, approved or not.
 
-The limit is a plain number in whatever currency the authorisation has. It misses thieves who stay below
-the limit, and it knows nothing of the cardholder's habits.
+The limit is a plain number in the currency of the authorisation. It misses thieves who stay below the limit, and
+ignores the cardholder's habits.
 """
 
 from decimal import Decimal
@@ -13,13 +13,13 @@ from lozenge import Detector, Settings, Tables, alert, money_column
 
 
 class LargeAmount(Settings):
-    """`default_limit` holds for merchant categories without a row in the table of limits."""
+    """`default_limit` is the limit of merchant categories without a row in the table."""
 
     default_limit: Decimal = Decimal("220")
 
 
 def detect(events: DataFrame, settings: LargeAmount, tables: Tables) -> DataFrame:
-    """One alert for each event whose amount is above its category's limit; one exactly at it passes."""
+    """One alert for each event whose amount is above its category's limit."""
     amount, currency = F.col("amount"), F.col("currency")
     limit = F.coalesce("mcc_limit", F.lit(settings.default_limit))
     spent = F.format_string("%s at merchant %s", money_column(amount, currency), "merchant_id")
@@ -27,7 +27,7 @@ def detect(events: DataFrame, settings: LargeAmount, tables: Tables) -> DataFram
         F.col("mcc_limit").isNotNull(),
         F.format_string("%s is above the limit of %s for category %s", spent, money_column(limit, currency), "mcc"),
     ).otherwise(F.format_string("%s is above the general limit of %s", spent, money_column(limit, currency)))
-    # from 0.5 just above the limit towards 1 far above it; a limit of zero divides by nothing
+    # from 0.5 just above the limit towards 1 far above it; an amount of zero gives null instead of an error
     score = F.coalesce(1 - 0.5 * F.try_divide(limit, amount), F.lit(1.0))
     return (
         events.join(F.broadcast(tables["mcc_limits"]), "mcc", "left")

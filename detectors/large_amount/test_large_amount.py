@@ -1,8 +1,8 @@
 from decimal import Decimal
 
-from lozenge.testing import beside, run
+from lozenge.testing import detector_of, run
 
-detector = beside(__file__)
+detector = detector_of(__file__)
 LIMITS = {"mcc_limits": [{"mcc": "5411", "mcc_limit": Decimal(250)}, {"mcc": "7995", "mcc_limit": Decimal(0)}]}
 
 

@@ -1,9 +1,9 @@
-"""Flags a subscription whose latest charge is above all its last ones, so that the cardholder hears of it.
+"""Flags a subscription whose latest charge is above its last ones, so that the cardholder can be informed.
 
-A subscription is a card's approved recurring charges at one merchant in one currency, about a month
-apart. Charges in between are left aside; after a longer gap it begins anew. It misses yearly and weekly
-subscriptions, a rise within the first periods, one hidden behind a change of currency, and prices that
-creep up by less than the threshold each time.
+A subscription is a card's approved recurring charges at one merchant in one currency, about a month apart. Charges in
+between are ignored; after a longer gap a new subscription begins. It misses yearly and weekly subscriptions, an
+increase within the first periods or with a change of currency, and prices that rise by less than the threshold each
+time.
 """
 
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from lozenge import Alert, Detector, Duration, Event, Fold, Settings, State, Tab
 
 
 class RecurringPriceIncrease(Settings):
-    """`periods` charges, each `shortest` to `longest` after the one before, must lie behind an increase.
+    """An alert needs `periods` earlier charges, each `shortest` to `longest` after the one before.
 
-    It is told if it is more than `percent` above the highest of them.
+    The new charge must be more than `percent` above the highest of them.
     """
 
     periods: int = 3
@@ -44,7 +44,7 @@ class Subscription(State):
 
 
 def step(subscription: Subscription, event: Event, settings: RecurringPriceIncrease) -> Iterator[Alert]:
-    """Tells an increase once: the new price is among the last charges from then on."""
+    """Raises one alert per increase: the new price is among the last charges afterwards."""
     charges = subscription.charges
     if charges:
         gap = event.event_time - charges[-1].at

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from lozenge.detector.definition import INPUT
 from lozenge.detector.loader import from_folder
 from lozenge.testing import spark
-from lozenge.testing.harness import Bench
+from lozenge.testing.harness import Harness
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("LOZENGE_DATA", ROOT.parent / "shared" / "data"))
@@ -66,17 +66,17 @@ class Score:
 
     def __init__(self, name: str, rows: DataFrame, settings: Mapping[str, Any]) -> None:
         loaded = from_folder(ROOT / "detectors" / name)
-        bench = Bench(loaded, loaded.detector.settings.model_validate(dict(settings)), {})
+        harness = Harness(loaded, loaded.detector.settings.model_validate(dict(settings)), {})
         self.alerts = [
-            {int(e) for e in draft.alert.evidence if e} for draft in bench.process_frame(canonical(rows)).alerts
+            {int(e) for e in draft.alert.evidence if e} for draft in harness.process_frame(canonical(rows)).alerts
         ]
         frauds = rows.where("TX_FRAUD = 1").select("TRANSACTION_ID", "TX_FRAUD_SCENARIO").collect()
         self.labels: dict[int, int] = {row[0]: row[1] for row in frauds}
-        self.told = set().union(*self.alerts)
+        self.named = set().union(*self.alerts)
 
     def missed(self, scenario: int) -> set[int]:
         """The frauds of `scenario` that no alert names."""
-        return {event for event, label in self.labels.items() if label == scenario} - self.told
+        return {event for event, label in self.labels.items() if label == scenario} - self.named
 
     def found(self, scenario: int) -> str:
         """How many of the scenario's frauds some alert names."""

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.testing.invariants import PROMISES
+from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.releases import test_report
 from lozenge_deploy.releases.detector_process import test_command as command_of_tests
 from tests.deploy.test_cli import lozenge
 
 pytestmark = pytest.mark.integration
 
-FAULTS = [f"fault[{fault}]" for fault in PROMISES]
+FAULTS = [f"fault[{fault}]" for fault in INVARIANTS]
 
 
 @pytest.fixture
@@ -55,14 +55,14 @@ def test_new_detectors_of_all_kinds_satisfy_ruff(checkout: Path) -> None:
     assert subprocess.run(command, cwd=checkout / "detectors").returncode == 0
 
 
-def test_a_detector_that_breaks_a_promise_ends_with_1_and_a_line_for_each_fault(checkout: Path) -> None:
+def test_a_detector_that_breaks_an_invariant_ends_with_1_and_a_line_for_each_fault(checkout: Path) -> None:
     lozenge("new", "spotter", cwd=checkout)
     folder = checkout / "detectors" / "spotter"
     code = (folder / "spotter.py").read_text()
     (folder / "spotter.py").write_text(code.replace('"merchant_id"', "F.current_timestamp().cast('string')"))
     test = "def test_fires() -> None:\n    assert run(detector, [{'amount': '900'}])\n"
     (folder / "test_spotter.py").write_text(
-        f"from lozenge.testing import beside, run\n\ndetector = beside(__file__)\n\n\n{test}"
+        f"from lozenge.testing import detector_of, run\n\ndetector = detector_of(__file__)\n\n\n{test}"
     )
     run = lozenge("test", "spotter", cwd=checkout)
     assert run.returncode == 1

@@ -1,13 +1,13 @@
-"""Partial events made whole, and as the Arrow table that stands in for a decoded topic.
+"""Completes partial events, and makes of them the Arrow table that replaces a decoded topic.
 
-A partial event names only what its test is about:
+A partial event has only the fields that its test is about:
 
     {"amount": "12.50"}                     money as text; a Decimal is fine too
     {"at": "-10m"}                          event time relative to NOW; or event_time as a datetime
-    {"merchant_id": None}                   a field that is absent
+    {"merchant_id": None}                   a field that is missing
 
-Everything else comes from a plain, valid authorisation. The n-th event of a list is called "e<n>" and
-happens n seconds after NOW unless it says otherwise.
+The other fields are those of an ordinary, valid authorisation. The n-th event of a list has the id "e<n>" and the event
+time NOW plus n seconds, unless it has its own.
 """
 
 from collections import Counter
@@ -27,12 +27,13 @@ from lozenge.detector.definition import INPUT
 from lozenge.durations import duration
 
 NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
-"""The moment that tests happen at."""
+"""The event time that tests start from."""
 
-Partial = Mapping[str, Any]
-Whole = dict[str, Any]
+PartialEvent = Mapping[str, Any]
+CompleteEvent = dict[str, Any]
+"""All fields of a canonical event by name."""
 
-_PLAIN: Whole = {
+_DEFAULTS: CompleteEvent = {
     "card_id": "card-1",
     "account_id": "account-1",
     "merchant_id": "merchant-1",
@@ -54,22 +55,22 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 }
 
 
-def events(partials: Iterable[Partial]) -> list[Whole]:
-    """Whole events in the order in which they arrive; whole ones pass unchanged.
+def events(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
+    """Complete events in the order in which they arrive. Complete events pass unchanged.
 
     Raises ValueError for a field that the event schema does not have.
     """
-    return [_whole(partial, number) for number, partial in enumerate(partials, 1)]
+    return [_complete(partial, number) for number, partial in enumerate(partials, 1)]
 
 
-def table(wholes: Iterable[Whole], key: str) -> pa.Table:
-    """The events with the platform's own column, as the job reads them from a topic keyed by column `key`.
+def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
+    """The events with the platform's own column, as the job reads them from a topic that column `key` keys.
 
-    Events without the key are left out, as the job leaves them out.
+    Events without the key are skipped, as the job skips them.
     """
     offsets: Counter[int] = Counter()
     rows = []
-    for event in wholes:
+    for event in complete:
         if event[key] is None:
             continue
         partition = partition_of(event[key].encode(), EVENT_PARTITIONS)
@@ -85,18 +86,18 @@ def table(wholes: Iterable[Whole], key: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_arrow_schema())
 
 
-def places(batch: pa.Table) -> list[Place]:
-    """Where each event of `table` stands."""
+def positions(batch: pa.Table) -> list[Place]:
+    """Partition and offset of each event of a table."""
     owns: list[Any] = batch.column(INPUT).to_pylist()
     return [(own["partition"], own["offset"]) for own in owns]
 
 
-def _whole(partial: Partial, number: int) -> Whole:
+def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
     unknown = partial.keys() - {"at"} - set(_fields())
     if unknown:
         raise ValueError(f"event {number}: no such field: {', '.join(sorted(unknown))}; it has {', '.join(_fields())}")
-    happened = NOW + (duration(partial["at"]) if "at" in partial else timedelta(seconds=number))
-    event = {"event_id": f"e{number}", "event_time": happened, **_PLAIN, **partial}
+    event_time = NOW + (duration(partial["at"]) if "at" in partial else timedelta(seconds=number))
+    event = {"event_id": f"e{number}", "event_time": event_time, **_DEFAULTS, **partial}
     event.pop("at", None)
     if event["amount"] is not None:
         event["amount"] = Decimal(event["amount"])
@@ -109,7 +110,7 @@ def _whole(partial: Partial, number: int) -> Whole:
 
 @cache
 def nullable() -> tuple[str, ...]:
-    """The fields that an event may lack."""
+    """The optional fields of an event."""
     return tuple(f["name"] for f in newest("event").definition["fields"] if "null" in f["type"])
 
 
@@ -131,7 +132,7 @@ def _arrow_schema() -> pa.Schema:
 
 
 def _arrow(avro: Any) -> pa.DataType:
-    if isinstance(avro, list):  # a union with null: every column of a test may be null
+    if isinstance(avro, list):  # a union with null: every column of a test is nullable
         return _arrow(next(branch for branch in avro if branch != "null"))
     if isinstance(avro, str):
         return _PRIMITIVES[avro]

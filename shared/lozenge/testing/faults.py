@@ -1,32 +1,32 @@
-"""A bad day made of a good one: repeats, late and disordered arrival, hostile values."""
+"""Difficult input made of good input: repeats, late and disordered arrival, unexpected values."""
 
 from collections.abc import Iterable
 from random import Random
 
-from lozenge.testing.events import Partial, Whole, events
+from lozenge.testing.events import CompleteEvent, PartialEvent, events
 
 
-def repeated(partials: Iterable[Partial]) -> list[Whole]:
-    """Every event a second time, directly after the first: a producer that tried again."""
+def repeated(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
+    """Every event twice in a row, as after a producer's retry."""
     return [event for event in events(partials) for _ in range(2)]
 
 
-def late(partials: Iterable[Partial]) -> list[Whole]:
-    """The first event arrives last, with its own time."""
+def late(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
+    """The first event arrives last, with its own event time."""
     first, *others = events(partials)
     return [*others, first]
 
 
-def shuffled(partials: Iterable[Partial], seed: int = 1) -> list[Whole]:
-    """The events in an order that has nothing to do with their times."""
-    wholes = events(partials)
-    Random(seed).shuffle(wholes)
-    return wholes
+def shuffled(partials: Iterable[PartialEvent], seed: int = 1) -> list[CompleteEvent]:
+    """The events in an order that does not depend on their times."""
+    complete = events(partials)
+    Random(seed).shuffle(complete)
+    return complete
 
 
-def hostile(card_id: str = "hostile") -> list[Whole]:
-    """Events of one card that the schema allows and nobody thinks of; a detector judges them all."""
-    values: list[Partial] = [
+def hostile(card_id: str = "hostile") -> list[CompleteEvent]:
+    """Events of one card with values that the schema allows and nobody expects. A detector processes them all."""
+    values: list[PartialEvent] = [
         {"amount": "0"},
         {"amount": "-12.50"},
         {"amount": "99999999999999.9999"},

@@ -2,7 +2,7 @@
 
 A rule, a model and a fold's own expressions are evaluated once over all events; the fold is then fed in
 batches. An aggregate runs as a real streaming query, because its watermark and its update mode have no
-counterpart outside of one; so does any kind in `process_live`. What Spark cannot stream is refused
+counterpart outside of one; so does any kind in `process_streaming`. What Spark cannot stream is refused
 as it would be in the job, and events on which the author's code raises are found and put aside.
 """
 
@@ -34,7 +34,7 @@ from lozenge.job.query.realtime_plan_check import refuse_ineligible
 from lozenge.job.query.result_check import refuse_misfit
 from lozenge.job.query.stateful_plan_check import refuse_state
 from lozenge.spark.session import MOST_SLOTS, spark_session
-from lozenge.testing.events import places
+from lozenge.testing.events import positions
 from lozenge.testing.stream_harness import Memory, stream
 
 _RELEASE = "test"
@@ -65,8 +65,8 @@ def spark() -> SparkSession:
     return session
 
 
-class Bench:
-    """One detector with its settings and tables; `writer` signs its drafts."""
+class Harness:
+    """One detector with its settings and tables; `encoder` encodes its alerts."""
 
     def __init__(
         self, loaded: LoadedDetector, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -77,9 +77,9 @@ class Bench:
         self._tables = load(spark(), {n: t for n, t in declaration.tables.items() if n not in rows}, loaded.folder)
         for name, given in rows.items():
             self._tables[name] = spark().createDataFrame(list(given), declaration.tables[name].columns or None)
-        self.writer = AlertEncoder(self._identity, declaration, settings)
+        self.encoder = AlertEncoder(self._identity, declaration, settings)
 
-    def judge(self, batch: pa.Table, size: int | None) -> BatchResult:
+    def process(self, batch: pa.Table, size: int | None) -> BatchResult:
         """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
         run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
         failed: list[FailedRecord] = []
@@ -94,7 +94,7 @@ class Bench:
             judgements = run(_without(batch, failed), size)
         return joined(judgements, failed)
 
-    def process_live(self, batches: Sequence[pa.Table], killed: int | None = None) -> BatchResult:
+    def process_streaming(self, batches: Sequence[pa.Table], killed: int | None = None) -> BatchResult:
         """What a job tells that reads these batches, as a stream of whatever kind it is.
 
         With `killed` it ends within the batch of that number, before anything of it is committed. Then it begins again
@@ -179,17 +179,17 @@ class Bench:
 def _ranges(batch: pa.Table) -> Ranges:
     """Every offset of the batch, by partition."""
     ranges: Ranges = {}
-    for partition, offset in places(batch):
+    for partition, offset in positions(batch):
         ranges[partition] = (0, offset + 1)
     return ranges
 
 
 def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
     nowhere = (0, 0)
-    kept = [ranges.get(p, nowhere)[0] <= o < ranges.get(p, nowhere)[1] for p, o in places(batch)]
+    kept = [ranges.get(p, nowhere)[0] <= o < ranges.get(p, nowhere)[1] for p, o in positions(batch)]
     return batch.filter(pa.array(kept, pa.bool_()))
 
 
 def _without(batch: pa.Table, failed: Sequence[FailedRecord]) -> pa.Table:
     out = {(p.partition, p.offset) for p in failed}
-    return batch.filter(pa.array([place not in out for place in places(batch)], pa.bool_()))
+    return batch.filter(pa.array([place not in out for place in positions(batch)], pa.bool_()))

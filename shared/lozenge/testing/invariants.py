@@ -1,17 +1,17 @@
-"""What a detector promises whatever befalls its input, its batches and its process: one fault shows each.
+"""The invariants of every detector, each under one fault of its input, its batches or its process.
 
-    duplicated   every event arrives twice: nothing is told that is not told of the single ones
-    replayed     a job that begins anew judges everything again: the same alerts
-    batches      batches of changing sizes instead of one: the same alerts
-    killed       the job ends within a batch and goes on with what was committed: the same alerts
+    duplicated   every event arrives twice: no alert is added
+    replayed     a new job processes all events again: the same alerts
+    batches      batches of several sizes instead of one: the same alerts
+    killed       the job dies within a batch and resumes at its last commit: the same alerts
     late         the first event arrives last, and
-    reordered    no event is in its place: a rule and an aggregate tell the same; a fold, which may tell something else
-                 then, tells the same each time; nobody fails
-    null_fields  what an event may lack is lacking: nobody fails
-    hostile      values that the schema allows and nobody thinks of: nobody fails, and others are judged as before
-    poison       the detector raises on one event: that one is a dead letter, all others are judged as before
+    reordered    all events are shuffled: nothing fails. A rule and an aggregate emit the same alerts; a fold may emit
+                 others, but the same ones each time
+    null_fields  optional fields are null: nothing fails
+    hostile      values that the schema allows and nobody expects: nothing fails, other events are unaffected
+    poison       the detector raises on one event: that event is a dead letter, other events are unaffected
 
-The same alerts are those with the same ids and reasons, in any order and however often.
+The same alerts are those with equal ids and reasons, in any order and number.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,68 +28,68 @@ from lozenge.detector.definition import Detector
 from lozenge.detector.fold import Fold, Yields
 from lozenge.detector.loader import LoadedDetector
 from lozenge.testing.case_generator import entity
-from lozenge.testing.events import Partial, Whole, nullable, table
+from lozenge.testing.events import CompleteEvent, PartialEvent, event_table, nullable
 from lozenge.testing.faults import hostile, late, repeated, shuffled
-from lozenge.testing.runner import Case, Run, case_of, told_of
+from lozenge.testing.runner import Case, Run, case_of, run_of
 
-_SIZES = (1, 7)
-"""Of the first batches; the last one has the rest."""
-_KILLED = 1
-_SHOWN = 3
+_BATCH_SIZES = (1, 7)
+"""Sizes of the first batches; the last batch has the rest."""
+_KILLED_BATCH = 1
+_MAX_EXAMPLES = 3
 
 
 class Subject:
-    """A detector on a stream that raises at least one alert, with what it tells of it undisturbed."""
+    """A detector under test, on a stream that raises at least one alert."""
 
     def __init__(self, case: Case, seed: int) -> None:
         self.case, self.seed = case, seed
         self.kind, self.key = case.loaded.declaration.kind, case.loaded.declaration.key_column
-        self.bench = case.bench()
+        self.harness = case.harness()
         self.events = list(case.events)
-        if failed := {letter.event_id for letter in self.plain.dead_letters}:
+        if failed := {dead_letter.event_id for dead_letter in self.baseline.dead_letters}:
             self.events = [event for event in self.events if event["event_id"] not in failed]
-            del self.plain
+            del self.baseline
 
     @cached_property
-    def plain(self) -> Run:
-        """What is told of the events as they are."""
-        return self.tell(self.events)
+    def baseline(self) -> Run:
+        """The run over the events without any fault."""
+        return self.run(self.events)
 
-    def tell(self, events: Sequence[Whole]) -> Run:
-        """What is told of other events, in one batch."""
+    def run(self, events: Sequence[CompleteEvent]) -> Run:
+        """The run over other events, in one batch."""
         batch = self.batch(events)
-        return told_of(self.bench, batch, self.bench.judge(batch, None))
+        return run_of(self.harness, batch, self.harness.process(batch, None))
 
-    def tell_live(self, killed: int | None = None) -> Run:
-        """What is told of its events by a job with changing batches, that is killed within one of them."""
+    def run_streaming(self, killed: int | None = None) -> Run:
+        """The run of a streaming job with batches of several sizes. The job is killed within the batch `killed`."""
         batch = self.batch(self.events)
-        return told_of(self.bench, batch, self.bench.process_live(list(_cut(batch)), killed))
+        return run_of(self.harness, batch, self.harness.process_streaming(list(_split(batch)), killed))
 
-    def batch(self, events: Sequence[Whole]) -> pa.Table:
+    def batch(self, events: Sequence[CompleteEvent]) -> pa.Table:
         """The events as the job reads them."""
-        return table(events, self.key)
+        return event_table(events, self.key)
 
-    def strangers(self, wholes: Sequence[Whole], name: str) -> list[Whole]:
-        """These events as those of an entity of their own, none later than the last of the stream."""
+    def of_another_entity(self, events: Sequence[CompleteEvent], name: str) -> list[CompleteEvent]:
+        """These events with an entity of their own, none later than the last event of the stream."""
         latest: datetime = max(event["event_time"] for event in self.events)
         named = {self.key: entity(name, str(self.seed))}
-        return [{**event, **named, "event_time": min(event["event_time"], latest)} for event in wholes]
+        return [{**event, **named, "event_time": min(event["event_time"], latest)} for event in events]
 
 
 def duplicated(subject: Subject) -> None:
-    same(subject.plain, subject.tell(repeated(subject.events)))
+    assert_same(subject.baseline, subject.run(repeated(subject.events)))
 
 
 def replayed(subject: Subject) -> None:
-    same(subject.plain, subject.tell(subject.events))
+    assert_same(subject.baseline, subject.run(subject.events))
 
 
 def batches(subject: Subject) -> None:
-    same(subject.plain, subject.tell_live())
+    assert_same(subject.baseline, subject.run_streaming())
 
 
 def killed(subject: Subject) -> None:
-    same(subject.plain, subject.tell_live(_KILLED))
+    assert_same(subject.baseline, subject.run_streaming(_KILLED_BATCH))
 
 
 def arriving_late(subject: Subject) -> None:
@@ -101,34 +101,34 @@ def reordered(subject: Subject) -> None:
 
 
 def null_fields(subject: Subject) -> None:
-    lacking = [name for name in nullable() if name != subject.key]
-    absent = [{**subject.events[-1], name: None, "event_id": f"without-{name}"} for name in lacking]
-    _whole(subject.tell([*subject.events, *subject.strangers(absent, "lacking")]))
+    optional = [name for name in nullable() if name != subject.key]
+    lacking = [{**subject.events[-1], name: None, "event_id": f"without-{name}"} for name in optional]
+    _assert_nothing_failed(subject.run([*subject.events, *subject.of_another_entity(lacking, "lacking")]))
 
 
 def hostile_values(subject: Subject) -> None:
-    strangers = subject.strangers(hostile(), "hostile")
-    told = subject.tell([*subject.events, *strangers])
-    _whole(told)
-    if subject.kind != "aggregate":  # which may count over several entities
-        name = strangers[0][subject.key]
-        same(subject.plain, Run((alert for alert in told if alert.entity != name), ()))
+    added = subject.of_another_entity(hostile(), "hostile")
+    disturbed = subject.run([*subject.events, *added])
+    _assert_nothing_failed(disturbed)
+    if subject.kind != "aggregate":  # an aggregate may count over several entities
+        name = added[0][subject.key]
+        assert_same(subject.baseline, Run((alert for alert in disturbed if alert.entity != name), ()))
 
 
 def poison(subject: Subject) -> None:
-    decisive = {event_id for alert in subject.plain for event_id in alert.evidence}
+    decisive = {event_id for alert in subject.baseline for event_id in alert.evidence}
     at = next((n for n, event in enumerate(subject.events) if event["event_id"] in decisive), 0)
-    twin = {**subject.events[at], "event_id": "poison"}  # of the same time and entity as the one before: no clock moves
+    copy = {**subject.events[at], "event_id": "poison"}  # same time and entity as the original: no clock advances
     raising = replace(subject.case, loaded=replace(subject.case.loaded, detector=_raising(subject.case, "poison")))
-    bench, batch = raising.bench(), subject.batch([*subject.events[: at + 1], twin, *subject.events[at + 1 :]])
-    told = told_of(bench, batch, bench.judge(batch, None))
-    letters = [letter.event_id for letter in told.dead_letters]
-    unseen = subject.kind == "stateful" and not decisive  # the fold's own conditions may leave it out
-    assert letters == ["poison"] or (unseen and not letters), f"one event fails, but the dead letters are {letters}"
-    same(subject.plain, told)
+    harness, batch = raising.harness(), subject.batch([*subject.events[: at + 1], copy, *subject.events[at + 1 :]])
+    disturbed = run_of(harness, batch, harness.process(batch, None))
+    failed = [dead_letter.event_id for dead_letter in disturbed.dead_letters]
+    unseen = subject.kind == "stateful" and not decisive  # the fold's own conditions may filter the event
+    assert failed == ["poison"] or (unseen and not failed), f"one event fails, but the dead letters are {failed}"
+    assert_same(subject.baseline, disturbed)
 
 
-PROMISES: Mapping[str, Callable[[Subject], None]] = {
+INVARIANTS: Mapping[str, Callable[[Subject], None]] = {
     "duplicated": duplicated,
     "replayed": replayed,
     "batches": batches,
@@ -139,72 +139,72 @@ PROMISES: Mapping[str, Callable[[Subject], None]] = {
     "hostile": hostile_values,
     "poison": poison,
 }
-"""What shows each promise, by the fault; it raises AssertionError with what was lost and added."""
+"""The check of each invariant, by its fault. It raises AssertionError with the alerts that were lost and added."""
 
 
-def check(detector: LoadedDetector | Detector[Any], partials: Iterable[Partial], **how: Any) -> Run:
-    """Shows every promise on these events, and returns the undisturbed run; the seed of what is made up is 1.
+def check(detector: LoadedDetector | Detector[Any], partials: Iterable[PartialEvent], **how: Any) -> Run:
+    """Checks every invariant on these events, which takes a few seconds. Returns the run without a fault.
 
-    `how` are the settings and tables of `run`. Raises AssertionError with the fault and what came of it, or if the
-    events, which should come in the order of their times, raise no alert. Takes a few seconds.
+    `how` are `settings` and `tables` as for `run`. Pass the events in the order of their times. Raises AssertionError
+    with the fault and its effect, or if the events raise no alert.
     """
     subject = Subject(case_of(detector, partials, **how), seed=1)
-    assert subject.plain, "these events raise no alert, so nothing is shown; use some that do"
-    for fault, show in PROMISES.items():
+    assert subject.baseline, "these events raise no alert, so no invariant is checked; pass events that do"
+    for fault, assert_invariant in INVARIANTS.items():
         try:
-            show(subject)
+            assert_invariant(subject)
         except AssertionError as error:
             raise AssertionError(f"{fault}: {error}") from None
-    return subject.plain
+    return subject.baseline
 
 
-def same(plain: Run, disturbed: Run) -> None:
-    """Asserts that both tell the same."""
-    lost = [f"lost {_shown(alert)}" for alert in plain if alert.alert_id not in disturbed.told]
-    added = [f"added {_shown(alert)}" for alert in disturbed if alert.alert_id not in plain.told]
+def assert_same(baseline: Run, disturbed: Run) -> None:
+    """Asserts that both runs have the same alert ids and reasons."""
+    lost = [f"lost {_shown(alert)}" for alert in baseline if alert.alert_id not in disturbed.reasons]
+    added = [f"added {_shown(alert)}" for alert in disturbed if alert.alert_id not in baseline.reasons]
     other = [
-        f"{_shown(alert)} has become {disturbed.told[alert.alert_id]!r}"
-        for alert in plain
-        if disturbed.told.get(alert.alert_id, alert.reason) != alert.reason
+        f"{_shown(alert)} has become {disturbed.reasons[alert.alert_id]!r}"
+        for alert in baseline
+        if disturbed.reasons.get(alert.alert_id, alert.reason) != alert.reason
     ]
-    what = ((lost, f"of {len(plain.told)} alerts {len(lost)} lost"), (added, f"{len(added)} added"))
+    what = ((lost, f"of {len(baseline.reasons)} alerts {len(lost)} lost"), (added, f"{len(added)} added"))
     counts = ", ".join([text for found, text in what if found] + ([f"{len(other)} with another reason"] * bool(other)))
-    examples = "".join(f"\n  {line}" for found in (lost, added, other) for line in found[:_SHOWN])
+    examples = "".join(f"\n  {line}" for found in (lost, added, other) for line in found[:_MAX_EXAMPLES])
     assert not counts, counts + examples
 
 
-def _disordered(subject: Subject, events: Sequence[Whole]) -> None:
-    told = subject.tell(events)
-    _whole(told)
-    same(subject.plain if subject.kind != "stateful" else subject.tell(events), told)
+def _disordered(subject: Subject, events: Sequence[CompleteEvent]) -> None:
+    disturbed = subject.run(events)
+    _assert_nothing_failed(disturbed)
+    assert_same(subject.baseline if subject.kind != "stateful" else subject.run(events), disturbed)
 
 
-def _whole(told: Run) -> None:
-    letters = [f"{letter.event_id}: {letter.error}" for letter in told.dead_letters]
-    assert not letters, f"{len(letters)} dead letter(s)" + "".join(f"\n  {line}" for line in letters[:_SHOWN])
+def _assert_nothing_failed(run: Run) -> None:
+    failed = [f"{dead_letter.event_id}: {dead_letter.error}" for dead_letter in run.dead_letters]
+    assert not failed, f"{len(failed)} dead letter(s)" + "".join(f"\n  {line}" for line in failed[:_MAX_EXAMPLES])
 
 
 def _shown(alert: Any) -> str:
     return f"{alert.reason!r} of {alert.entity} by {', '.join(alert.evidence)}"
 
 
-def _cut(batch: pa.Table) -> Iterator[pa.Table]:
+def _split(batch: pa.Table) -> Iterator[pa.Table]:
     start = 0
-    for size in (*_SIZES, batch.num_rows):
+    for size in (*_BATCH_SIZES, batch.num_rows):
         if start < batch.num_rows:
             yield batch.slice(start, size)
         start += size
 
 
 def _raising(case: Case, event_id: str) -> Detector[Any]:
-    """The detector, but it raises on one event: a fold in its step, after it has changed its state."""
+    """The detector, but it raises on one event. A fold raises in its step, after it has changed its state."""
     inner = case.loaded.detector
 
     def detect(events: DataFrame, settings: Any, tables: Any) -> "DataFrame | Fold[Any]":
         if case.loaded.declaration.kind == "stateful":
             return _raising_fold(inner.detect(events, settings, tables), event_id)
-        poisoned = F.when(F.col("event_id") == event_id, F.raise_error(F.lit("poison"))).otherwise(True)
-        return inner.detect(events.where(poisoned), settings, tables)
+        raises = F.when(F.col("event_id") == event_id, F.raise_error(F.lit("poison"))).otherwise(True)
+        return inner.detect(events.where(raises), settings, tables)
 
     return Detector(detect, inner.settings)
 

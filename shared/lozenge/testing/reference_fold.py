@@ -1,4 +1,4 @@
-"""The fold by itself: no Spark, no batches, no restarts. What any host must agree with."""
+"""A fold without Spark, batches and restarts: the reference that `FoldOperator` is compared with."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,22 +8,22 @@ from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.definition import RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Fold, Outcome, PartitionState, key_bytes
-from lozenge.testing.events import Partial, events
+from lozenge.testing.events import PartialEvent, events
 
 
-def plain_fold(fold: Fold[Any], settings: Any, partials: Iterable[Partial], key: str = "card_id") -> list[Outcome]:
-    """Alerts and failures of `fold` over these events, in order; `key` is the column that the topic is keyed by.
+def run_fold(fold: Fold[Any], settings: Any, partials: Iterable[PartialEvent], key: str = "card_id") -> list[Outcome]:
+    """Alerts and failures of `fold` over these events, in order. `key` is the column that keys the input topic.
 
-    The fold's own expressions (`fold.events`) are not evaluated, so it may be made with `fold(None, ...)`
-    and then sees every event as it is.
+    The fold's own expressions (`fold.events`) are not evaluated. So the fold may be made with `fold(None, ...)`, and
+    receives every event unchanged.
     """
-    slots = [PartitionState(fold, settings) for _ in range(EVENT_PARTITIONS)]
+    states = [PartitionState(fold, settings) for _ in range(EVENT_PARTITIONS)]
     outcomes: list[Outcome] = []
-    for whole in events(partials):
-        if whole[key] is None:
-            continue  # as the job leaves it out
-        seen = {name: value for name, value in whole.items() if name != RAW}
-        event = event_type(tuple(seen))(**seen)
-        slot = slots[partition_of(whole[key].encode(), EVENT_PARTITIONS)]
-        outcomes.extend(slot.advance(key_bytes(whole[name] for name in fold.by), event))
+    for complete in events(partials):
+        if complete[key] is None:
+            continue  # the job skips such events too
+        fields = {name: value for name, value in complete.items() if name != RAW}
+        event = event_type(tuple(fields))(**fields)
+        state = states[partition_of(complete[key].encode(), EVENT_PARTITIONS)]
+        outcomes.extend(state.advance(key_bytes(complete[name] for name in fold.by), event))
     return outcomes

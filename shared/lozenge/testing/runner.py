@@ -1,4 +1,4 @@
-"""`run` and what it returns; how the detector is evaluated stands in `bench`."""
+"""`run`, and the alerts and dead letters that it returns. `harness` evaluates the detector."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,16 +17,16 @@ from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
 from lozenge.job.batch_result import BatchResult, DraftAlert
-from lozenge.testing.events import NOW, Partial, Whole, events, places, table
-from lozenge.testing.harness import Bench
+from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
+from lozenge.testing.harness import Harness
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Rows in the place of reference tables, by name."""
+"""Rows that replace reference tables, by name."""
 
 
 @dataclass(frozen=True)
 class AlertRecord:
-    """An alert as it would stand in the detector's topic; `trigger` is (partition, offset) of its event."""
+    """An alert as the job writes it to its topic. `trigger` is the partition and offset of its event."""
 
     alert_id: str
     entity: str
@@ -43,95 +43,94 @@ class AlertRecord:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event that could not be judged; else `event_id` is "timer/" and its time, or "group/" and its entity."""
+    """An event that could not be processed. `event_id` is "timer/<time>" for a timer, "group/<entity>" for a group."""
 
     event_id: str
     error: str
 
 
 class Run(list[AlertRecord]):
-    """The alerts of one run by event time, with the events that could not be judged."""
+    """The alerts of one run in the order of event time, and its dead letters."""
 
     def __init__(self, alerts: Iterable[AlertRecord], dead_letters: Iterable[DeadLetter]) -> None:
         super().__init__(sorted(alerts, key=lambda alert: alert.event_time))
         self.dead_letters = list(dead_letters)
 
     @property
-    def told(self) -> dict[str, str]:
-        """Reason by alert id: what a notifier, which drops repeats, would tell."""
+    def reasons(self) -> dict[str, str]:
+        """Reason by alert id: the alerts without repeats, as the notifier sees them."""
         return {alert.alert_id: alert.reason for alert in self}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A detector, its settings and tables, and the events that it is to judge."""
+    """A detector with settings, tables and the events to process."""
 
     loaded: LoadedDetector
     settings: Settings
     tables: Tables
-    events: Sequence[Whole]
+    events: Sequence[CompleteEvent]
 
-    def bench(self) -> Bench:
-        """What evaluates it."""
-        return Bench(self.loaded, self.settings, self.tables)
+    def harness(self) -> Harness:
+        """The harness that evaluates the detector."""
+        return Harness(self.loaded, self.settings, self.tables)
 
 
 _listeners: list[Callable[[Case, Run], None]] = []
 
 
-def beside(test_file: str) -> LoadedDetector:
-    """The detector in the folder of a test: `detector = beside(__file__)`."""
+def detector_of(test_file: str) -> LoadedDetector:
+    """The detector in the folder of a test: `detector = detector_of(__file__)`."""
     return from_folder(Path(test_file).resolve().parent)
 
 
 def of(detector: Detector[Any]) -> LoadedDetector:
-    """A detector with the declaration that lies beside its module."""
-    return beside(inspect.getfile(detector.detect))
+    """A detector with the manifest in its module's folder."""
+    return detector_of(inspect.getfile(detector.detect))
 
 
-def declared(detector: Detector[Any], name: str = "under_test", **declaration: Any) -> LoadedDetector:
-    """A detector that has no folder, with what `[tool.lozenge]` would say, such as kind="stateful"."""
-    values = {"kind": "rule", "owner": "nobody", "title": "Under test", **declaration}
+def with_manifest(detector: Detector[Any], name: str = "under_test", **manifest: Any) -> LoadedDetector:
+    """A detector without a folder. `manifest` are keys of `[tool.lozenge]`, such as kind="stateful"."""
+    values = {"kind": "rule", "owner": "nobody", "title": "Under test", **manifest}
     return LoadedDetector(name, "0", detector, Manifest.model_validate(values), Path())
 
 
 def run(
     detector: LoadedDetector | Detector[Any],
-    partials: Iterable[Partial],
+    partials: Iterable[PartialEvent],
     settings: Mapping[str, Any] | Settings | None = None,
     *,
     tables: Tables | None = None,
     batches: int | None = None,
 ) -> Run:
-    """What the detector makes of these events, which arrive in the order given.
+    """The alerts and dead letters of a detector on these events, which arrive in the given order.
 
-    `settings` are the values that differ from the defaults. `tables` replaces reference tables by rows;
-    the others are the detector's own files. `batches` is the largest number of events in one micro-batch
-    (None: all in one); it must not change what is told. A bare Detector has its declaration beside its
-    module; one that has none goes through `declared` first. Raises DetectorError for a detector that
-    could not run as a job.
+    `settings` are the values that differ from the defaults. `tables` replaces reference tables by rows; other tables
+    are the detector's own files. `batches` is the largest number of events in one micro-batch (None: all in one); it
+    must not change the alerts. A `Detector` takes the manifest of its module's folder; use `with_manifest` for one
+    without a folder. Raises DetectorError for a detector that cannot run as a job.
     """
     case = case_of(detector, partials, settings, tables)
-    batch = table(case.events, case.loaded.declaration.key_column)
-    bench = case.bench()
-    told = told_of(bench, batch, bench.judge(batch, batches))
+    batch = event_table(case.events, case.loaded.declaration.key_column)
+    harness = case.harness()
+    result = run_of(harness, batch, harness.process(batch, batches))
     for listener in _listeners:
-        listener(case, told)
-    return told
+        listener(case, result)
+    return result
 
 
-def listen(listener: Callable[[Case, Run], None]) -> None:
-    """From now on `listener` is told of every `run`, after it."""
+def on_run(listener: Callable[[Case, Run], None]) -> None:
+    """Calls `listener` after every `run` from now on."""
     _listeners.append(listener)
 
 
 def case_of(
     detector: LoadedDetector | Detector[Any],
-    partials: Iterable[Partial],
+    partials: Iterable[PartialEvent],
     settings: Mapping[str, Any] | Settings | None = None,
     tables: Tables | None = None,
 ) -> Case:
-    """What `run` with these arguments evaluates."""
+    """The case that `run` evaluates for these arguments."""
     loaded = detector if isinstance(detector, LoadedDetector) else of(detector)
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
@@ -139,11 +138,11 @@ def case_of(
     return Case(loaded, values, tables or {}, events(partials))
 
 
-def told_of(bench: Bench, batch: pa.Table, judged: BatchResult) -> Run:
-    """What `bench` has judged of `batch`, as it would stand in the detector's topics."""
-    names = dict(zip(places(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
+def run_of(harness: Harness, batch: pa.Table, judged: BatchResult) -> Run:
+    """The result of processing `batch`, as the job would write it to the detector's topics."""
+    names = dict(zip(positions(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
-        (_written(bench, draft) for draft in judged.alerts),
+        (_written(harness, draft) for draft in judged.alerts),
         [
             *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.failed_records),
             *(DeadLetter(f.cause, _words(f.error)) for f in judged.failures_without_record),
@@ -151,9 +150,9 @@ def told_of(bench: Bench, batch: pa.Table, judged: BatchResult) -> Run:
     )
 
 
-def _written(bench: Bench, draft: DraftAlert) -> AlertRecord:
+def _written(harness: Harness, draft: DraftAlert) -> AlertRecord:
     """The draft after a round trip through its record, so that what cannot be written fails here."""
-    alert = Codec.of("alert").decode(bench.writer.record(draft, NOW).value)
+    alert = Codec.of("alert").decode(harness.encoder.record(draft, NOW).value)
     trigger = alert["trigger"]
     return AlertRecord(
         alert_id=alert["alert_id"],

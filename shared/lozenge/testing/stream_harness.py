@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query import canonical_events
-from lozenge.testing.events import places
+from lozenge.testing.events import positions
 
 Memory = dict[tuple[int, bytes], bytes]
 """What is committed of a job's state: the value of every live key, by partition and key."""
@@ -71,7 +71,7 @@ def _remember(memory: Memory, host: Operator) -> None:
 
 def _write(batches: Sequence[pa.Table], folder: Path, *, apart: bool) -> list[Path]:
     """One file per batch, all of equal numbers; with `apart` so in a folder for each partition that has events."""
-    where = [[partition for partition, _ in places(batch)] for batch in batches]
+    where = [[partition for partition, _ in positions(batch)] for batch in batches]
     partitions: list[int | None] = [None]
     if apart:
         partitions = [*sorted({partition for batch in where for partition in batch})] or [0]

@@ -1,4 +1,4 @@
-"""What the folder of a new detector holds, from the templates beside this module."""
+"""Writes the folder of a new detector from the files in `templates/`."""
 
 import re
 from collections.abc import Mapping
@@ -14,29 +14,29 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
     "rule": {
         "description": "Flags a payment above a limit.",
         "fires": "`amount` above `limit`, approved or not. One alert per payment.",
-        "misses": "What is spread over several smaller payments.",
-        "settings": "| `limit` | 500 | the largest amount that raises nothing |",
+        "misses": "A large sum that is divided into several smaller payments.",
+        "settings": "| `limit` | 500 | the largest amount that raises no alert |",
         "declared": "",
     },
     "stateful": {
         "description": "Flags a card that pays in two countries within minutes.",
         "fires": "Two payments in person of one card, in two countries, at most `within` apart.",
-        "misses": "Payments further apart than that, and those of the person's other cards.",
+        "misses": "Payments that are further apart, and payments with the person's other cards.",
         "settings": "| `within` | 5m | the longest time between the two payments |",
         "declared": "",
     },
     "aggregate": {
         "description": "Flags a card that is declined several times within minutes.",
         "fires": "`limit` declined payments of one card within one `window`. One alert per card and window.",
-        "misses": "What the edge of a window cuts into two halves, and events more than 10 minutes late.",
-        "settings": "| `window` | 10m | how long is counted |\n| `limit` | 3 | declines that raise an alert |",
+        "misses": "Declines that the edge of a window divides, and events more than 10 minutes late.",
+        "settings": "| `window` | 10m | length of the window |\n| `limit` | 3 | declines that raise an alert |",
         "declared": 'lateness = "10m"\nwindow = "10m"\n',
     },
 }
 
 
 def write(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
-    """Writes what `texts` gives, and returns it; raises as that does."""
+    """Writes the files of `texts` and returns them; raises as `texts` does."""
     files = texts(detectors, name, kind, owner)
     (detectors / name).mkdir()
     for file, text in files.items():
@@ -45,14 +45,14 @@ def write(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
 
 
 def texts(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
-    """Each file of a new detector of `kind` in a new folder of `detectors`, and its text; raises UsageError."""
+    """The text of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError."""
     if problem := name_problem(name):
         raise UsageError(
             f"making detector {name}: {problem}", hint="choose another, such as `lozenge new many_refunds`"
         )
     folder = detectors / name
     if folder.exists():
-        raise UsageError(f"making detector {name}: {folder} is there already", hint="choose another name")
+        raise UsageError(f"making detector {name}: {folder} exists already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
     words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, kind)}
     words |= _ABOUT[kind]
@@ -71,7 +71,7 @@ def _filled(template: str, words: Mapping[str, str]) -> str:
 
 
 def _class_name(name: str, kind: str) -> str:
-    """That of the settings; a name that the module uses for something else gets a longer one."""
+    """The name of the settings class; it gets a suffix if the template uses the name for something else."""
     words = "".join(part.capitalize() for part in name.split("_"))
     used = re.findall(r"\w+", (TEMPLATES / kind / "module.py.tmpl").read_text("utf-8"))
     return f"{words}Settings" if words in used else words

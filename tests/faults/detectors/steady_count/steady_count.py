@@ -1,6 +1,6 @@
-"""Tells every fiftieth payment of a card, with a checksum over all of the card's payments so far, in their order.
+"""Raises an alert at every fiftieth payment of a card, with a checksum over all its payments so far, in their order.
 
-It misses nothing: a payment that is lost, told twice or out of order changes every later checksum.
+It misses nothing: a payment that is lost, repeated or out of order changes every later checksum.
 """
 
 import zlib
@@ -15,7 +15,7 @@ EVERY = 50
 
 
 class SteadyCount(Settings):
-    """`within` is how long a silent card is remembered."""
+    """`within` is how long the state of a card without payments is kept."""
 
     within: Duration = timedelta(days=30)
 

@@ -1,6 +1,6 @@
-from lozenge.testing import beside, check, run
+from lozenge.testing import check, detector_of, run
 
-detector = beside(__file__)
+detector = detector_of(__file__)
 
 
 def test_fires_at_the_fiftieth_payment() -> None:
@@ -22,5 +22,5 @@ def test_a_missing_amount_counts_too() -> None:
     assert len(run(detector, [{"amount": None}] * 50)) == 1
 
 
-def test_tells_the_same_after_a_replay_and_on_a_bad_day() -> None:
+def test_keeps_every_invariant() -> None:
     check(detector, [{}] * 60)

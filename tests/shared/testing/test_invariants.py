@@ -1,4 +1,4 @@
-"""The faults find what is wrong with a detector, each by its name, and nothing where nothing is."""
+"""Each fault finds the mistakes that it is named after, and no fault finds anything in a correct detector."""
 
 import itertools
 from collections import Counter
@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
 from lozenge.detector.definition import INPUT
 from lozenge.detector.loader import LoadedDetector
-from lozenge.testing import check, declared
-from lozenge.testing.invariants import PROMISES, Subject
+from lozenge.testing import check, with_manifest
+from lozenge.testing.invariants import INVARIANTS, Subject
 from lozenge.testing.runner import case_of
 
 pytestmark = pytest.mark.integration
@@ -23,7 +23,7 @@ TWELVE = [{"card_id": f"card-{n % 2}", "amount": 10 + n} for n in range(12)]
 
 
 def rule(detect: Callable[[DataFrame], DataFrame]) -> LoadedDetector:
-    return declared(Detector(lambda frame, settings, tables: detect(frame), Settings))
+    return with_manifest(Detector(lambda frame, settings, tables: detect(frame), Settings))
 
 
 def counting(condition: str, reason: str = "'many'", band: Callable[[], str] = str) -> LoadedDetector:
@@ -38,7 +38,7 @@ def counting(condition: str, reason: str = "'many'", band: Callable[[], str] = s
         named: dict[str, Any] = {"entity": F.col("card_id"), "window": F.col("window"), "at": F.col("at")}
         return groups.where(condition).select(*alert(reason=F.expr(reason), band=band(), **named))
 
-    return declared(Detector(detect, Settings), kind="aggregate", lateness="10m", window="1h")
+    return with_manifest(Detector(detect, Settings), kind="aggregate", lateness="10m", window="1h")
 
 
 class Count(State):
@@ -48,13 +48,13 @@ class Count(State):
 def folding(
     step: Callable[[Count, Event, Any], Any], on_timer: Any = None, start: Callable[[], Any] = int
 ) -> LoadedDetector:
-    """A fold per card; `start` runs when a job does, as the code of its module would."""
+    """A fold per card. `start` runs at the start of each job, like the code of a detector's module."""
 
     def detect(frame: DataFrame, settings: Settings, tables: Tables) -> Fold[Count]:
         start()
         return fold(frame, by="card_id", state=Count, step=step, on_timer=on_timer, expires=timedelta(days=1))
 
-    return declared(Detector(detect, Settings), kind="stateful")
+    return with_manifest(Detector(detect, Settings), kind="stateful")
 
 
 def thirds(state: Count, event: Event, settings: Settings) -> Iterator[Alert | Timer]:
@@ -70,7 +70,7 @@ def woken(state: Count, at: Any, settings: Settings) -> Iterator[Alert]:
 
 
 outside: Counter[str] = Counter()
-told: set[str] = set()
+emitted: set[str] = set()
 starts = itertools.count()
 
 
@@ -80,9 +80,9 @@ def counted_outside(state: Count, event: Event, settings: Settings) -> Iterator[
         yield Alert(reason="the third")
 
 
-def told_once_per_process(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
-    if event.card_id not in told:
-        told.add(event.card_id)
+def emits_once_per_process(state: Count, event: Event, settings: Settings) -> Iterator[Alert]:
+    if event.card_id not in emitted:
+        emitted.add(event.card_id)
         yield Alert(reason="the first")
 
 
@@ -106,26 +106,26 @@ WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
         "poison",
         "lost",
     ),
-    "state outside of the fold, of an earlier job": (folding(told_once_per_process), "replayed", "lost"),
+    "state outside of the fold, of an earlier job": (folding(emits_once_per_process), "replayed", "lost"),
     "a reason from the clock": (
         rule(lambda frame: frame.select(*alert(reason=F.current_timestamp().cast("string")))),
         "replayed",
         "12 with another reason",
     ),
-    "a rule that throws dice": (
+    "a random rule": (
         rule(lambda frame: everything(frame.where(F.rand() < 0.5))),
         "replayed",
         "lost",
     ),
     "an id from the start of the job": (counting("n >= 3", band=lambda: str(next(starts))), "replayed", "added"),
     "repeats counted": (counting("n >= 7"), "duplicated", "2 added"),
-    "an equal sign that a batch can jump over": (counting("distinct = 4"), "batches", "2 added"),
-    "what a batch happened to see": (
+    "an equality that a batch can jump over": (counting("distinct = 4"), "batches", "2 added"),
+    "a count that depends on the batches": (
         counting("distinct >= 3", reason="string(distinct)"),
         "batches",
         "2 with another reason",
     ),
-    "an order that nobody promised": (rule(at_even_offsets), "reordered", "lost"),
+    "a dependence on the order of events": (rule(at_even_offsets), "reordered", "lost"),
     "no account": (
         folding(needing_an_account),
         "null_fields",
@@ -140,10 +140,10 @@ WRONG: dict[str, tuple[LoadedDetector, str, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_fails_by_the_name_of_the_fault(name: str) -> None:
+def test_a_wrong_detector_fails_under_its_fault(name: str) -> None:
     detector, fault, words = WRONG[name]
     with pytest.raises(AssertionError) as found:
-        PROMISES[fault](Subject(case_of(detector, TWELVE), seed=1))
+        INVARIANTS[fault](Subject(case_of(detector, TWELVE), seed=1))
     assert words in str(found.value)
 
 
@@ -152,5 +152,5 @@ def test_what_is_wrong_fails_by_the_name_of_the_fault(name: str) -> None:
     [rule(everything), folding(thirds, woken), counting("distinct >= 3")],
     ids=["rule", "stateful with timers", "aggregate"],
 )
-def test_what_is_right_passes_under_every_fault(detector: LoadedDetector) -> None:
+def test_a_correct_detector_passes_under_every_fault(detector: LoadedDetector) -> None:
     assert check(detector, TWELVE)
