@@ -81,7 +81,7 @@ class SparklessJob:
             if self._order.standby:
                 self._stopped.wait(0.05)
             else:
-                if self._order.shared and self._share.moved:
+                if self._order.shared and self._share.changed:
                     self._claim(self._stamp.generation)
                 self._process()
             self._reporter.progressed()
@@ -108,7 +108,7 @@ class SparklessJob:
         """From now on it alone commits for its partitions: all of them, or those that it was given."""
         shares, shared = self._order.shared, self._shared or self._order.shared
         if shares:
-            mine: Collection[int] = sorted(self._share.given())
+            mine: Collection[int] = sorted(self._share.assigned())
         else:
             self._share.leave()
             mine = range(EVENT_PARTITIONS)

@@ -1,5 +1,5 @@
-"""The process that runs one detector: read, detect, write and commit, exactly once.
+"""The process that runs one detector: it reads events, processes them and commits each batch exactly once.
 
-Start at `runner` for the order of things; `positions` and `transaction` hold the guarantee, `source`
-and `output` the two ends, `fold_host` and `crossings` the state, `poison` what happens to bad records.
+`lifecycle/job_loop` has the order of things. `drivers` run the query, `query` builds it, `operators` evaluate its
+batches, and `commit` publishes the output and moves the offsets in one transaction.
 """

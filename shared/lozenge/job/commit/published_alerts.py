@@ -1,9 +1,9 @@
-"""Which alerts a job in Real-Time Mode has told of events that its group's offsets do not count as judged yet.
+"""Which alerts a job in Real-Time Mode has published of events after its committed offsets.
 
-It tells each alert when it comes and commits its offsets once a batch, so after an end of any kind the events of the
-last batch are judged again. What had been told of them stands in the alert topic, each under an id that is the same
-after any replay: it is read back and left out. That holds once nothing of the predecessor writes any more, which
-whoever starts a successor sees to.
+Such a job publishes each alert at once and commits its offsets once per batch. After a crash or a stop the events of
+the last batch are processed again. A recovery read of the alert topic finds the ids published since, and the next job
+skips them: an alert's id is the same after any replay. Nothing of the previous job may still be writing; the agent
+ensures that before it starts the next one.
 """
 
 from collections.abc import Mapping
@@ -13,24 +13,24 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import offsets_at, read
 
-SKEW = timedelta(minutes=5)
-"""By so much the clocks of those who write events and alerts may differ."""
+CLOCK_SKEW = timedelta(minutes=5)
+"""Allowance for the difference between the clocks of those who write events and alerts."""
 
 
 def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int], alerts: str) -> frozenset[str]:
-    """The ids of all alerts in the topic `alerts` that may be of `events` at or behind `offsets`, and of some more.
+    """The ids of all alerts in the topic `alerts` that may be of `events` from `offsets` on, and of some earlier ones.
 
     Raises BrokerUnavailable.
     """
-    since = _moment(kafka, events, offsets)
+    since = _first_write(kafka, events, offsets)
     if since is None:
         return frozenset()
-    begin = offsets_at(kafka, alerts, topics.EVENT_PARTITIONS, since - SKEW)
-    found = (dict(message.headers() or ()).get("ce_id") for message in read(kafka, alerts, begin))
-    return frozenset(name.decode() for name in found if isinstance(name, bytes))
+    begin = offsets_at(kafka, alerts, topics.EVENT_PARTITIONS, since - CLOCK_SKEW)
+    ids = (dict(message.headers() or ()).get("ce_id") for message in read(kafka, alerts, begin))
+    return frozenset(alert_id.decode() for alert_id in ids if isinstance(alert_id, bytes))
 
 
-def _moment(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:
+def _first_write(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:
     """When the first of the records from `offsets` on was written; None if there are none."""
-    found = [message.timestamp()[1] / 1000 for message in read(kafka, topic, offsets, first=True)]
-    return datetime.fromtimestamp(min(found), UTC) if found else None
+    written = [message.timestamp()[1] / 1000 for message in read(kafka, topic, offsets, first=True)]
+    return datetime.fromtimestamp(min(written), UTC) if written else None

@@ -1,4 +1,4 @@
-"""What a job that stands by has judged and not told, until it takes over."""
+"""The output of a standby job, buffered until the cut-over."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -6,40 +6,40 @@ from typing import TypeVar
 from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 
-MAX_HELD = 100_000
-"""More than this, and memory is at risk: the live release has been stuck for long, or this one raises too much."""
+MAX_BUFFERED = 100_000
+"""The most alerts and failed records in memory. More means that the live job is stuck or this one alerts too much."""
 
 T = TypeVar("T", DraftAlert, FailureWithoutRecord)
 
 
 class StandbyBuffer:
-    """Findings and failures behind the offsets that the live release has decided."""
+    """Alerts and failures after the offsets that the live job has committed."""
 
-    def __init__(self, decided: Mapping[int, int]) -> None:
-        self._decided = decided
+    def __init__(self, committed: Mapping[int, int]) -> None:
+        self._committed = committed
         self._alerts: list[DraftAlert] = []
         self._failed: list[FailedRecord] = []
         self._failures: list[FailureWithoutRecord] = []
 
-    def add(self, judged: BatchResult) -> None:
-        """Keeps what the live release has not decided yet; raises DetectorError if that is too much."""
-        self._alerts += judged.alerts
-        self._failed += judged.failed_records
-        self._failures += judged.failures_without_record
-        self.prune(self._decided)
-        if len(self._alerts) + len(self._failed) > MAX_HELD:
+    def add(self, result: BatchResult) -> None:
+        """Keeps what the live job has not committed yet; raises DetectorError if that is too much."""
+        self._alerts += result.alerts
+        self._failed += result.failed_records
+        self._failures += result.failures_without_record
+        self.prune(self._committed)
+        if len(self._alerts) + len(self._failed) > MAX_BUFFERED:
             raise DetectorError(
-                f"standing by: more than {MAX_HELD} alerts are held back since the live release last committed",
-                hint="the live release is stuck, or this one raises far more: `lozenge try` shows what it tells",
+                f"running a standby: it buffers more than {MAX_BUFFERED} alerts since the live job last committed",
+                hint="the live job is stuck, or this release emits far more alerts: `lozenge try` shows them",
             )
 
-    def prune(self, decided: Mapping[int, int]) -> BatchResult:
-        """Drops what lies before the offsets `decided`; returns what is left. A group's lie nowhere and stay."""
-        self._decided = decided
-        self._alerts = self._left(self._alerts)
-        self._failures = self._left(self._failures)
-        self._failed = [p for p in self._failed if p.offset >= decided[p.partition]]
+    def prune(self, committed: Mapping[int, int]) -> BatchResult:
+        """Drops what is before the offsets `committed`; returns the rest. What belongs to a group has no offset."""
+        self._committed = committed
+        self._alerts = self._after(self._alerts)
+        self._failures = self._after(self._failures)
+        self._failed = [record for record in self._failed if record.offset >= committed[record.partition]]
         return BatchResult(self._alerts, self._failed, self._failures)
 
-    def _left(self, found: Sequence[T]) -> list[T]:
-        return [f for f in found if f.position is None or f.position[1] >= self._decided[f.position[0]]]
+    def _after(self, entries: Sequence[T]) -> list[T]:
+        return [e for e in entries if e.position is None or e.position[1] >= self._committed[e.position[0]]]

@@ -1,7 +1,7 @@
-"""Judges beside the running job what its detector left behind at a start, because the newest events come first.
+"""Backfills what the detector skipped at a start, concurrently with the live query, because the newest events go first.
 
-The gaps in its coverage say what that is, so a kill costs one step, and whoever is live next goes on. Between two steps
-it rests as long as the last one took: at least half of the time belongs to what is new.
+The gaps in the coverage say what is left, so a kill costs one step and the next live job resumes. After each step the
+worker rests for as long as the step took, so at least half of the time is left to new events.
 """
 
 import threading
@@ -20,10 +20,11 @@ from lozenge.process.logging import logger
 from lozenge.protocol.coverage import left_behind
 
 LAST_STEP_SECONDS = 5.0
+"""How long `stop` waits for the running step."""
 
 
 class BackfillWorker:
-    """A thread of a live job, in its session. It ends when nothing is left, when stopped, or when another one fills."""
+    """A thread of a live job, in its session. It ends when no gap is left, when stopped, or when it is fenced."""
 
     def __init__(
         self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
@@ -34,13 +35,13 @@ class BackfillWorker:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begins with the oldest event that was left behind."""
+        """Starts with the oldest skipped event."""
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(self._stop,), name="behind", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(self._stop,), name="backfill", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """No step begins after this; waits a while for the one that runs, else it is judged again."""
+        """Starts no further step, and waits a while for the running one; a step that is cut off is repeated later."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(LAST_STEP_SECONDS)
@@ -52,13 +53,13 @@ class BackfillWorker:
             for step in fill(self._loaded, self._job, self._kafka, left_behind, self._spark):
                 self._metrics.records(step.events)
                 self._metrics.emitted(step.alerts)
-                logger().info("judged of what was left behind", events=step.events, alerts=step.alerts, left=step.left)
+                logger().info("backfill step committed", events=step.events, alerts=step.alerts, left=step.left)
                 if stop.wait(time.monotonic() - began):
                     return
                 began = time.monotonic()
         except Fenced:
-            logger().info("what was left behind is judged by another process now")
-        except Exception as error:  # whatever Spark or the author's code raises, the job goes on
+            logger().info("backfill stopped: fenced by a newer process")
+        except Exception as error:  # whatever Spark or the author's code raises, the live query keeps running
             if not stop.is_set():
-                hint = f"the next start goes on with it, or `lozenge fill {self._loaded.name}`"
-                logger().error(f"judging what {self._loaded.name} left behind: {first_line(error)}", hint=hint)
+                hint = f"the next start of the job resumes it, or run `lozenge fill {self._loaded.name}`"
+                logger().error(f"backfilling {self._loaded.name}: {first_line(error)}", hint=hint)

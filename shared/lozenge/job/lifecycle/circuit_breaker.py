@@ -1,7 +1,6 @@
-"""The breaker: a job whose code raises on too much of its input is parked, and all can see it.
+"""The circuit breaker: a job whose code fails on too much of its input is paused, and reports why.
 
-What it could not judge stays where it is: nothing was committed, so nothing is lost. It tries again now and then, and
-at once when it is ordered otherwise.
+A paused job commits nothing, so nothing is lost. It retries once a minute, and at once when its spec changes.
 """
 
 from lozenge.errors import Flood
@@ -9,24 +8,24 @@ from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 
-TRY_AGAIN_SECONDS = 60.0
+RETRY_INTERVAL_SECONDS = 60.0
 
 
 class CircuitBreaker:
-    """Tells report and metrics whether the job is parked; the log, why."""
+    """Reports in status, metrics and log whether the circuit is open."""
 
     def __init__(self, reporter: JobStatusReporter, metrics: Metrics) -> None:
         self._reporter, self._metrics = reporter, metrics
 
-    def trip(self, flood: Flood) -> None:
-        """It is parked; said at every try."""
-        logger().error(f"parked: {flood.message}", hint=flood.hint, kind=type(flood).__name__)
+    def open(self, flood: Flood) -> None:
+        """The job is paused because of `flood`; logged at every failed attempt."""
+        logger().error(f"circuit open, paused: {flood.message}", hint=flood.hint, kind=type(flood).__name__)
         self._reporter.update(circuit_open=flood.message)
         self._metrics.parked(True)
 
-    def reset(self) -> None:
-        """A batch was committed, or an order has changed it: it is parked no longer."""
+    def close(self) -> None:
+        """A batch was committed or the spec has changed: the job resumes if it was paused."""
         if self._reporter.status.circuit_open:
-            logger().info("goes on where it was parked")
+            logger().info("circuit closed, resumed")
             self._reporter.update(circuit_open="")
             self._metrics.parked(False)

@@ -1,4 +1,4 @@
-"""What runs a detector, by its declared kind and mode, and how many tasks that needs at once."""
+"""Which loop runs a detector, by its declared kind and mode, and how many tasks it runs at once."""
 
 from lozenge.contracts import topics
 from lozenge.detector.manifest import Manifest
@@ -8,15 +8,15 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.spark.session import MOST_SLOTS
 
 
-def job_loop_of(declaration: Manifest) -> type[JobLoop]:
-    """What runs a detector that is declared so."""
-    if not declaration.realtime:
+def job_loop_of(manifest: Manifest) -> type[JobLoop]:
+    """The class that runs a detector with this manifest."""
+    if not manifest.realtime:
         return JobLoop
-    return RealtimeAggregateLoop if declaration.kind == "aggregate" else RealtimeRuleLoop
+    return RealtimeAggregateLoop if manifest.kind == "aggregate" else RealtimeRuleLoop
 
 
-def slots(declaration: Manifest) -> int:
-    """How many tasks must run at once: all of a query's in Real-Time Mode, and they may be more than cores."""
-    if not declaration.realtime:
+def slots(manifest: Manifest) -> int:
+    """How many tasks run at once: in Real-Time Mode all of a query's tasks, which may be more than the cores."""
+    if not manifest.realtime:
         return 1
-    return MOST_SLOTS if declaration.kind == "aggregate" else topics.EVENT_PARTITIONS
+    return MOST_SLOTS if manifest.kind == "aggregate" else topics.EVENT_PARTITIONS

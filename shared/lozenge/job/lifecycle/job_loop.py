@@ -33,7 +33,7 @@ from lozenge.job.drivers.window_replay import rewound
 from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
-from lozenge.job.lifecycle.circuit_breaker import TRY_AGAIN_SECONDS, CircuitBreaker
+from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS, CircuitBreaker
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.recovery import BatchLimit, Recovery
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
@@ -86,7 +86,7 @@ class JobLoop:
         self._plan = Plan(loaded, identity, self._terms.settings, kafka, spark)
         self._limit = BatchLimit(self._terms.max_batch)
         self._reporter = JobStatusReporter(job.folder)
-        self._breaker = CircuitBreaker(self._reporter, metrics)
+        self._circuit = CircuitBreaker(self._reporter, metrics)
         folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
         self._checkpoint = Checkpoint(folder, self._checkpoint_kind)
         self._ledger = Committer(kafka, identity, self._partitions, self._declaration)
@@ -154,14 +154,14 @@ class JobLoop:
             return False
         if not order.shared:
             share.leave()
-            if not order.standby and not share.alone:
+            if not order.standby and not share.exclusive:
                 self._ledger.claim(order.generation, self._terms.settings.digest)
                 self._reporter.update(generation=order.generation)
-                share.alone = True
+                share.exclusive = True
                 self._go_back()
             return True
         self._behind.stop()  # of several instances nobody does; `lozenge fill` can
-        if (given := share.given()) and given != share.claimed:
+        if (given := share.assigned()) and given != share.claimed:
             self._ledger.claim(order.generation, self._terms.settings.digest, given)
             self._host = None  # its memory is of other partitions
         share.claimed = given
@@ -196,7 +196,7 @@ class JobLoop:
     def _take_over(self) -> None:
         """Claims between two batches. From then on its predecessor decides nothing more."""
         self._ledger.claim(self._order.generation, self._reporter.status.digest)  # by which it has judged so far
-        self._share.alone = True
+        self._share.exclusive = True
         self._go_back()
         assert self._host is not None
         if self._settled:  # else its query is about to end, and the next one begins where the predecessor ended
@@ -363,7 +363,7 @@ class JobLoop:
 
     def _measure(self, judged: BatchResult, events: int, started: float) -> None:
         self._reporter.committed(self._batch, self.offsets, events, len(judged.failures))
-        self._breaker.reset()
+        self._circuit.close()
         self._metrics.batch(time.monotonic() - started)
         count(self._metrics, judged)
 
@@ -396,7 +396,7 @@ class JobLoop:
             if now - looked > LOOK_SECONDS:
                 looked = now
                 anew = anew or self._plan.tables_version() != self._tables
-            if anew or self._share.moved or self._stop.is_set():
+            if anew or self._share.changed or self._stop.is_set():
                 # one that is to end never cuts its batch short: whoever told it so bounds how long that may take
                 self._stop_at_boundary(query, within=float("inf") if self._stop.is_set() else STOP_SECONDS)
                 self._follow(turns)
@@ -431,11 +431,11 @@ class JobLoop:
 
     def _park(self, flood: Flood) -> None:
         """Waits until it is time to try again, or until it is ordered otherwise or to stop."""
-        self._breaker.trip(flood)
-        again = time.monotonic() + TRY_AGAIN_SECONDS
-        while not (self._share.moved or time.monotonic() > again or self._stop.wait(0.2)):
+        self._circuit.open(flood)
+        again = time.monotonic() + RETRY_INTERVAL_SECONDS
+        while not (self._share.changed or time.monotonic() > again or self._stop.wait(0.2)):
             if self._obey():
-                self._breaker.reset()  # it is judged by the new order, not by what it was parked for
+                self._circuit.close()  # it is judged by the new order, not by what it was parked for
                 return
             self._reporter.progressed()
             self._retouch()

@@ -1,4 +1,4 @@
-"""Which partitions of its input a job judges: all of them, or its share as one of several instances."""
+"""Which partitions of its input a job processes: all, or those assigned to it as one of several instances."""
 
 from lozenge.job.identity import Identity
 from lozenge.kafka.group_membership import Membership, PartitionState
@@ -6,33 +6,34 @@ from lozenge.kafka.settings import KafkaSettings
 
 
 class PartitionAssignment:
-    """What a job has `claimed` of its input; a member of its detector's group from `given` to `leave`."""
+    """The partitions that a job has `claimed`. It is a member of its detector's group from `assigned` to `leave`."""
 
     def __init__(self, kafka: KafkaSettings, identity: Identity) -> None:
         self._kafka, self._identity = kafka, identity
-        self._members: Membership | None = None
+        self._membership: Membership | None = None
         self.claimed: frozenset[int] = frozenset()
-        self.alone = False
+        self.exclusive = False
+        """Whether the job has claimed all partitions, as the only instance."""
 
-    def given(self) -> frozenset[int]:
-        """What it is to judge now, none at first; call it while it judges nothing, for what has to move moves now."""
-        self.alone = False
-        if self._members is None:
-            self._members = Membership(self._kafka, self._identity.app, [self._identity.input])
-            self._members.join()
-        return _partitions(self._members.settle())
+    def assigned(self) -> frozenset[int]:
+        """The partitions to process, none at first. Call it at a batch boundary: revoked partitions move now."""
+        self.exclusive = False
+        if self._membership is None:
+            self._membership = Membership(self._kafka, self._identity.app, [self._identity.input])
+            self._membership.join()
+        return _numbers(self._membership.settle())
 
     @property
-    def moved(self) -> bool:
-        """Whether it has been given other partitions than it has claimed."""
-        return self._members is not None and _partitions(self._members.slots) != self.claimed
+    def changed(self) -> bool:
+        """Whether the assigned partitions differ from the claimed ones."""
+        return self._membership is not None and _numbers(self._membership.slots) != self.claimed
 
     def leave(self) -> None:
-        """Gives all up, if it shared anything."""
-        if self._members is not None:
-            self._members.leave()
-            self._members, self.claimed = None, frozenset()
+        """Leaves the group, if the job is a member."""
+        if self._membership is not None:
+            self._membership.leave()
+            self._membership, self.claimed = None, frozenset()
 
 
-def _partitions(slots: frozenset[PartitionState]) -> frozenset[int]:
-    return frozenset(partition for _, partition in slots)
+def _numbers(partitions: frozenset[PartitionState]) -> frozenset[int]:
+    return frozenset(partition for _, partition in partitions)
