@@ -1,6 +1,6 @@
 """`python -m lozenge_upstream`: normalises until it is stopped.
 
-Everything is set by environment variables, `LOZENGE_UPSTREAM_*` (see `settings.py`) and
+It is configured by environment variables: `LOZENGE_UPSTREAM_*` (see `settings.py`) and
 `LOZENGE_KAFKA_*`. Exit codes: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 settings or a mapping are
 wrong, 3 no broker.
 """

@@ -1,16 +1,17 @@
 """The running normaliser: raw topics in, canonical topics and dead letters out.
 
-**Guarantee: exactly once, for readers of committed records.** The records of a batch and its end offsets in
-the consumer group `upstream` are one Kafka transaction (see `sink`). A process that dies before the commit has
-written nothing, and whoever gets its partitions takes back what it left open before reading their offsets. Nothing
-is skipped. A batch is written in the order of the raw records' Kafka timestamps, so a backlog comes out as it came in.
+**Guarantee: exactly once, for `read_committed` readers.** A batch's records and its end offsets in the consumer group
+`upstream` are one Kafka transaction (see `transactional_sink`). A process that dies before the commit has written
+nothing. The next owner of its partitions aborts the open transaction before it reads their offsets. No record is
+skipped. A batch is written in the order of the raw records' Kafka timestamps, so a backlog keeps its order of time.
 
-Ids and bytes depend on the raw record alone. A record that is in the raw topic twice comes out twice, and so does
-one that an operator replays: with an equal `event_id`.
+Ids and bytes depend on the raw record alone. A record that is in the raw topic twice is emitted twice, under one
+`event_id`; the same holds for a record that an operator replays.
 
-Any number of instances share the raw partitions (see `membership`); one that has none waits. The group's offsets
-are the only truth: whoever gets partitions makes a new Spark checkpoint and goes on at the group's offsets, the first
-of all at the earliest record. To replay, stop every instance, move the group's offsets with any Kafka tool, and start.
+Any number of instances share the raw partitions (see `group_membership`); an instance without partitions waits. The
+group's offsets are the only truth. The owner of a partition makes a new Spark checkpoint and resumes at the group's
+offset; without one it starts at the earliest record. To replay, stop every instance, move the group's offsets with any
+Kafka tool, and start.
 
 One query holds all sources, so a batch has one commit.
 """
@@ -40,22 +41,22 @@ from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.query_builder import SPARK
 from lozenge_upstream.streaming.transactional_sink import Sink
 
-_LOOK_SECONDS = 0.1
+_ASSIGNMENT_POLL_SECONDS = 0.1
 
 
 def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     """Normalises until SIGTERM or SIGINT, then ends after the current batch.
 
-    Raises ConfigError, TopicError or BrokerUnavailable before anything is read; Fenced if other instances have
-    its partitions while it still writes; LozengeError when the query fails, after which a restart goes on where the
-    last commit was.
+    Raises ConfigError, TopicError or BrokerUnavailable before anything is read. Raises Fenced if other instances own
+    its partitions while it still writes. Raises LozengeError when the query fails; a restart resumes at the last
+    commit.
     """
     stop = StopSignal()
     mappings = load(settings.mappings)
     partitions = _partitions(kafka, mappings, settings.rekeys)
-    # Spark takes seconds to start; what else is to be done is done meanwhile.
+    # Spark takes seconds to start, so the rest is prepared concurrently
     starting = ThreadPoolExecutor(1).submit(
-        spark_session, APP, cores=_slots(settings, mappings, partitions), memory_mb=settings.memory_mb, conf=SPARK
+        spark_session, APP, cores=_task_slots(settings, mappings, partitions), memory_mb=settings.memory_mb, conf=SPARK
     )
     schema_topic.announce(kafka, [newest("event")])
     log = logging.logger()
@@ -72,19 +73,19 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         closing(Membership(spark, kafka, APP, name, [mapping.topic for mapping in mappings])) as membership,
     ):
         while not stop.asked:
-            with membership.holding() as slots:
-                if slots is None:
+            with membership.holding() as assignment:
+                if assignment is None:
                     metrics.lag(0)
                 else:
                     membership.fence_departed()
-                    with closing(Sink(spark, kafka, name, slots.generation)) as sink:
-                        work = PartitionWorker(spark, kafka, settings, mappings, partitions, sink, position, length)
-                        work.run(
-                            slots.partitions,
+                    with closing(Sink(spark, kafka, name, assignment.generation)) as sink:
+                        worker = PartitionWorker(spark, kafka, settings, mappings, partitions, sink, position, length)
+                        worker.run(
+                            assignment.partitions,
                             Progress(metrics, reporter),
-                            ended=lambda: stop.asked or membership.wanted_back(slots),
+                            ended=lambda: stop.asked or membership.is_revoked(assignment),
                         )
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_ASSIGNMENT_POLL_SECONDS)
     log.info("upstream stopped")
 
 
@@ -100,14 +101,14 @@ class StopSignal:
         self.asked = True
 
 
-def _slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:
-    """How many tasks may run at once: in Real-Time Mode one for each raw partition, and they may be more than cores."""
+def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:
+    """The number of concurrent tasks. Real-Time Mode needs one per raw partition, which may be more than the cores."""
     needed = sum(partitions[mapping.topic] for mapping in mappings) if settings.mode == "realtime" else 1
     return max(settings.cores, needed)
 
 
 def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:
-    """How many partitions every topic has; the raw topics must exist, ours must keep their contracts."""
+    """The partition count of every topic. Raw topics must exist; our own must keep their contracts."""
     existing = topic_admin.partitions(kafka)
     missing = [f"{mapping.topic} (source {mapping.source})" for mapping in mappings if mapping.topic not in existing]
     if missing:

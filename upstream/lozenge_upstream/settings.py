@@ -11,19 +11,19 @@ from lozenge.process.env_settings import THIS_START, FromEnvironment
 from lozenge_upstream.normalise.output_records import REKEYS
 
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
-"""Known to everybody who reads this: tokens made with it can be turned back into card numbers by trying."""
+"""It is public: its tokens can be turned back into card numbers by trying them all."""
 
 
 class UpstreamSettings(FromEnvironment):
-    """What an operator decides; Kafka itself is configured by `LOZENGE_KAFKA_*`.
+    """An operator's settings; Kafka itself is configured by `LOZENGE_KAFKA_*`.
 
-    `token_key` turns card numbers into tokens and must stay the same for ever: with another one every
-    card becomes another card. `mappings` is a folder of further source formats. `rekeys` (JSON list)
-    are the keys by which the events are also written. `max_offsets` bounds one batch per source. A stop waits
-    `stop_seconds` for the running batch, then takes it back.
+    `token_key` turns card numbers into tokens. It must never change: another key gives every card another token.
+    `mappings` is a folder of further source formats. `rekeys` (JSON list) are the keys of further copies of the events.
+    `max_offsets` bounds one batch per source. A stop waits `stop_seconds` for the running batch, then aborts it.
 
-    In the mode "realtime" each record goes out when it comes, and the group moves every `commit_seconds`; the first
-    `short_batches` times every two seconds, see `batch_length`. What is far behind is still taken batch by batch.
+    In the mode "realtime" each record is emitted as it arrives, and offsets are committed every `commit_seconds`. The
+    first `short_batches` commits come every two seconds, see `realtime_batches`. A large backlog is processed in
+    micro-batches first.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")

@@ -19,4 +19,4 @@ _CODES = """
 """
 
 ALPHABETIC = {code[2:]: code[:2] for code in _CODES.split()}
-"""Two-letter code by the three-digit numeric one: "276" -> DE."""
+"""Alpha-2 code by numeric code: "276" -> DE."""

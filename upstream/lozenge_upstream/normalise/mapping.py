@@ -21,7 +21,7 @@ from lozenge.errors import ConfigError
 from lozenge_upstream.normalise import countries
 
 OPTIONAL = ("transaction_id", "account_id")
-"""Fields that a mapping, or a record, may leave out."""
+"""Fields that a mapping, or a record, may omit."""
 
 _WORDS = {
     "channel": {"pos", "ecom", "atm", "recurring", "other"},
@@ -87,7 +87,7 @@ class Decimal(_FromPath):
 
 
 class Sign(BaseModel):
-    """The raw field that tells a payment from a reversal, and its values."""
+    """The raw field that separates payments from reversals, and its values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -128,7 +128,7 @@ class Currency(_FromPath):
 
 
 class Country(_FromPath):
-    """An ISO 3166-1 code, numeric or of two letters."""
+    """An ISO 3166-1 code, numeric or alpha-2."""
 
     transform: Literal["country"]
     code: Literal["alpha", "numeric"]
@@ -250,19 +250,19 @@ def load(folder: Path | None = None) -> list[Mapping]:
         try:
             mappings.append(Mapping.model_validate(tomllib.loads(file.read_text("utf-8"))))
         except ValidationError as error:
-            problems += [f"{file.name}: {_place(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
+            problems += [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             problems.append(f"{file.name}: not TOML: {error}")
     problems += _repeated("source", (m.source for m in mappings))
     problems += _repeated("topic", (m.topic for m in mappings))
     if problems:
         raise ConfigError(
-            "reading the mappings of raw formats", problems=problems, hint="mend the files named; nothing was started"
+            "reading the mappings of raw formats", problems=problems, hint="fix the files named; nothing was started"
         )
     return sorted(mappings, key=lambda mapping: mapping.source)
 
 
-def _place(location: Iterable[str | int]) -> str:
+def _path(location: Iterable[str | int]) -> str:
     return "".join(f"{part}: " for part in (".".join(map(str, location)),) if part)
 
 

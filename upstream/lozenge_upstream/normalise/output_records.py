@@ -1,8 +1,8 @@
-"""From normalised records to the records that are written: events, their re-keyed copies, dead letters.
+"""Turns normalised records into output records: events, their re-keyed copies, dead letters.
 
-One pass: each record lists where it goes (one dead-letter topic, or every canonical topic) and is
-exploded into one row per place, in the columns of Spark's Kafka sink. No canonical record has a null
-key: an event without an account is not in the copy by account.
+One pass: each record lists its target topics (the dead-letter topic, or every canonical topic) and is exploded into
+one row per target, in the columns of Spark's Kafka sink. No canonical record has a null key: an event without an
+account is not in the copy by account.
 """
 
 from collections.abc import Collection
@@ -20,7 +20,7 @@ from lozenge_upstream.normalise.normaliser import DECODE_KINDS
 APP = "upstream"
 EVENT_TYPE = "lozenge.event.v1"
 REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
-"""Other keys by which the events can be had, and the field each stands for."""
+"""Further keys by which events can be written, each with its field."""
 
 _OPTIONAL = "account"  # the one key that an event may lack
 
@@ -28,32 +28,32 @@ _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 
 
 def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Collection[str]) -> DataFrame:
-    """Rows of topic, partition, key, value, headers; and, not to be written, what counts and orders them.
+    """Rows of topic, partition, key, value and headers, with four columns that are not written.
 
-    That is `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
-    events; `arrived` is the raw record's Kafka timestamp and `happened` the event's own time, both in microseconds.
+    These are `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
+    events; `arrived` is the raw record's Kafka timestamp and `happened` the event time, both in microseconds.
 
-    `partitions_of` tells how many partitions each output topic has.
+    `partitions_of` is the partition count of each output topic.
     """
     good = F.col("reason").isNull()
     keys = {topics.EVENTS: F.col("card_id")} | {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
-    places = [_place(topic, key, partitions_of[topic]) for topic, key in keys.items()]
-    events = F.array(*places)
+    targets = [_target(topic, key, partitions_of[topic]) for topic, key in keys.items()]
+    events = F.array(*targets)
     if _OPTIONAL in rekeys:
-        events = F.filter(events, lambda place: place["key"].isNotNull())
+        events = F.filter(events, lambda target: target["key"].isNotNull())
     return (
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
-        .withColumn("_places", F.when(good, events).otherwise(_dead_letter(partitions_of)))
+        .withColumn("_targets", F.when(good, events).otherwise(_dead_letter(partitions_of)))
         .select(
-            F.explode("_places").alias("_place"),
+            F.explode("_targets").alias("_target"),
             *("_value", "_headers", "reason", "timestamp", "event_time"),
             F.struct("partition", "offset").alias("raw"),
         )
         .select(
-            "_place.topic",
-            "_place.partition",
-            "_place.key",
+            "_target.topic",
+            "_target.partition",
+            "_target.key",
             F.col("_value").alias("value"),
             F.col("_headers").alias("headers"),
             "reason",
@@ -65,17 +65,17 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
 
 
 def in_order(rows: DataFrame, partitions_: int) -> DataFrame:
-    """`rows` of one batch such that time never runs backwards in any of the `partitions_` of an output topic.
+    """`rows` of one batch, ordered by time within each of the `partitions_` of an output topic.
 
-    Spark reads one raw partition after the other, so a backlog would come out as several passes over the
-    same hours, and whoever keeps a clock per partition would take all but the first for late. What arrived
-    within the same millisecond, as much does when history is replayed, goes by its own time; what is equal
-    in both, by the place of its raw record, so that a repeated batch comes out in the same order.
+    Spark reads one raw partition after the other, so a backlog would be emitted as several passes over the same hours.
+    A consumer with a clock per partition would take all but the first pass for late. Records that arrived in the same
+    millisecond, as replayed history does, are ordered by event time; equal ones by raw offset, so that a repeated batch
+    has the same order.
     """
     return rows.repartitionById(partitions_, "partition").sortWithinPartitions("arrived", "happened", "raw")
 
 
-def _place(topic: str, key: Column, partitions_: int) -> Column:
+def _target(topic: str, key: Column, partitions_: int) -> Column:
     return F.struct(
         F.lit(topic).alias("topic"),
         partitioner.partition_column(key, partitions_).alias("partition"),
@@ -116,12 +116,12 @@ def _traceparent() -> Column:
 
 def _dead_letter(partitions_of: dict[str, int]) -> Column:
     topic = topics.dead_letters(APP)
-    place = F.struct(
+    target = F.struct(
         F.lit(topic).alias("topic"),
         F.pmod("partition", F.lit(partitions_of[topic])).alias("partition"),
         F.col("key"),
     )
-    return F.array(place)
+    return F.array(target)
 
 
 def _dead_letter_headers() -> Column:

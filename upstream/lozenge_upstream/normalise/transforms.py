@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A canonical value and, where it is refused, the kind of fault (null: another field tells).
+    """A canonical value and, where it is refused, the kind of fault (null: another field has the reason).
 
     It is refused where it is null or `bound`, asked of the finished value, says false.
     """

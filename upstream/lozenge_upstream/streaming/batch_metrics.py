@@ -1,4 +1,4 @@
-"""What a batch held, counted while it is written, and reported when Spark says that it is over."""
+"""Counts a batch's records while they are written, and reports them when Spark reports the batch's progress."""
 
 import time
 from collections import deque
@@ -17,13 +17,13 @@ from lozenge.spark.live_lag import Seen
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS
 
 _NAME, _TOOK = "outputs", "took"
-_REASONS_TOLD = 20
+_REASONS_REPORTED = 20
 
 
 def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
-    """`rows` with the counts of every batch taken on the way, so that nothing is computed twice.
+    """`rows`, observed by Spark: the counts of a batch are taken while it is written.
 
-    Where they go out `one_by_one`, it counts how long each took, too.
+    `one_by_one` also counts each row's latency, for Real-Time Mode.
     """
     reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
     times: list[Column] = []
@@ -38,37 +38,37 @@ def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
         F.count_if(reason.isNotNull()).alias("dead"),
         F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
         F.min("arrived").alias("oldest"),
-        # One sketch for all reasons, exact below some 750 different ones; a counter per kind costs ten times as much.
-        F.expr(f"approx_top_k(reason, {_REASONS_TOLD + 1}, 1024)").alias("reasons"),
+        # One sketch for all reasons, exact below some 750 reasons; a counter per kind costs ten times as much.
+        F.expr(f"approx_top_k(reason, {_REASONS_REPORTED + 1}, 1024)").alias("reasons"),
     )
 
 
 class Progress:
-    """Turns finished batches into metrics and one log line per batch with dead letters."""
+    """Reports finished batches: metrics, and one log line for a batch with dead letters."""
 
     def __init__(self, metrics: Metrics, reporter: Reporter) -> None:
         self._metrics, self._reporter = metrics, reporter
         self._committed: deque[tuple[int, float, float]] = deque()
 
-    def begins(self, offsets: int) -> None:
-        """Tells, before anything else happens, that a batch of so many raw offsets begins."""
+    def started(self, offsets: int) -> None:
+        """Publishes, first of all, that a batch of so many raw offsets has started."""
         self._metrics.begun(offsets)
         self._reporter.publish()
 
-    def stands(self, seen: Seen) -> None:
-        """Tells, from any thread and while a batch lasts, how far it has read."""
+    def read_up_to(self, seen: Seen) -> None:
+        """Records the lag while a batch runs; from any thread."""
         self._metrics.stands(seen.lag, seen.read)
 
     def committed(self, batch: int, offsets: int, seconds: float) -> None:
-        """Tells that `batch` was written and committed just now, after `seconds`; called in batch order."""
+        """Publishes that `batch` was committed after `seconds`; called in batch order."""
         self._metrics.committed(offsets)
         self._reporter.publish()
         self._committed.append((batch, seconds, time.time()))
 
     def report(self, query: StreamingQuery, lag: int) -> None:
-        """Reports `lag` and every batch that has ended since the last call; call it every few seconds at least."""
+        """Reports `lag` and every batch that has ended since the last call; called every few seconds."""
         self._metrics.lag(lag)
-        # an idle trigger reports under the number of the batch to come, but has observed nothing
+        # an idle trigger reports the next batch's number, but no observed metrics
         observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
         for batch, seconds, at in self._ended(max(observed, default=-1)):
             counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}

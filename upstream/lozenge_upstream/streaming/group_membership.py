@@ -1,11 +1,12 @@
-"""Which raw partitions this instance works on. Kafka's own group protocol decides that, nothing of ours.
+"""The raw partitions of this instance, assigned by Kafka's group protocol.
 
-An instance joins the consumer group with a consumer that fetches nothing. What that is assigned is the instance's,
-until Kafka takes it back to give it to another one. Each assignment has a generation, and the broker refuses a
-transaction that moves the group's offsets under an older one (KIP-447): that is the fence between instances.
+The membership is a Java consumer in Spark's JVM, because a transaction needs the group metadata of a consumer in the
+producer's JVM (`sendOffsetsToTransaction`). It fetches nothing. Its assignment is the instance's until Kafka revokes
+it. Each assignment has a generation, and the broker refuses a transaction that commits offsets under an older one
+(KIP-447): this fences instances from each other.
 
-An instance that dies loses its partitions after `SESSION_SECONDS`. One that is asked to give them back ends its
-batch first, and while it does the others wait.
+An instance that dies loses its partitions after `SESSION_SECONDS`. On a revocation an instance completes its batch
+first, and the rebalance waits for it.
 """
 
 import threading
@@ -20,7 +21,7 @@ from pyspark.sql import SparkSession
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
-from lozenge_upstream.streaming.query_errors import gist
+from lozenge_upstream.streaming.query_errors import summary
 
 SESSION_SECONDS = 8
 _HEARTBEAT_SECONDS = 2
@@ -38,15 +39,15 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Slots:
-    """What one generation of the group gave to this instance; `generation` is Java's own token of it."""
+class Assignment:
+    """The partitions that one generation of the group assigned; `generation` is Java's group metadata."""
 
     partitions: Mapping[str, Collection[int]]
     generation: Any
 
 
 class Membership:
-    """The place of instance `name` in a group that reads `topics`; its thread keeps it until `close`."""
+    """Instance `name` as a member of a group that reads `topics`; its thread polls until `close`."""
 
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, group: str, name: str, topics: list[str]) -> None:
         jvm: Any = spark._jvm
@@ -58,33 +59,33 @@ class Membership:
         )
         self._wait = jvm.java.time.Duration.ofMillis(_POLL_MILLISECONDS)
         self._topics = topics
-        self._slots: Slots | None = None
-        self._held = threading.Lock()
+        self._assignment: Assignment | None = None
+        self._working = threading.Lock()
         self._failure: Exception | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def holding(self) -> Iterator[Slots | None]:
-        """The slots that are this instance's, None if there are none. Nobody else gets them within the block.
+    def holding(self) -> Iterator[Assignment | None]:
+        """This instance's assignment, None if there is none. No other instance gets it within the block.
 
-        So it has to end soon after `wanted_back`. Raises what ended the membership, if anything did.
+        So the block has to end soon after `is_revoked`. Raises the error that ended the membership, if any.
         """
-        with self._held:
+        with self._working:
             if self._failure is not None:
                 raise self._failure
-            yield self._slots
+            yield self._assignment
 
-    def wanted_back(self, slots: Slots) -> bool:
-        """Whether `slots` are to be given to others, or already are."""
-        return self._slots is not slots
+    def is_revoked(self, assignment: Assignment) -> bool:
+        """Whether Kafka revokes `assignment`, or has revoked it."""
+        return self._assignment is not assignment
 
     def fence_departed(self) -> None:
-        """Ends the transactions that instances have left open which are no longer in the group.
+        """Aborts the open transactions of instances that have left the group.
 
-        Their transactional ids are the names by which they were members. Before that nobody can tell where the
-        group stands, and readers of committed records wait.
+        Their transactional ids are their member names. Until then the group's offsets are undecided, and
+        `read_committed` readers wait.
         """
         admin = self._admin.create(self._settings)
         try:
@@ -95,30 +96,30 @@ class Membership:
             departed = [name for name in begun if name.startswith(f"{self._group}-") and name not in members]
             if departed:
                 admin.fenceProducers(departed).all().get()
-                logging.logger().warning("took back what an instance left open", instances=departed)
+                logging.logger().warning("open transactions of departed instances aborted", instances=departed)
         finally:
             admin.close()
 
     def close(self) -> None:
-        """Gives the slots to the other instances at once; call it outside of `holding`."""
+        """Leaves the group at once; call it outside of `holding`."""
         self._closed.set()
         self._thread.join(SESSION_SECONDS)
 
     # called by the consumer, within its poll
 
     def revoked(self) -> None:
-        """Returns when nobody works on the slots any more."""
-        self._slots = None
-        with self._held:
+        """Returns when no batch of the assignment runs any more."""
+        self._assignment = None
+        with self._working:
             pass
 
-    def assigned(self, places: Any) -> None:
-        """The slots of a new generation."""
-        self._consumer.pause(places)
+    def assigned(self, given: Any) -> None:
+        """Takes the assignment of a new generation."""
+        self._consumer.pause(given)
         partitions: dict[str, list[int]] = {}
-        for place in places:
-            partitions.setdefault(place.topic(), []).append(place.partition())
-        self._slots = Slots(partitions, self._consumer.groupMetadata()) if partitions else None
+        for partition in given:
+            partitions.setdefault(partition.topic(), []).append(partition.partition())
+        self._assignment = Assignment(partitions, self._consumer.groupMetadata()) if partitions else None
 
     def _run(self) -> None:
         try:
@@ -126,11 +127,11 @@ class Membership:
             while not self._closed.is_set():
                 self._consumer.poll(self._wait)
             self._consumer.close()
-        except Exception as error:  # py4j's, for whatever Java raised
-            self._slots = None
+        except Exception as error:  # py4j wraps whatever Java raised
+            self._assignment = None
             self._failure = LozengeError(
-                f"taking part in the group {self._group}: {gist(error)}",
-                hint="check the broker and what this principal may do there; a restart joins the group again",
+                f"taking part in the group {self._group}: {summary(error)}",
+                hint="check the broker and the rights of this principal; a restart joins the group again",
             )
 
 
@@ -140,14 +141,14 @@ class _Listener:
     def __init__(self, membership: Membership) -> None:
         self._membership = membership
 
-    def onPartitionsRevoked(self, places: Any) -> None:
+    def onPartitionsRevoked(self, partitions: Any) -> None:
         self._membership.revoked()
 
-    def onPartitionsLost(self, places: Any) -> None:
+    def onPartitionsLost(self, partitions: Any) -> None:
         self._membership.revoked()
 
-    def onPartitionsAssigned(self, places: Any) -> None:
-        self._membership.assigned(places)
+    def onPartitionsAssigned(self, partitions: Any) -> None:
+        self._membership.assigned(partitions)
 
     class Java:
         implements = ("org.apache.kafka.clients.consumer.ConsumerRebalanceListener",)

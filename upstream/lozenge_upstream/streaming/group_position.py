@@ -1,4 +1,4 @@
-"""How far upstream has come: the offsets of its consumer group, the only truth about it."""
+"""Upstream's position: the committed offsets of its consumer group."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ Offsets = dict[str, dict[str, int]]
 
 
 def mark(moment: datetime) -> str:
-    """The metadata of offsets behind which records may have been written, from `moment` on."""
+    """Commit metadata that says: since `moment`, records ahead of these offsets may have been written."""
     return f"{_REALTIME}{moment.isoformat()}"
 
 
@@ -29,63 +29,63 @@ def _moment_of(metadata: str | None) -> datetime | None:
 class Position:
     """Reads the committed offsets of `group`, which it never joins.
 
-    What comes behind its offsets may have been written already, but not before `written_since`; None if it was not.
+    Records ahead of these offsets may have been written already, since `written_since`; None means that none were.
     """
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._committed = Committed(kafka, group)
-        self._done: dict[Partition, int] = {}
+        self._positions: dict[Partition, int] = {}
         self.written_since: datetime | None = None
 
-    def read(self, places: Mapping[str, Iterable[int]]) -> Offsets:
-        """Where to go on in each partition of each topic: its earliest record where nothing was committed.
+    def read(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
+        """The offset at which each partition of each topic resumes: its earliest record if nothing was committed.
 
         Waits for an open transaction of the group to end. Raises BrokerUnavailable.
         """
-        asked = [TopicPartition(topic, number) for topic, numbers in places.items() for number in numbers]
-        found = self._committed.read(asked)
-        self._done = {
+        wanted = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
+        found = self._committed.read(wanted)
+        self._positions = {
             (at.topic, at.partition): at.offset if at.offset >= 0 else self._committed.bounds(at)[0] for at in found
         }
         moments = [moment for at in found if (moment := _moment_of(at.metadata)) is not None]
         self.written_since = min(moments, default=None)
-        offsets: Offsets = {topic: {} for topic in places}
-        for (topic, number), at in self._done.items():
+        offsets: Offsets = {topic: {} for topic in partitions}
+        for (topic, number), at in self._positions.items():
             offsets[topic][str(number)] = at
         return offsets
 
-    def ahead(self, offsets: Offsets) -> int:
-        """How many offsets lie between the group's position and `offsets`."""
-        return sum(at - self._done[t, int(number)] for t, ends in offsets.items() for number, at in ends.items())
+    def distance_to(self, offsets: Offsets) -> int:
+        """The number of offsets between the group's position and `offsets`."""
+        return sum(at - self._positions[t, int(number)] for t, ends in offsets.items() for number, at in ends.items())
 
-    def reached(self, offsets: Offsets) -> None:
-        """Notes that `offsets` are the group's position now."""
-        self._done |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
+    def advance(self, offsets: Offsets) -> None:
+        """Takes `offsets` for the group's position, because they have been committed."""
+        self._positions |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
 
     @property
-    def places(self) -> Mapping[Partition, int]:
+    def offsets(self) -> Mapping[Partition, int]:
         """The group's position, by topic and partition."""
-        return self._done
+        return self._positions
 
     def ends(self) -> dict[Partition, int] | None:
-        """The ends of its partitions as they are now; None while the broker does not answer at once."""
-        return self._committed.ends(self._done)
+        """The end offsets of its partitions; None while the broker does not answer at once."""
+        return self._committed.ends(self._positions)
 
     def lag(self) -> int:
-        """Raw records that were written and not yet committed here; raises BrokerUnavailable."""
+        """The consumer lag: raw records after the committed offsets; raises BrokerUnavailable."""
         total = 0
-        for (topic, number), done in list(self._done.items()):
+        for (topic, number), position in list(self._positions.items()):
             low, high = self._committed.bounds(TopicPartition(topic, number))
-            total += max(0, high - max(low, done))
+            total += max(0, high - max(low, position))
         return total
 
     def close(self) -> None:
-        """Releases the connection."""
+        """Closes the connection."""
         self._committed.close()
 
 
 def ends_of(checkpoint: Path, batch: int) -> Offsets:
-    """The end offsets of one batch, from the plan that Spark writes before it runs the batch."""
+    """The end offsets of one batch, from the offset log, which Spark writes before it runs the batch."""
     _version, _metadata, *sources = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
     return merged(json.loads(source) for source in sources if source != "-")
 

@@ -1,4 +1,4 @@
-"""One query: from its start at the committed offsets to its end between two batches."""
+"""One micro-batch query: it starts at the committed offsets and ends at a batch boundary."""
 
 import tempfile
 import threading
@@ -12,18 +12,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge.durations import in_milliseconds
-from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge_upstream.normalise.output_records import APP, in_order
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
 from lozenge_upstream.streaming.group_position import Position, ends_of
-from lozenge_upstream.streaming.query_errors import gist
+from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
 
-_LOOK_SECONDS = 0.2
-_TELL_SECONDS = 1.0
-_SUM_UP_SECONDS = 3.0
-"""So long Spark may take to sum up a batch that has just been committed."""
+_QUERY_POLL_SECONDS = 0.2
+_REPORT_SECONDS = 1.0
+_PROGRESS_SECONDS = 3.0
+"""How long Spark may take to report the progress of a batch that has just been committed."""
 
 
 class Writer:
@@ -37,23 +36,23 @@ class Writer:
         self._closed = False
 
     def __call__(self, batch: DataFrame, number: int) -> None:
-        """Spark's foreachBatch. After `close` it writes nothing and commits nothing."""
+        """Spark's `foreachBatch`. After `close` it writes and commits nothing."""
         with self._busy:
             if self._closed:
                 return
-            begun, ends = time.monotonic(), ends_of(self._checkpoint, number)
-            offsets = self._position.ahead(ends)
-            self._progress.begins(offsets)
+            started, ends = time.monotonic(), ends_of(self._checkpoint, number)
+            offsets = self._position.distance_to(ends)
+            self._progress.started(offsets)
             try:
                 self._sink.commit(in_order(batch, self._tasks), ends)
             except Exception as error:
                 self.failure = error
                 raise
-            self._position.reached(ends)
-            self._progress.committed(number, offsets, time.monotonic() - begun)
+            self._position.advance(ends)
+            self._progress.committed(number, offsets, time.monotonic() - started)
 
     def close(self, timeout: float) -> bool:
-        """Refuses every later batch and waits for the current one; False if it took too long and was taken back."""
+        """Refuses every later batch and waits for the current one; False if it took too long and was aborted."""
         self._closed = True
         ended = self._busy.acquire(timeout=timeout)
         if ended:
@@ -71,13 +70,13 @@ def run(
     *,
     tasks: int,
     trigger_seconds: float,
-    patience: float,
+    stop_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
-    """Writes `rows` batch by batch, each by `tasks` tasks, until `ended` says so; then ends with the running batch.
+    """Writes `rows` batch by batch, each with `tasks` tasks, until `ended` is true; then the running batch completes.
 
-    If that takes longer than `patience` seconds it is taken back, for whoever reads these partitions next. Raises
-    LozengeError if the query fails.
+    A batch that takes longer than `stop_seconds` is aborted; the next owner of the partitions processes it again.
+    Raises LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         writer = Writer(sink, position, progress, Path(folder), tasks)
@@ -91,12 +90,12 @@ def run(
         )
         try:
             _watch(query, lambda: progress.report(query, position.lag()), ended)
-            if writer.close(patience):
+            if writer.close(stop_seconds):
                 if writer.failure is not None:
                     raise failed(writer.failure)
             else:
-                logging.logger().warning("the running batch took too long and was taken back; it will be written anew")
-            deadline = time.monotonic() + _SUM_UP_SECONDS
+                logging.logger().warning("batch aborted: it exceeded the stop timeout; its records are processed again")
+            deadline = time.monotonic() + _PROGRESS_SECONDS
             while query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(0.02)
             progress.report(query, position.lag())
@@ -107,18 +106,9 @@ def run(
                 query.stop()
 
 
-def _watch(query: StreamingQuery, tell: Callable[[], None], ended: Callable[[], bool]) -> None:
-    told = time.monotonic()
-    while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
-        if time.monotonic() - told > _TELL_SECONDS:
-            told = time.monotonic()
-            tell()
-
-
-def failed(error: Exception) -> LozengeError:
-    """What ended a query, for a person."""
-    if isinstance(error, LozengeError):
-        return error
-    return LozengeError(
-        f"normalising: the query failed: {gist(error)}", hint="a restart goes on at the last committed offsets"
-    )
+def _watch(query: StreamingQuery, report: Callable[[], None], ended: Callable[[], bool]) -> None:
+    reported = time.monotonic()
+    while not ended() and not query.awaitTermination(_QUERY_POLL_SECONDS):  # type: ignore[arg-type]
+        if time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
+            report()

@@ -1,4 +1,4 @@
-"""What an instance does with the raw partitions that are its own, until they are wanted back or it is to stop."""
+"""Normalises the raw partitions that are assigned to an instance, until they are revoked or the instance stops."""
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
@@ -20,14 +20,14 @@ from lozenge_upstream.streaming.query_builder import stream
 from lozenge_upstream.streaming.read_back import read_back
 from lozenge_upstream.streaming.transactional_sink import LARGE_RECORDS, Sink
 
-Slots = Mapping[str, Collection[int]]
+Partitions = Mapping[str, Collection[int]]
 """Raw partitions by topic."""
 CAUGHT_UP_OFFSETS = 10_000
-"""What is further behind is taken batch by batch, which keeps the order of time between raw partitions."""
+"""A larger lag is processed in micro-batches, which keep the order of time across raw partitions."""
 
 
 class PartitionWorker:
-    """Normalises `sources` through one `sink`; `partitions` tells how many every topic has."""
+    """Normalises `sources` through one `sink`; `partitions` is the partition count of every topic."""
 
     def __init__(
         self,
@@ -44,25 +44,25 @@ class PartitionWorker:
         self._sources, self._partitions = sources, partitions
         self._sink, self._position, self._length = sink, position, length
 
-    def run(self, slots: Slots, progress: Progress, *, ended: Callable[[], bool]) -> None:
-        """Works on the partitions `slots` by topic, from the group's offsets on, until `ended` says so.
+    def run(self, assigned: Partitions, progress: Progress, *, ended: Callable[[], bool]) -> None:
+        """Normalises the partitions `assigned` from the group's offsets on, until `ended` is true.
 
         Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
         """
-        start = self._position.read(slots)
+        start = self._position.read(assigned)
         if self._settings.mode == "micro-batch":
-            self._in_batches(start, progress, ended)
+            self._run_micro_batches(start, progress, ended)
             return
         if not self._caught_up():
-            self._in_batches(start, progress, lambda: ended() or self._caught_up())
-            start = self._position.read(slots)
+            self._run_micro_batches(start, progress, lambda: ended() or self._caught_up())
+            start = self._position.read(assigned)
         if not ended():
-            self._in_real_time(start, progress, ended)
+            self._run_realtime(start, progress, ended)
 
     def _caught_up(self) -> bool:
         return self._position.lag() <= CAUGHT_UP_OFFSETS
 
-    def _in_batches(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
+    def _run_micro_batches(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
         micro_batch.run(
             self._rows(start, bounded=True),
             self._sink,
@@ -70,13 +70,13 @@ class PartitionWorker:
             progress,
             tasks=self._partitions[topics.EVENTS],
             trigger_seconds=self._settings.trigger_seconds,
-            patience=self._settings.stop_seconds,
+            stop_seconds=self._settings.stop_seconds,
             ended=ended,
         )
 
-    def _in_real_time(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
+    def _run_realtime(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
         rows = self._rows(start, bounded=False)
-        if self._position.written_since is None:  # before anything is written behind the offsets
+        if self._position.written_since is None:  # before records are written ahead of the offsets
             self._sink.move(start, mark(datetime.now(UTC)))
         realtime.run(
             rows,
@@ -91,7 +91,7 @@ class PartitionWorker:
 
     def _rows(self, start: Offsets, *, bounded: bool) -> DataFrame:
         written = read_back(self._spark, self._kafka, self._position.written_since, self._settings.rekeys)
-        logging.logger().info("upstream runs", start=start, mode="micro-batch" if bounded else "realtime")
+        logging.logger().info("query started", offsets=start, mode="micro-batch" if bounded else "realtime")
         return stream(
             self._spark,
             self._kafka,

@@ -1,4 +1,4 @@
-"""The plan of the query: the output rows of all sources as one streaming DataFrame."""
+"""Builds the query: the output rows of all sources as one streaming DataFrame."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -16,16 +16,16 @@ from lozenge_upstream.streaming.group_position import Offsets
 from lozenge_upstream.streaming.read_back import ReadBack
 
 SPARK = {
-    # Fused into one, a whole mapping is a method of 17 kB, and the JVM compiles none above 8 kB but interprets
-    # it. Projection by projection it takes half the processor time.
+    # Whole-stage code generation fuses a mapping into a method of 17 kB. The JVM interprets any method above 8 kB.
+    # Projection by projection a mapping takes half the processor time.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
-    # It would compute every record's places twice, to leave out records that go nowhere; there are none.
+    # This rule would compute every record's targets twice to filter records without a target; there are none.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
-    # A batch's shuffle files go with the batch, not when the JVM next collects its garbage.
+    # A batch's shuffle files are deleted with the batch, not at the JVM's next garbage collection.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
-"""How Spark runs these plans; the results do not depend on it."""
+"""Spark's settings for these plans; results do not depend on them."""
 
 
 def stream(
@@ -39,11 +39,11 @@ def stream(
     *,
     bounded: bool = True,
 ) -> DataFrame:
-    """What `mappings` make of their topics from `start` on; of a topic that is not in `start` nothing is read.
+    """The output rows of `mappings` from `start` on; a topic that is not in `start` is not read.
 
-    Each source is its own stream with its own plan, so a record is judged by its own source's mapping only.
-    `partitions` tells how many each output topic has, and `written` what is left out. Not `bounded` is a batch in
-    Real-Time Mode.
+    Each source is a stream with a plan of its own, so only its own mapping processes its records. `partitions` is the
+    partition count of each output topic. Rows that `written` contains are skipped. `bounded` limits a batch by
+    `max_offsets`; Real-Time Mode has no such limit.
     """
     key = settings.token_key.get_secret_value().encode()
 
@@ -61,9 +61,9 @@ def stream(
             .options(**({"maxOffsetsPerTrigger": str(settings.max_offsets)} if bounded else {}))
             .load()
         )
-        return written.left_out(
+        return written.skip_written(
             outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys), mapping.topic
         )
 
-    with ThreadPoolExecutor() as planners:  # Spark analyses a plan anew at every step; that takes a second or two
+    with ThreadPoolExecutor() as planners:  # Spark analyses a plan again at every step, which takes a second or two
         return reduce(DataFrame.unionByName, planners.map(source, (m for m in mappings if m.topic in start)))

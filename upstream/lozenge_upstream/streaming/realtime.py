@@ -1,9 +1,8 @@
-"""One query in Spark's Real-Time Mode: each raw record goes out when it comes, in milliseconds.
+"""One query in Spark's Real-Time Mode: each raw record is emitted as it arrives, within milliseconds.
 
-Spark's sink knows no transactions, so records are written before the group moves, which it does when a batch of
-Spark's ends. Whoever goes on leaves out what stands in the topics already (see `written`): each record comes out once.
-An instance that loses its partitions while it is held up, for as long as the others wait for it, may write records
-of them again before it notices, under equal ids.
+Spark's sink has no transactions, so records are written before their offsets are committed, which a batch's end does.
+The next query skips what the output topics already contain (see `read_back`), so each record is emitted once. An
+instance that stalls until its partitions are revoked may emit some of their records again, under equal ids.
 """
 
 import json
@@ -25,10 +24,10 @@ from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
 from lozenge_upstream.streaming.group_position import Position, mark, merged
-from lozenge_upstream.streaming.micro_batch import failed
+from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
 
-_LOOK_SECONDS = 0.2
+_QUERY_POLL_SECONDS = 0.2
 
 
 def run(
@@ -42,13 +41,13 @@ def run(
     commit_seconds: float,
     ended: Callable[[], bool],
 ) -> None:
-    """Writes `rows` through `producer` until `ended` says so; then it ends at once, in the middle of a batch.
+    """Writes `rows` through `producer` until `ended` is true; then it ends at once, in the middle of a batch.
 
-    Every `commit_seconds` the group moves, in a young process more often: see `length`. Raises Fenced,
+    Offsets are committed every `commit_seconds`, during warm-up more often: see `length`. Raises Fenced,
     BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        live = LiveLag(rows.sparkSession, APP, position.places)
+        live = LiveLag(rows.sparkSession, APP, position.offsets)
         query = (
             in_real_time(
                 counted(rows, one_by_one=True).select(*COLUMNS),
@@ -61,20 +60,20 @@ def run(
         )
         batches = Batches(query, length, sink, position, progress, live)
         try:
-            with looking(live, position.ends, progress.stands):
-                while not ended() and not query.awaitTermination(_LOOK_SECONDS):  # type: ignore[arg-type]
+            with looking(live, position.ends, progress.read_up_to):
+                while not ended() and not query.awaitTermination(_QUERY_POLL_SECONDS):  # type: ignore[arg-type]
                     batches.commit()
         except StreamingQueryException as error:
             raise failed(error) from None
         finally:
             with suppress(Exception):  # it has ended by itself, or with its JVM
                 query.stop()
-            producer.close()  # what it has not sent must not come behind what is read back
+            producer.close()  # unsent records must not be written after the recovery read
         batches.commit()
 
 
 class Batches:
-    """Moves the group on behind each batch that has ended."""
+    """Commits the offsets of each batch that has ended."""
 
     def __init__(
         self,
@@ -98,10 +97,10 @@ class Batches:
 
     def _commit(self, batch: StreamingQueryProgress) -> None:
         ends = merged(json.loads(source.endOffset) for source in batch.sources)
-        offsets = self._position.ahead(ends)
-        self._progress.begins(self._live.unseen(offsets))
-        # records behind these offsets were written after this batch began, if only just
+        offsets = self._position.distance_to(ends)
+        self._progress.started(self._live.unseen(offsets))
+        # records after these offsets were written after this batch began
         self._sink.move(ends, mark(datetime.fromisoformat(batch.timestamp)))
-        self._position.reached(ends)
+        self._position.advance(ends)
         self._progress.committed(batch.batchId, offsets, batch.batchDuration / 1000)
         self._progress.report(self._query, self._position.lag())

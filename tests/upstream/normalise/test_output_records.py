@@ -188,7 +188,7 @@ def test_bytes_do_not_depend_on_the_batch(upstream_spark: SparkSession) -> None:
     assert sorted(whole, key=str) == sorted(spread, key=str) == sorted(piecewise, key=str)
 
 
-def test_a_batch_goes_out_by_arrival_then_by_its_own_time_then_by_place(upstream_spark: SparkSession) -> None:
+def test_a_batch_is_ordered_by_arrival_then_event_time_then_raw_offset(upstream_spark: SparkSession) -> None:
     keys = [
         (arrived, happened, (part, offset))
         for arrived in (1, 2)

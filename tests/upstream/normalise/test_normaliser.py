@@ -268,7 +268,7 @@ def test_no_text_in_any_field_can_stop_the_query(upstream_spark: SparkSession) -
             assert row.reason is not None or None not in (row.event_micros, row.card_id, row.amount, row.country)
 
 
-def test_no_reason_tells_a_card_number(flat_outcomes: Outcomes) -> None:
+def test_no_reason_contains_a_card_number(flat_outcomes: Outcomes) -> None:
     assert not [row.reason for row in flat_outcomes.values() if row.reason and any(c in row.reason for c in "0123")]
 
 
