@@ -115,9 +115,9 @@ def test_nothing_is_known_before_the_first_snapshot() -> None:
 
 def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> None:
     app, realtime = App(), Metrics("rule")
-    realtime.stands(lag=9, read=1)
+    realtime.batch_progress(lag=9, read=1)
     app.take(told(realtime, 10.0))
-    realtime.stands(lag=7, read=500)
+    realtime.batch_progress(lag=7, read=500)
     app.take(told(realtime, 15.0))
     assert (read(app, 15.0).rate, read(app, 15.0).records, read(app, 15.0).lag) == (100.0, 0, 7)
 

@@ -99,8 +99,8 @@ class Metrics:
         """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
         self._begun.inc(offsets)
 
-    def stands(self, lag: int, read: int) -> None:
-        """Tells of a batch in Real-Time Mode, while it lasts: offsets left to read, and how many more were read."""
+    def batch_progress(self, lag: int, read: int) -> None:
+        """Progress within a batch in Real-Time Mode: the `lag` in offsets, and how many more offsets were `read`."""
         self._ahead.set(1)
         self._lag.set(lag)
         self._begun.inc(read)

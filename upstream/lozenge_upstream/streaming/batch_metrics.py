@@ -57,7 +57,7 @@ class Progress:
 
     def read_up_to(self, seen: Seen) -> None:
         """Records the lag while a batch runs; from any thread."""
-        self._metrics.stands(seen.lag, seen.read)
+        self._metrics.batch_progress(seen.lag, seen.read)
 
     def committed(self, batch: int, offsets: int, seconds: float) -> None:
         """Publishes that `batch` was committed after `seconds`; called in batch order."""

@@ -75,7 +75,7 @@ class RealtimeLoop(JobLoop, ABC):
 
     def _stands(self, seen: Seen) -> None:
         """Its batch lasts for minutes: what Spark tells at its end would be old news."""
-        self._metrics.stands(seen.lag, seen.read)
+        self._metrics.batch_progress(seen.lag, seen.read)
         self._reporter.update(lag=seen.lag)
 
     def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
