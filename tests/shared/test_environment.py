@@ -77,7 +77,7 @@ def test_two_classes_tell_the_problems_of_both(monkeypatch: pytest.MonkeyPatch) 
         ["lozenge.job", "large_amount"],
         ["lozenge_upstream"],
         ["lozenge_downstream"],
-        ["lozenge_deploy.releases.detector_catalog"],
+        ["lozenge_deploy.local.topic_bootstrap"],
         ["lozenge_deploy.observe.exporter"],
         ["lozenge_deploy.demo.feed"],
     ],

@@ -1,1 +1,1 @@
-"""The `lozenge` command. It starts at once: what a verb needs is imported when that verb runs, and Spark never."""
+"""The `lozenge` command. It starts quickly: a subcommand imports what it needs when it runs, and never Spark."""

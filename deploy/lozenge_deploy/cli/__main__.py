@@ -1,7 +1,6 @@
 """`lozenge` and `python -m lozenge_deploy.cli`.
 
-Exit codes: 0 done, 1 what was asked for failed, 2 usage or configuration, 3 no broker, 124 `--timeout` ran out,
-130 Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 usage or configuration error, 3 no broker, 124 `--timeout` expired, 130 Ctrl-C.
 """
 
 import sys
@@ -13,14 +12,14 @@ from lozenge.errors import LozengeError
 from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify
 from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.logs import logs
-from lozenge_deploy.cli.offsets import coverage, fill, offsets
+from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.why import why
 
 app = typer.Typer(
     name="lozenge",
-    help="Detectors on a stream: write, try, deploy and watch one at a time.",
+    help="Detectors on a stream: write, test, deploy and monitor them one at a time.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its help needs 0.25 s to import what it is drawn with
@@ -45,7 +44,7 @@ app.command()(lifecycle.scale)
 app.command()(lifecycle.history)
 app.command()(offsets)
 app.command()(coverage)
-app.command()(fill)
+app.command()(backfill)
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(notify.routes, name="routes")
 app.add_typer(notify.cases, name="cases")
@@ -63,8 +62,8 @@ app.command()(inspect.state)
 app.command()(inspect.doctor)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         typer.echo(f"lozenge {version('lozenge-platform')}")
@@ -76,7 +75,7 @@ VERSION = Annotated[bool, typer.Option("--version", callback=_version, is_eager=
 
 @app.callback()
 def _common(debug: DEBUG = False, version: VERSION = False) -> None:
-    """Detectors on a stream: write, try, deploy and watch one at a time."""
+    """Detectors on a stream: write, test, deploy and monitor them one at a time."""
     global _debug
     _debug = debug
 
@@ -85,7 +84,7 @@ _debug = False
 
 
 def main() -> None:
-    """Runs the command; a known error is a sentence with what to do next."""
+    """Runs the command; a known error becomes one sentence and a hint."""
     try:
         app()
     except LozengeError as error:

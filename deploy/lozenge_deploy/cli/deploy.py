@@ -1,4 +1,4 @@
-"""The verbs that put another release or other settings in the place of what runs: plan, deploy, rollback, set."""
+"""Commands that change the release or the settings of a detector: plan, deploy, rollback, set."""
 
 import getpass
 import os
@@ -14,19 +14,18 @@ from lozenge_deploy.cli.options import (
     NAME,
     OUTPUT,
     SET,
-    Format,
     app_of,
     folder_of,
     seconds_of,
     settings_of,
-    show,
 )
+from lozenge_deploy.cli.output import Format, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5
-"""Building and testing take processors and must not slow down what runs, but have to end where all are busy."""
-STATE = Annotated[str | None, typer.Option(help="What it begins with: keep, rebuild or fresh; else as declared.")]
-WATCH = Annotated[str, typer.Option(help='For how long it is rolled back if it turns out ill, such as "5m".')]
+"""Building and testing use processors and must not slow down what runs, but must end on a busy machine too."""
+STATE = Annotated[str | None, typer.Option(help="State policy: keep, rebuild or fresh; by default as declared.")]
+WATCH = Annotated[str, typer.Option(help='Watch window: it is rolled back if unhealthy within this time, such as "5m".')]
 
 
 def plan(
@@ -37,12 +36,12 @@ def plan(
     examples: EXAMPLES = 5,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Tell what a deploy would change, raise and cost, beside the live release; change nothing."""
+    """Show what a deploy would change, emit and cost, compared with the live release; change nothing."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.cli.backtest_output import tell, tell_cost
+    from lozenge_deploy.cli.output import show_backtest, show_cost
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
-    from lozenge_deploy.operations.impact import prospect
+    from lozenge_deploy.operations.impact import estimate_impact
     from lozenge_deploy.releases.lint import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
@@ -54,14 +53,14 @@ def plan(
     changes = candidate.changes()
     if output is not Format.JSON:
         show(changes, output)
-    found = prospect(candidate, last)
+    found = estimate_impact(candidate, last)
     if output is Format.JSON:
         refusal = str(candidate.refusal) if candidate.refusal else None
-        told = {"changes": changes, "refusal": refusal, "trial": found.candidate, "cost": found.cost}
-        show([{"detector": folder.name, **told}], output)
+        answer = {"changes": changes, "refusal": refusal, "backtest": found.candidate, "cost": found.cost}
+        show([{"detector": folder.name, **answer}], output)
     else:
-        tell(found.candidate, examples, output)
-        tell_cost(found.cost, candidate.release_now.name if candidate.release_now else None)
+        show_backtest(found.candidate, examples, output)
+        show_cost(found.cost, candidate.release_now.name if candidate.release_now else None)
     if candidate.refusal is not None:
         raise candidate.refusal
 
@@ -77,7 +76,7 @@ def deploy(
     timeout: TIMEOUT = "10m",
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Release a detector's folder and put it in the place of what runs, at an exact offset."""
+    """Release a detector's folder and replace the running release at an exact offset."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
@@ -101,7 +100,7 @@ def deploy(
 
 def rollback(
     name: NAME = ".",
-    to: Annotated[str | None, typer.Option(help="A release such as r7; else the one before.")] = None,
+    to: Annotated[str | None, typer.Option(help="A release such as r7; by default the previous one.")] = None,
     state: STATE = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
@@ -109,15 +108,16 @@ def rollback(
     timeout: TIMEOUT = "10m",
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Put an earlier release in the place of the present one, at an exact offset."""
+    """Replace the present release by an earlier one at an exact offset."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.operations.change_plan import back
+    from lozenge_deploy.operations.change_plan import plan_rollback
 
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
-        wanted, changes = back(kafka, present, control.history(present.detector), to=to, state=state, message=message)
+        history = control.history(present.detector)
+        wanted, changes = plan_rollback(kafka, present, history, to=to, state=state, message=message)
         show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
             await_change(control, control.wish(wanted, after=present), limit, output, changes=changes)
@@ -125,44 +125,44 @@ def rollback(
 
 def set_(
     name: NAME,
-    values: Annotated[list[str] | None, typer.Argument(help="limit=250; `limit=` goes back to the default.")] = None,
+    values: Annotated[list[str] | None, typer.Argument(help="limit=250; `limit=` restores the default.")] = None,
     max_batch: Annotated[
-        int | None, typer.Option(min=1, help="Events in a batch at most; not in Real-Time Mode.")
+        int | None, typer.Option(min=1, help="At most so many events per batch; not in Real-Time Mode.")
     ] = None,
     trigger: Annotated[
         str | None,
-        typer.Option(help='Time between batches, such as "500ms"; in Real-Time Mode between commits, 5 s at least.'),
+        typer.Option(help='Time between batches, such as "500ms"; in Real-Time Mode between commits, at least 5 s.'),
     ] = None,
-    rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most; not in Real-Time Mode.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Task slots; another process takes over.")] = None,
-    memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; another process takes over.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="At most so many events per second; not in Real-Time Mode.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Task slots; the process is replaced.")] = None,
+    memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; the process is replaced.")] = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Change settings or resources of what runs, without a release."""
+    """Change settings or resources of a detector without a new release."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.operations.change_plan import resettle
+    from lozenge_deploy.operations.change_plan import plan_settings
 
     settings = settings_of(values, unset=True)
     if trigger is not None and seconds_of(trigger, "--trigger") == 0:
-        raise UsageError(f"reading --trigger: {trigger} is no time", hint='write it as --trigger "500ms"')
+        raise UsageError(f"reading --trigger: {trigger} is zero", hint='write it as --trigger "500ms"')
     all_given = {"max_batch": max_batch, "trigger": trigger, "cores": cores, "memory_mb": memory_mb}
     given: dict[str, Any] = {option: value for option, value in all_given.items() if value is not None}
     if not settings and not given and rate is None:
-        raise UsageError(f"setting something of {name}: nothing is given", hint=f"`lozenge set {name} limit=250`")
+        raise UsageError(f"setting {name}: nothing to set", hint=f"`lozenge set {name} limit=250`")
     kafka, limit = KafkaSettings.load(), seconds_of(timeout, "--timeout") if wait else None
-    said = " ".join([*(values or ()), *(f"{o}={v}" for o, v in given.items()), *([f"rate={rate}"] if rate else [])])
+    summary = " ".join([*(values or ()), *(f"{o}={v}" for o, v in given.items()), *([f"rate={rate}"] if rate else [])])
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
-        fields, changes = resettle(kafka, present, settings, given, rate)
+        fields, changes = plan_settings(kafka, present, settings, given, rate)
         if not changes:
-            changes = [{"what": "settings", "now": None, "then": "it is so already"}]
+            changes = [{"field": "settings", "current": None, "new": "no change"}]
             dry_run = True
         show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
-            wanted = control.change(present, "set", message or said, **fields)
+            wanted = control.change(present, "set", message or summary, **fields)
             await_change(control, wanted, limit, output, changes=changes)

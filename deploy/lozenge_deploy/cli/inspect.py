@@ -1,21 +1,27 @@
-"""The verbs that look at what is there: describe, peek, state, doctor."""
+"""Commands that show what is there: describe, peek, state, doctor."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of, show
+from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
+from lozenge_deploy.cli.options import NAME, OUTPUT, app_of, folder_of
+from lozenge_deploy.cli.output import Format, show
+
+if TYPE_CHECKING:
+    from lozenge.detector.manifest import Manifest
+    from lozenge_deploy.control.deployments_view import Deployment
+
+BROKER_SECONDS = 1.0
 
 
 def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
-    """Show what a detector declares, its topics, and what of it is live; its release's words if it has no folder."""
-    from lozenge_deploy.cli.describe import facts_of
-
-    facts = facts_of(name)
+    """Show what a detector declares, its topics and its live release; from its release if it has no folder here."""
+    fields = _fields_of(name)
     if output is Format.JSON:
-        show([facts], output)
+        show([fields], output)
     else:
-        show([{"what": what, "value": value} for what, value in facts.items() if value not in ({}, [])], output)
+        show([{"field": field, "value": value} for field, value in fields.items() if value not in ({}, [])], output)
 
 
 def peek(
@@ -37,7 +43,7 @@ def state(
     key: Annotated[str, typer.Argument(metavar="KEY", help="A card, an account...; of an aggregate, an alert's id.")],
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show what a detector remembers of one entity."""
+    """Show a detector's state of one entity."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.state_reader import remembered
 
@@ -46,17 +52,95 @@ def state(
     if entries or output is Format.JSON:
         show(entries, output)
     else:
-        typer.echo(f"{app} remembers nothing of {key}", err=True)
+        typer.echo(f"{app} has no state of {key}", err=True)
 
 
 def doctor(output: OUTPUT = Format.TABLE) -> None:
-    """Check what Lozenge needs on this machine, and what to do about each thing that is missing."""
-    from lozenge_deploy.local.preflight import examine
+    """Check what Lozenge needs on this machine, and show how to fix what is missing."""
+    from lozenge_deploy.local.preflight import run_checks
 
-    findings = list(examine())
-    show([{"what": f.what, "fit": "yes" if f.fit else "NO", "found": f.found} for f in findings], output)
-    unfit = [finding for finding in findings if not finding.fit]
-    for finding in unfit:
-        typer.echo(f"{finding.what}: {finding.cure}", err=True)
-    if unfit:
+    checks = list(run_checks())
+    show([{"check": each.what, "ok": "yes" if each.ok else "NO", "found": each.found} for each in checks], output)
+    failed = [each for each in checks if not each.ok]
+    for each in failed:
+        typer.echo(f"{each.what}: {each.fix}", err=True)
+    if failed:
         raise typer.Exit(1)
+
+
+def _fields_of(name: str) -> dict[str, Any]:
+    """From the folder, or else from the deployed release; raises UsageError if there is neither.
+
+    A folder needs no broker: without one, `live` says so.
+    """
+    from lozenge.detector.manifest import parse
+
+    try:
+        folder = folder_of(name)
+    except UsageError as missing:
+        return _released(app_of(name), missing)
+    file = folder / "pyproject.toml"
+    project, version, declared = parse(file.read_text("utf-8"), str(file))
+    return {**_declared(project, version, declared), **_live(project)}
+
+
+def _released(name: str, missing: UsageError) -> dict[str, Any]:
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge_deploy.control.deployments_view import Deployments
+    from lozenge_deploy.releases.release_store import Releases
+
+    kafka = KafkaSettings.load()
+    try:
+        with Deployments(kafka) as deployments:
+            member = deployments.members().get(name)
+    except BrokerUnavailable:
+        raise missing from None
+    if member is None:
+        raise missing
+    release = Releases(kafka).get(name, member.desired.release)
+    return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_status(member)}
+
+
+def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
+    from lozenge.contracts import topics
+
+    return {
+        "name": name,
+        "version": version,
+        **declared.model_dump(mode="json", exclude_none=True),
+        "reads": topics.events_by(declared.key),
+        "alerts": topics.alerts(name),
+        "dead letters": topics.dead_letters(name),
+        "state topic": topics.state(name),
+        "group": name,
+    }
+
+
+def _live(name: str) -> dict[str, Any]:
+    """Which release is live, with which overrides; None if it was never deployed."""
+    from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.topic_admin import partitions
+    from lozenge_deploy.control.deployments_view import Deployments
+
+    try:
+        kafka = KafkaSettings.load()
+        partitions(kafka, timeout=BROKER_SECONDS)  # the one call with a short timeout
+        with Deployments(kafka) as deployments:
+            member = deployments.members().get(name)
+    except LozengeError as error:
+        return {"live": f"unknown: {error.message}"}
+    return _status(member)
+
+
+def _status(member: "Deployment | None") -> dict[str, Any]:
+    if member is None:
+        return {"live": None}
+    live = member.observed.release if member.observed else ""
+    digest = member.observed.digest if member.observed else ""
+    given = member.desired.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
+    if member.desired.instances > 1:
+        given["instances"] = member.desired.instances
+    overrides = {**member.desired.settings, **{name: value for name, value in given.items() if value is not None}}
+    return {"live": live or None, "wanted": member.desired.release, "overrides": overrides} | (
+        {"settings digest": digest} if digest else {}
+    )

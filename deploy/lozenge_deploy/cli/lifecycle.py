@@ -1,4 +1,4 @@
-"""The verbs for what is deployed: pause, resume, restart, retire, scale; and history."""
+"""Commands for a deployed detector: pause, resume, restart, retire, scale, history."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +7,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, scale_upstream
-from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
+from lozenge_deploy.cli.output import Format, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 if TYPE_CHECKING:
@@ -17,14 +18,14 @@ Fields = dict[str, Any]
 
 
 def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
-    """Show all that ever happened to a detector: who did what, when, and what came of it."""
+    """Show every change and incident of a detector: what, when, by whom, with which result."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
 
     with Control(KafkaSettings.load()) as control:
-        rows = [happening.model_dump(mode="json") for happening in control.history(app_of(name))]
+        rows = [event.model_dump(mode="json") for event in control.history(app_of(name))]
     if not rows:
-        raise UsageError(f"looking for {name}: nothing has happened to it", hint=f"`lozenge deploy {name}`")
+        raise UsageError(f"looking for {name}: it has no history", hint=f"`lozenge deploy {name}`")
     for row in rows:
         row["at"] = str(row["at"])[:19].replace("T", " ")
     show(rows, output, brief=("at", "what", "release", "generation", "by", "detail"))
@@ -40,7 +41,7 @@ def _paused(present: "DeploymentSpec") -> Fields:
     return _goal("paused")(present)
 
 
-def _again(present: "DeploymentSpec") -> Fields:
+def _restarted(present: "DeploymentSpec") -> Fields:
     return {"goal": "running", "restart": present.restart + 1}
 
 
@@ -53,34 +54,37 @@ def _change(
     timeout: str | None,
     output: Format,
 ) -> None:
-    """Wishes the present with the fields that `fields_of` gives for it; nothing where it gives none."""
+    """Applies the present spec with the fields that `fields_of` gives; changes nothing if it gives none."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
 
     limit = seconds_of(timeout, "--timeout") if timeout is not None else None
     with Control(KafkaSettings.load()) as control:
         present = control.deployed(app_of(name))
-        fields, now = fields_of(present), present.model_dump(mode="json")
-        rows = [{"what": field, "now": now[field], "then": then} for field, then in fields.items()]
+        fields, current = fields_of(present), present.model_dump(mode="json")
+        rows = [{"field": field, "current": current[field], "new": new} for field, new in fields.items()]
         if rows:
-            rows.append({"what": "offsets", "now": None, "then": "stay; nothing is judged twice or left out"})
+            rows.append({"field": "offsets", "current": None, "new": "kept; no event is skipped or processed twice"})
         else:
-            rows = [{"what": "goal", "now": now["goal"], "then": f"{now['goal']}: it is so already"}]
+            goal = current["goal"]
+            rows = [{"field": "goal", "current": goal, "new": f"no change (already {goal})"}]
         show_changes(present.detector, rows, dry_run or not fields, output)
         if fields and not dry_run:
             wanted = control.change(present, verb, message, before=control.unproved(present), **fields)
             await_change(control, wanted, limit, output, changes=rows)
 
 
-def _verb(what: str, help_: str, fields_of: Callable[["DeploymentSpec"], Fields], patience: str) -> Callable[..., None]:
-    """The command `what`: it wishes what is deployed with the fields that `fields_of` gives, for it."""
+def _verb(
+    what: str, help_: str, fields_of: Callable[["DeploymentSpec"], Fields], default_timeout: str
+) -> Callable[..., None]:
+    """The command `what`: it applies the deployed spec with the fields that `fields_of` gives."""
 
     def run(
         name: NAME = ".",
         message: MESSAGE = "",
         dry_run: DRY_RUN = False,
         wait: WAIT = True,
-        timeout: TIMEOUT = patience,
+        timeout: TIMEOUT = default_timeout,
         output: OUTPUT = Format.TABLE,
     ) -> None:
         _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
@@ -92,7 +96,7 @@ def _verb(what: str, help_: str, fields_of: Callable[["DeploymentSpec"], Fields]
 def scale(
     name: NAME = ".",
     *,
-    instances: Annotated[int, typer.Option(min=1, help="How many share its partitions.")],
+    instances: Annotated[int, typer.Option(min=1, help="How many instances share its partitions.")],
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
@@ -100,8 +104,8 @@ def scale(
     folder: FOLDER = DEFAULT,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Let several instances share the partitions of a detector or of upstream, handed over at exact offsets."""
-    if name == "upstream":  # it belongs to the platform in `folder`, not to the agent
+    """Change how many instances share the partitions of a detector or of upstream; they change at exact offsets."""
+    if name == "upstream":  # the platform in `folder` runs it, not the agent
         scale_upstream(folder, instances, seconds_of(timeout, "--timeout") if wait else None, dry_run, output)
         return
     from lozenge.kafka.settings import KafkaSettings
@@ -115,23 +119,23 @@ def scale(
         release = Releases(kafka).get(present.detector, present.release)
         if refusal := refused(release, instances, control.pending(present)):
             raise refusal
-        then = instances if instances != present.instances else f"{instances}: it is so already"
-        rows = [{"what": "instances", "now": present.instances, "then": then}]
+        new = instances if instances != present.instances else f"no change (already {instances})"
+        rows = [{"field": "instances", "current": present.instances, "new": new}]
         show_changes(present.detector, rows, dry_run or instances == present.instances, output)
         if instances != present.instances and not dry_run:
-            said = message or f"{present.instances} to {instances} instances"
-            wanted = control.change(present, "scale", said, instances=instances)
+            why = message or f"{present.instances} to {instances} instances"
+            wanted = control.change(present, "scale", why, instances=instances)
             await_change(control, wanted, limit, output, changes=rows)
 
 
-pause = _verb("pause", "End the detector's process at a batch boundary; `resume` goes on there.", _paused, "2m")
-resume = _verb("resume", "Start a paused or retired detector where it ended.", _goal("running"), "5m")
+pause = _verb("pause", "Stop a detector at a batch boundary; `resume` starts it there again.", _paused, "2m")
+resume = _verb("resume", "Start a paused or retired detector at its committed offsets.", _goal("running"), "5m")
 restart = _verb(
-    "restart", "Put a new process of the same release in the place of the running one, without a gap.", _again, "5m"
+    "restart", "Replace the running process by a new one of the same release, without a gap.", _restarted, "5m"
 )
 retire = _verb(
     "retire",
-    "End the detector for good. Its topics, offsets and releases stay, so `resume` can take that back.",
+    "Stop a detector for good. Its topics, offsets and releases stay, so `resume` can undo that.",
     _goal("retired"),
     "2m",
 )

@@ -1,4 +1,4 @@
-"""The verbs for the platform on this machine: up and down; and scale, of upstream."""
+"""Commands for the platform on this machine: up, down, and the scaling of upstream."""
 
 import json
 import os
@@ -13,30 +13,31 @@ import typer
 
 from lozenge.contracts.topics import RAW_PARTITIONS
 from lozenge.errors import LozengeError, UsageError
-from lozenge_deploy.cli.options import DRY_RUN, OUTPUT, Format, tell
+from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
+from lozenge_deploy.cli.output import Format, say
 
-FOLDER = Annotated[Path, typer.Option(help="Where everything lies: topics, store, logs, jobs.")]
+FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
 UP_SECONDS, DOWN_SECONDS = 180.0, 120.0
 _STATE, _LOG = "platform.json", "platform.log"
 
 
 def up(
-    port: Annotated[int, typer.Option(help="Of the broker, on loopback.")] = 9092,
+    port: Annotated[int, typer.Option(help="The broker's port, on loopback.")] = 9092,
     folder: FOLDER = DEFAULT,
-    feed: Annotated[float, typer.Option(min=0, help="Made-up records a second; 0 for none.")] = 0.0,
+    feed: Annotated[float, typer.Option(min=0, help="Generated records per second; 0 for none.")] = 0.0,
     dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Start broker, upstream, downstream and agent on this machine, in the background."""
     folder = folder.absolute()
     if (running := _running(folder)) is not None:
-        tell(f"it runs already, with a broker at {running['bootstrap']}", running, output)
+        say(f"no change (already running, with a broker at {running['bootstrap']})", running, output)
         return
     if dry_run:
-        fed = f", and made-up records, {feed:g} a second" if feed else ""
-        said = f"would start a broker at 127.0.0.1:{port}, upstream, downstream and the agent in {folder}{fed}"
-        tell(said, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
+        fed = f", and a generator of {feed:g} records per second" if feed else ""
+        sentence = f"would start a broker at 127.0.0.1:{port}, upstream, downstream and the agent in {folder}{fed}"
+        say(sentence, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
         return
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _STATE).unlink(missing_ok=True)
@@ -57,43 +58,43 @@ def up(
     deadline = time.monotonic() + UP_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise LozengeError(f"starting the platform: {_last_words(folder)}", hint=f"see {folder / _LOG}")
+            raise LozengeError(f"starting the platform: {_last_error(folder)}", hint=f"see {folder / _LOG}")
         if (state := _running(folder)) is not None:
             if state["failed"]:
-                name, words = next(iter(state["failed"].items()))
+                name, error = next(iter(state["failed"].items()))
                 raise LozengeError(
-                    f"starting {name}: {words}", hint=f"see {folder / 'logs'}; `lozenge down` ends the rest"
+                    f"starting {name}: {error}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest"
                 )
             up = f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`"
-            tell(up, state, output)
+            say(up, state, output)
             return
         time.sleep(0.2)
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
 def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
-    """End all that `up` started, the jobs too. What is deployed comes back with the next `up`."""
+    """Stop everything that `up` started, jobs included; the next `up` starts the deployed detectors again."""
     folder = folder.absolute()
     if (state := _running(folder)) is None:
-        raise UsageError(f"ending the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
+        raise UsageError(f"stopping the platform: nothing runs in {folder}", hint="`lozenge up` starts it")
     if dry_run:
-        tell(f"would end process {state['pid']} and all that it started; topics and store stay", state, output)
+        say(f"would stop process {state['pid']} and all that it started; topics and store stay", state, output)
         return
     os.kill(state["pid"], signal.SIGTERM)
     deadline = time.monotonic() + DOWN_SECONDS
     while _alive(state["pid"]) and time.monotonic() < deadline:
         time.sleep(0.2)
     if _alive(state["pid"]):
-        raise LozengeError(f"ending the platform: process {state['pid']} has not ended", hint=f"see {folder / _LOG}")
-    tell("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
+        raise LozengeError(f"stopping the platform: process {state['pid']} still runs", hint=f"see {folder / _LOG}")
+    say("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
 
 def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: bool, output: Format) -> None:
-    """Asks for so many instances of upstream, which the platform in `folder` keeps now and after every start.
+    """Sets how many instances of upstream the platform in `folder` runs, now and after every start.
 
-    Waits `limit` seconds (None: not at all) until they run, if the platform does.
+    Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
-    from lozenge_deploy.local.upstream_replicas import want_instances, wanted_instances
+    from lozenge_deploy.local.upstream_replicas import requested_instances, request_instances
     from lozenge_deploy.operations.scaling import outside
 
     folder = folder.absolute()
@@ -101,43 +102,44 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
         raise refusal
     if not (folder / _STATE).exists():
         raise UsageError(
-            f"scaling upstream: {folder} is no platform's",
-            hint="--folder names that of `lozenge up`; where containers run it, `docker compose up --scale upstream=N`",
+            f"scaling upstream: {folder} is not a platform's folder",
+            hint="--folder names that of `lozenge up`; with Docker Compose use `docker compose up --scale upstream=N`",
         )
-    before = wanted_instances(folder)
+    before = requested_instances(folder)
     if not dry_run:
-        want_instances(folder, instances)
+        request_instances(folder, instances)
     runs = _running(folder) is not None
-    when = "the platform sees to it" if runs else "from the platform's next start on"
+    when = "pending" if runs else "from the platform's next start"
     if runs and limit is not None and not dry_run:
         _await_upstreams(folder, instances, limit)
-        when = "it is so now" if instances <= before else "started; the new ones get partitions once their Spark is up"
+        when = "done" if instances <= before else "started; the new ones get partitions once their Spark runs"
     many = f"{instances} instance{'s' if instances > 1 else ''}"
-    said = f"upstream: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
-    tell(said, {"app": "upstream", "instances": instances, "before": before}, output)
+    sentence = f"upstream: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
+    say(sentence, {"app": "upstream", "instances": instances, "before": before}, output)
 
 
 def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
-    """Until exactly so many run; raises OutOfTime, or LozengeError if the platform ends or gives one up."""
+    """Waits until exactly so many run; raises OutOfTime, or LozengeError if the platform ends or an instance fails."""
     from lozenge_deploy.control.client import OutOfTime
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
     from lozenge_deploy.supervision.supervisor import State
 
     wanted, deadline = dict.fromkeys(instance_names(instances), State.RUNNING), time.monotonic() + limit
     while (state := _running(folder)) is not None and time.monotonic() < deadline:
-        found = {name: said for name, said in state["programs"].items() if app_of_program(name) == "upstream"}
+        found = {name: each for name, each in state["programs"].items() if app_of_program(name) == "upstream"}
         if found == wanted:
             return
-        if lost := [name for name, said in found.items() if said == State.FAILED]:
-            raise LozengeError(f"scaling upstream: {lost[0]} failed: {state['failed'][lost[0]]}", hint="see its log")
+        if failed := [name for name, each in found.items() if each == State.FAILED]:
+            name = failed[0]
+            raise LozengeError(f"scaling upstream: {name} failed: {state['failed'][name]}", hint="see its log")
         time.sleep(0.2)
     if state is None:
         raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
-    raise OutOfTime(f"scaling upstream: not done after {limit:.0f} s", hint="it goes on; `lozenge status` tells")
+    raise OutOfTime(f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress")
 
 
 def _running(folder: Path) -> dict[str, Any] | None:
-    """What the platform in `folder` told last; None if it does not run."""
+    """The newest status of the platform in `folder`; None if it does not run."""
     try:
         state: dict[str, Any] = json.loads((folder / _STATE).read_text())
     except (OSError, ValueError):
@@ -146,7 +148,7 @@ def _running(folder: Path) -> dict[str, Any] | None:
 
 
 def _alive(pid: int) -> bool:
-    """Whether the platform still runs as that process."""
+    """Whether the platform still runs as process `pid`."""
     import psutil
 
     try:
@@ -156,10 +158,10 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def _last_words(folder: Path) -> str:
+def _last_error(folder: Path) -> str:
     lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
     try:
-        said = json.loads(lines[-1])
-        return f"{said['event']}\n  -> {said.get('hint', '')}"
+        line = json.loads(lines[-1])
+        return f"{line['event']}\n  -> {line.get('hint', '')}"
     except (ValueError, KeyError, IndexError, TypeError):
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "its log is empty"

@@ -1,4 +1,4 @@
-"""`lozenge logs`: what an app has logged, on whatever machine it ran."""
+"""`lozenge logs`: the log of an app, from all machines on which it ran."""
 
 import json
 from collections.abc import Mapping
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, Format, app_of
+from lozenge_deploy.cli.options import NAME, OUTPUT, app_of
+from lozenge_deploy.cli.output import Format
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
 
 
 class Level(StrEnum):
-    """How bad a line is at least."""
+    """The lowest level to show."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -26,28 +27,28 @@ class Level(StrEnum):
 
 def logs(
     name: NAME,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until Ctrl-C.")] = False,
     count: Annotated[int, typer.Option("-n", min=0, max=100_000, help="How many of the latest lines.")] = 100,
-    level: Annotated[Level, typer.Option(help="Only lines at least as bad.")] = Level.DEBUG,
+    level: Annotated[Level, typer.Option(help="The lowest level to show.")] = Level.DEBUG,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show what an app has logged; with `-o json`, one JSON object per line."""
+    """Show the log of an app; with `-o json`, one JSON object per line."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.log_reader import LogReader
 
     kafka = KafkaSettings.load()
-    journal = LogReader(kafka, app_of(name), level)
-    lines, end = journal.latest(count)
+    reader = LogReader(kafka, app_of(name), level)
+    lines, end = reader.latest(count)
     for line in lines:
         _print(line, output)
     if follow:
-        for line in journal.following(end):
+        for line in reader.following(end):
             _print(line, output)
     elif not lines:
         if not LogReader(kafka, app_of(name)).latest(1)[0]:
             _refuse_unknown(kafka, app_of(name))
         typer.echo(
-            f"nothing of {app_of(name)}, of level {level} or worse, has been shipped in the last 7 days", err=True
+            f"no line of {app_of(name)} at level {level} or above was shipped in the last 7 days", err=True
         )
 
 
@@ -55,10 +56,10 @@ def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.releases.lint import APPS
 
-    with Deployments(kafka) as fleet:
-        known = {*APPS, *fleet.members()}
+    with Deployments(kafka) as deployments:
+        known = {*APPS, *deployments.members()}
     if app not in known:
-        raise UsageError(f"looking for {app}: it has never run", hint=f"there is {', '.join(sorted(known))}")
+        raise UsageError(f"looking for {app}: it has never run", hint=f"known apps: {', '.join(sorted(known))}")
 
 
 def _print(line: Mapping[str, Any], output: Format) -> None:
@@ -66,14 +67,14 @@ def _print(line: Mapping[str, Any], output: Format) -> None:
 
 
 def text_of(line: Mapping[str, Any]) -> str:
-    """A line for people: time, level, instance and release, event, whatever else it has; a stack goes below."""
-    told = {name: value for name, value in line.items() if value not in (None, "")}
-    time, level, event = (str(told.pop(name, "")) for name in ("time", "level", "event"))
-    who = f"{told.pop('instance', '')}/{told.pop('release', '')}"
-    told.pop("app", None)
-    stack = told.pop("exception", "")
-    more = " ".join(f"{name}={_value(value)}" for name, value in told.items())
-    first = "  ".join(part for part in (time[:23], f"{level:<7}", who, event, more) if part)
+    """A line for people: time, level, instance and release, event, other fields; a stack trace below."""
+    fields = {name: value for name, value in line.items() if value not in (None, "")}
+    time, level, event = (str(fields.pop(name, "")) for name in ("time", "level", "event"))
+    source = f"{fields.pop('instance', '')}/{fields.pop('release', '')}"
+    fields.pop("app", None)
+    stack = fields.pop("exception", "")
+    more = " ".join(f"{name}={_value(value)}" for name, value in fields.items())
+    first = "  ".join(part for part in (time[:23], f"{level:<7}", source, event, more) if part)
     return f"{first}\n{stack}" if stack else first
 
 

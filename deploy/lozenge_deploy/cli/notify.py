@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, Format, seconds_of, show, tell
-from lozenge_deploy.cli.output import moment, show_readable
+from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, seconds_of
+from lozenge_deploy.cli.output import Format, moment, say, show, show_readable
 
 routes = typer.Typer(help="The routing file: where alerts go.", no_args_is_help=True)
 cases = typer.Typer(help="What alerts were gathered into.", no_args_is_help=True)
@@ -128,7 +128,7 @@ def silence_add(
     asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
     made = ask("POST", "/silences", asked, dry_run=dry_run)
     said = "it would hold" if dry_run else f"silence {made['id']} holds"
-    tell(f"{said} until {moment(made['ends_at'])}", made, output)
+    say(f"{said} until {moment(made['ends_at'])}", made, output)
     for detector in made["unknown_detectors"]:
         typer.echo(f"no alert of {detector} has come in a long time: is that its name?", err=True)
 
@@ -151,7 +151,7 @@ def silence_end(
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     told = ask("DELETE", f"/silences/{in_path(id)}", dry_run=dry_run)
-    tell(f"silence {id} {'would be' if dry_run else 'is'} over", told, output)
+    say(f"silence {id} {'would be' if dry_run else 'is'} over", told, output)
 
 
 @channels.command("ls")
@@ -168,7 +168,7 @@ def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT =
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     told = ask("POST", f"/channels/{in_path(channel)}/enable", {}, dry_run=dry_run)
-    tell(f"{channel} {'would be' if dry_run else 'is'} on", told, output)
+    say(f"{channel} {'would be' if dry_run else 'is'} on", told, output)
 
 
 @noise.command("ls")
@@ -207,7 +207,7 @@ def replay(
 
     asked = {"channel": to, "from": from_, "partition": partition, "all": all_}
     told = ask("POST", "/replay", asked, dry_run=dry_run)
-    tell(f"{told['notifications']} notifications {'would go' if dry_run else 'go'} to {to} once more", told, output)
+    say(f"{told['notifications']} notifications {'would go' if dry_run else 'go'} to {to} once more", told, output)
 
 
 def verdict(
@@ -228,7 +228,7 @@ def verdict(
     body = {"alert_id": alert_id, "verdict": said, "author": _author(author), "note": note}
     told = ask("POST", "/verdicts", body | {"seconds": seconds_of(for_, "--for")}, dry_run=dry_run)
     silenced = f", as silence {told['silence']}" if "silence" in told and not dry_run else ""
-    tell(f"{'would be noted' if dry_run else 'noted'}: {verdict}{silenced}", told, output)
+    say(f"{'would be noted' if dry_run else 'noted'}: {verdict}{silenced}", told, output)
 
 
 def _unpark(detector: str, what: str, author: str | None, dry_run: bool, output: Format) -> None:
@@ -236,4 +236,4 @@ def _unpark(detector: str, what: str, author: str | None, dry_run: bool, output:
 
     told = ask("POST", f"/noise/{in_path(detector)}/{what}", {"author": _author(author)}, dry_run=dry_run)
     done = f"{'would be ' if dry_run else ''}{what}{'d' if what == 'release' else 'ped'}"
-    tell(f"{told['alerts']} alerts of {detector}: {done}", told, output)
+    say(f"{told['alerts']} alerts of {detector}: {done}", told, output)

@@ -1,4 +1,4 @@
-"""The verbs about what a detector has judged and judges next: offsets, coverage, fill."""
+"""Commands about what a detector has processed and processes next: offsets, coverage, backfill."""
 
 import time
 from contextlib import contextmanager
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, Format, app_of, seconds_of, show, tell
+from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
+from lozenge_deploy.cli.output import Format, say, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
@@ -16,23 +17,24 @@ if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.control.records import DeploymentSpec
-    from lozenge_deploy.operations.offset_reset import Move
+    from lozenge_deploy.operations.offset_reset import OffsetReset
 
 
 def offsets(
     name: NAME = ".",
     to: Annotated[str | None, typer.Option(help='Offsets by partition: "0:9120 1:88"; others stay.')] = None,
-    at: Annotated[str | None, typer.Option(help='What was written since then: "2h" ago, or 2026-11-20T12:00.')] = None,
+    at: Annotated[str | None, typer.Option(help='Records written since then: "2h" ago, or 2026-11-20T12:00.')] = None,
     earliest: Annotated[bool, typer.Option("--earliest", help="All that is retained.")] = False,
-    latest: Annotated[bool, typer.Option("--latest", help="Only what comes from now on.")] = False,
-    state: Annotated[str | None, typer.Option(help="What it then remembers: rebuild or fresh.")] = None,
+    latest: Annotated[bool, typer.Option("--latest", help="Only new records.")] = False,
+    state: Annotated[str | None, typer.Option(help="State policy: rebuild or fresh.")] = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     timeout: TIMEOUT = "10m",
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show where a detector stands on its input; or end it at a batch boundary, move it, and let it go on there."""
+    """Show a detector's offsets and lag; or stop it at a batch boundary, reset its offsets and resume it there."""
     from lozenge.contracts import topics
+    from lozenge.contracts.record import parse_offsets
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.topic_reader import offsets_at
     from lozenge_deploy.control.client import Control
@@ -40,22 +42,24 @@ def offsets(
     from lozenge_deploy.operations.scaling import refused
     from lozenge_deploy.releases.release_store import Releases
 
-    def planned() -> "Move":
-        there = offset_reset.standing_on(kafka, detector, topic)
+    def plan() -> "OffsetReset":
+        progress = offset_reset.progress_of(kafka, detector, topic)
         if to is not None:
-            target = offset_reset.given(to)
+            target = parse_offsets(to)
         elif moment is not None:
-            target = offsets_at(kafka, topic, len(there), moment)
+            target = offsets_at(kafka, topic, len(progress), moment)
         else:
-            target = {place.partition: place.earliest if earliest else place.end for place in there}
-        return offset_reset.planned(release, there, target, state)
+            target = {each.partition: each.earliest if earliest else each.end for each in progress}
+        return offset_reset.plan_reset(release, progress, target, state)
 
-    asked = [option for option in (to, at, earliest or None, latest or None) if option is not None]
-    if len(asked) > 1:
-        raise UsageError(f"moving {name}: more than one place is given", hint="one of --to, --at, --earliest, --latest")
-    if state is not None and not asked:
+    targets = [option for option in (to, at, earliest or None, latest or None) if option is not None]
+    if len(targets) > 1:
         raise UsageError(
-            f"moving {name}: --state is given, and no place", hint="add --to, --at, --earliest or --latest"
+            f"resetting offsets of {name}: more than one target", hint="use one of --to, --at, --earliest, --latest"
+        )
+    if state is not None and not targets:
+        raise UsageError(
+            f"resetting offsets of {name}: --state needs a target", hint="add --to, --at, --earliest or --latest"
         )
     moment = offset_reset.moment_of(at) if at is not None else None
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
@@ -63,86 +67,87 @@ def offsets(
         present = control.deployed(detector)
         release = Releases(kafka).get(detector, present.release)
         topic = topics.events_by(release.declaration.key)
-        if not asked:
-            there = offset_reset.standing_on(kafka, detector, topic)
-            show([vars(place) | {"behind": place.end - (place.next or place.earliest)} for place in there], output)
+        if not targets:
+            progress = offset_reset.progress_of(kafka, detector, topic)
+            show([vars(each) | {"lag": each.end - (each.next or each.earliest)} for each in progress], output)
             return
-        move = planned()
-        if refusal := refused(release, present.instances, move.state):
+        reset = plan()
+        if refusal := refused(release, present.instances, reset.state):
             raise refusal
-        show_changes(detector, move.changes(), dry_run, output)
+        show_changes(detector, reset.changes(), dry_run, output)
         if not dry_run:
-            _move(control, kafka, present, move, planned, message, limit, output)
+            _reset(control, kafka, present, reset, plan, message, limit, output)
 
 
-def _move(
+def _reset(
     control: "Control",
     kafka: "KafkaSettings",
     present: "DeploymentSpec",
-    move: "Move",
-    planned: "Callable[[], Move]",
+    reset: "OffsetReset",
+    plan: "Callable[[], OffsetReset]",
     message: str,
     limit: float,
     output: Format,
 ) -> None:
-    """`planned` tells the move anew once nothing of the detector runs: until then it has gone on judging."""
+    """Plans again once no job of the detector runs: until then its offsets have advanced."""
     from lozenge_deploy.operations import offset_reset
 
     deadline = time.monotonic() + limit
-    # wished before the move: whatever happens then, no process takes the old memory to the new offsets
-    memory: dict[str, Any] = {"state": move.state, "restart": present.restart + 1} if move.memory else {}
-    with _ended(control, present, memory, message, limit) as ended:
-        move = planned()
-        said = offset_reset.commit(kafka, move)
-    wanted = control.change(ended, "offsets", f"{said}; {message}" if message else said, goal=present.goal, before=None)
-    await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=move.changes())
+    # applied before the reset: no process can then take the old state to the new offsets
+    state: dict[str, Any] = {"state": reset.state, "restart": present.restart + 1} if reset.consequence else {}
+    with _stopped(control, present, state, message, limit) as stopped:
+        reset = plan()
+        what = offset_reset.commit(kafka, reset)
+    why = f"{what}; {message}" if message else what
+    wanted = control.change(stopped, "offsets", why, goal=present.goal, before=None)
+    await_change(control, wanted, max(1.0, deadline - time.monotonic()), output, changes=reset.changes())
 
 
 @contextmanager
-def _ended(
-    control: "Control", present: "DeploymentSpec", memory: dict[str, Any], message: str, limit: float
+def _stopped(
+    control: "Control", present: "DeploymentSpec", state: dict[str, Any], message: str, limit: float
 ) -> "Iterator[DeploymentSpec]":
-    """For the length of the block nothing of the detector runs; it goes on as before if that fails.
+    """No job of the detector runs within the block; it resumes as before if the block fails.
 
-    What runs next begins with `memory`.
+    The next job begins with `state`.
     """
     goal = "paused" if present.goal == "running" else present.goal
-    stopped = control.change(present, "pause", message or "to move its offsets", goal=goal, before=None, **memory)
+    stopped = control.change(present, "pause", message or "to reset its offsets", goal=goal, before=None, **state)
     try:
         await_quietly(control, stopped, limit)
         yield stopped
     except BaseException:
-        typer.echo(f"the offsets of {present.detector} were not moved; it goes on as before", err=True)
+        typer.echo(f"the offsets of {present.detector} were not reset; it resumes as before", err=True)
         as_before = {"state": control.pending(present), "restart": present.restart}
-        control.change(stopped, "resume", "its offsets were not moved", goal=present.goal, before=None, **as_before)
+        control.change(stopped, "resume", "its offsets were not reset", goal=present.goal, before=None, **as_before)
         raise
 
 
 def coverage(
     name: NAME = ".",
-    place: Annotated[
-        str | None, typer.Argument(metavar="PARTITION:OFFSET", help="An event of its input: who judged it?")
+    position: Annotated[
+        str | None, typer.Argument(metavar="PARTITION:OFFSET", help="An event of its input: which release processed it?")
     ] = None,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show which release judged which events under which settings, what nobody judged, and what was judged twice."""
+    """Show which release processed which events under which settings, with gaps and overlaps."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.coverage_report import covered, rows_of, verdict
     from lozenge_deploy.observe.dead_letter_report import put_aside
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     intervals = covered(kafka, detector)
-    if place is None:
+    if position is None:
         show(rows_of(intervals), output)
         return
-    found = verdict(intervals, place)
-    aside = put_aside(kafka, detector, (found["partition"], found["offset"]))
-    said = "; ".join(filter(None, [found["verdict"], aside]))
-    tell(f"{detector} {place}: {said}", {**found, "put_aside": aside or None}, output)
+    found = verdict(intervals, position)
+    dead_letter = put_aside(kafka, detector, (found["partition"], found["offset"]))
+    sentence = "; ".join(filter(None, [found["verdict"], dead_letter]))
+    say(f"{detector} {position}: {sentence}", {**found, "dead_letter": dead_letter or None}, output)
 
 
-def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
-    """Judge what nobody judged, by the release and settings that are wanted now, beside the job that runs."""
+def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
+    """Process the gaps in a detector's coverage with its present release and settings, alongside the live job."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.observe.coverage_report import covered, gap_rows
@@ -161,11 +166,9 @@ def fill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TAB
     steps = []
     for step in detector_process.filled(detector, python, kafka, present.release, present.settings):
         steps.append(step)
-        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['left']} events to go", err=True)
-    judged = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}
-    told = judged | {"gone": max((step["gone"] for step in steps), default=0)}
-    if output is Format.JSON:
-        show([{"detector": detector, "release": present.release, **told}], output)
-        return
-    gone = f"; {told['gone']} events are retained no longer" if told["gone"] else ""
-    typer.echo(f"{detector} {present.release} judged {told['events']} events, raised {told['alerts']} alerts{gone}")
+        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['left']} events remaining", err=True)
+    done = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}
+    done |= {"gone": max((step["gone"] for step in steps), default=0)}
+    gone = f"; {done['gone']} events are no longer retained" if done["gone"] else ""
+    sentence = f"{detector} {present.release} processed {done['events']} events, emitted {done['alerts']} alerts{gone}"
+    say(sentence, {"detector": detector, "release": present.release, **done}, output)

@@ -1,30 +1,14 @@
-"""What the verbs have in common: which detector is meant, and how answers are printed."""
+"""The options that commands have in common, and which detector is meant."""
 
 import json
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lozenge.errors import UsageError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-
-class Format(StrEnum):
-    """How an answer is printed: for a person, with every column, or for a program."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-
-
-UNBOUNDED = 10_000
+from lozenge_deploy.cli.output import Format
 
 
 def _names(incomplete: str) -> list[str]:
@@ -38,49 +22,49 @@ def _names(incomplete: str) -> list[str]:
 
 NAME = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="A detector; `.` is the folder you stand in.", autocompletion=_names),
+    typer.Argument(metavar="NAME", help="A detector; `.` is the current folder.", autocompletion=_names),
 ]
 ALERT = Annotated[str, typer.Argument(metavar="ALERT_ID", help="An alert.")]
-DEBUG = Annotated[bool, typer.Option("--debug", help="Show the stack of an error.")]
+DEBUG = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")]
 LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
-EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts to show of each sort.")]
+EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts of each kind to show.")]
 SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]
-DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")]
+DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
 OUTPUT = Annotated[Format, typer.Option("-o", "--output", help="How to print.")]
 
 
 def detectors_folder() -> Path:
-    """The folder `detectors` of the checkout that one stands in; raises UsageError outside of one."""
+    """The folder `detectors` of the checkout around the current folder; raises UsageError outside of one."""
     here = Path.cwd()
-    for place in (here, *here.parents):
-        if (place / "detectors").is_dir() and (place / "pyproject.toml").is_file():
-            return place / "detectors"
-        if place.name == "detectors" and any(place.glob("*/pyproject.toml")):
-            return place
+    for folder in (here, *here.parents):
+        if (folder / "detectors").is_dir() and (folder / "pyproject.toml").is_file():
+            return folder / "detectors"
+        if folder.name == "detectors" and any(folder.glob("*/pyproject.toml")):
+            return folder
     raise UsageError(
-        f"looking for detectors: {here} lies in no checkout with a folder detectors/",
+        f"looking for detectors: {here} is in no checkout with a folder detectors/",
         hint="change into the checkout, or name the detector by the path of its folder",
     )
 
 
 def folder_of(name: str) -> Path:
-    """The folder of the detector `name`: a name, `.`, or a path; raises UsageError if there is none."""
+    """The folder of the detector `name`, which is a name, `.` or a path; raises UsageError if there is none."""
     folder = Path(name).resolve() if name == "." or "/" in name else detectors_folder() / name
     if not (folder / "pyproject.toml").is_file():
         raise UsageError(
             f"looking for detector {name}: {folder} has no pyproject.toml",
-            hint=f"`lozenge new {folder.name}` writes one; `lozenge status` lists what there is",
+            hint=f"`lozenge new {folder.name}` creates one; `lozenge status` lists what runs",
         )
     return folder
 
 
 def app_of(name: str) -> str:
-    """The app that is meant: `.` and paths stand for the folder's; nothing has to be there."""
+    """The name of the app: of `.` and of paths the folder's name, which need not exist."""
     return Path(name).resolve().name if name == "." or "/" in name else name
 
 
 def settings_of(texts: Sequence[str] | None, *, unset: bool = False) -> dict[str, Any]:
-    """Name and value of each "name=value", JSON values as such; with `unset` "name=" is None. Raises UsageError."""
+    """Names and values of "name=value" texts, JSON values decoded; with `unset`, "name=" is None. Raises UsageError."""
     settings: dict[str, Any] = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
@@ -94,7 +78,7 @@ def settings_of(texts: Sequence[str] | None, *, unset: bool = False) -> dict[str
 
 
 def seconds_of(text: str, option: str) -> float:
-    """The seconds that the value of `option` names; raises UsageError."""
+    """The value of `option` in seconds; raises UsageError."""
     from lozenge.durations import duration
 
     try:
@@ -102,61 +86,5 @@ def seconds_of(text: str, option: str) -> float:
     except ValueError as error:
         raise UsageError(f"reading {option}: {error}", hint=f'write it as {option} "10m"') from error
     if seconds < 0:
-        raise UsageError(f"reading {option}: {text} is less than no time", hint=f'write it as {option} "10m"')
+        raise UsageError(f"reading {option}: {text} is negative", hint=f'write it as {option} "10m"')
     return seconds
-
-
-def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
-    """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
-    if how is Format.JSON:
-        json.dump(rows, sys.stdout, indent=1, default=str)
-        print()
-        return
-    from rich.console import Console
-    from rich.table import Table
-
-    columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        texts = (column, *(_text(row[column]) for row in rows))
-        longest = max((len(word) for text in texts for word in text.split()), default=0)
-        table.add_column(column, justify="right" if numeric else "left", min_width=longest)
-    for row in rows:
-        table.add_row(*(_text(row[column]) for column in columns))
-    # nobody's terminal has a width: a line stays one line for whoever reads on
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNBOUNDED
-    console = Console(markup=False, width=width)
-    unbounded = console.options.update_width(UNBOUNDED)
-    if console.measure(table, options=unbounded).minimum > console.width:  # it would cut words and, worse, numbers
-        table = _upright([{column: row[column] for column in columns} for row in rows])
-    console.print(table)
-
-
-def tell(said: str, told: Mapping[str, Any], how: Format) -> None:
-    """Prints one fact: as the sentence that says it, or as JSON."""
-    if how is Format.JSON:
-        show([told], how)
-    else:
-        typer.echo(said)
-
-
-def _upright(rows: Sequence[Mapping[str, Any]]) -> "Table":
-    """Each row as lines of names and values, for a terminal that is too narrow for all of them side by side."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    for number, row in enumerate(rows):
-        if number:
-            table.add_row()
-        for column, value in row.items():
-            table.add_row(column, _text(value))
-    return table
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)

@@ -1,11 +1,84 @@
-"""What the notifier answers, as a person reads it: times by the clock, labels as `name=value`."""
+"""How answers are printed: tables, JSON, one sentence, the outcome of a backtest."""
 
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lozenge_deploy.cli.options import Format, show
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+class Format(StrEnum):
+    """How an answer is printed: for a person, with every column, or for a program."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+
+
+UNLIMITED_WIDTH = 10_000
+
+
+def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
+    """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
+    if how is Format.JSON:
+        json.dump(rows, sys.stdout, indent=1, default=str)
+        print()
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        numeric = all(isinstance(row[column], int | float | None) for row in rows)
+        texts = (column, *(_text(row[column]) for row in rows))
+        longest = max((len(word) for text in texts for word in text.split()), default=0)
+        table.add_column(column, justify="right" if numeric else "left", min_width=longest)
+    for row in rows:
+        table.add_row(*(_text(row[column]) for column in columns))
+    # without a terminal there is no width: a row stays one line for the program that reads it
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNLIMITED_WIDTH
+    console = Console(markup=False, width=width)
+    unlimited = console.options.update_width(UNLIMITED_WIDTH)
+    if console.measure(table, options=unlimited).minimum > console.width:  # it would cut words and, worse, numbers
+        table = _vertical([{column: row[column] for column in columns} for row in rows])
+    console.print(table)
+
+
+def say(sentence: str, row: Mapping[str, Any], how: Format) -> None:
+    """Prints one result: the sentence for people, or `row` as JSON."""
+    if how is Format.JSON:
+        show([row], how)
+    else:
+        typer.echo(sentence)
+
+
+def _vertical(rows: Sequence[Mapping[str, Any]]) -> "Table":
+    """Each row as lines of names and values, for a terminal that is too narrow for all columns."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for number, row in enumerate(rows):
+        if number:
+            table.add_row()
+        for column, value in row.items():
+            table.add_row(column, _text(value))
+    return table
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
 
 
 def show_readable(
@@ -36,3 +109,33 @@ def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
     listed = {name: ", ".join(value) or "-" for name, value in row.items() if isinstance(value, list)}
     paired = {name: labels(value) for name, value in row.items() if isinstance(value, dict)}
     return row | listed | paired | {name: moment(row[name]) for name in times}
+
+
+def show_backtest(outcome: Mapping[str, Any], examples: int, output: Format) -> None:
+    """One sentence, then at most `examples` alerts of each kind."""
+    live = f"compared with {outcome['release']}" if outcome["release"] else "and no live release has emitted alerts"
+    new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]
+    failed = f", {len(dead)} events failed" if dead else ""
+    typer.echo(
+        f"{outcome['alerts']} alerts of {outcome['events']} events since {outcome['since']}: "
+        f"{len(new)} new, {len(lost)} lost {live}{failed}"
+    )
+    rows = [{"": kind, **alert} for kind, alerts in (("new", new), ("lost", lost)) for alert in alerts[:examples]]
+    if rows:
+        show(rows, output, brief=("", "event_time", "entity", "reason"))
+    for error in dead[:examples]:
+        typer.echo(f"failed: {error}")
+
+
+def show_cost(cost: Mapping[str, float | None], release: str | None) -> None:
+    """One sentence on processor seconds per million events, compared with the live `release`, if any."""
+    new, current, ratio = cost["new"], cost["current"], cost["ratio"]
+    if new is None:
+        sentence = "no event was processed"
+    elif release is None:
+        sentence = f"{new} processor seconds per million events; nothing is live to compare that with"
+    elif current is None:
+        sentence = f"{new} processor seconds per million events; none are known of {release}"
+    else:
+        sentence = f"{new} processor seconds per million events, {release} takes {current}: {ratio} times as much"
+    typer.echo(f"cost: {sentence}")

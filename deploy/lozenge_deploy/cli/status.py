@@ -1,4 +1,4 @@
-"""`lozenge status`: what is wanted and what runs, and of one app where it stands."""
+"""`lozenge status`: what should run and what does; of one app also its offsets and lag."""
 
 import sys
 import time
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.options import OUTPUT, Format, app_of, show
+from lozenge_deploy.cli.options import OUTPUT, app_of
+from lozenge_deploy.cli.output import Format, show
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 
 MANY_DEAD = 0.1
-"""More than this share of what an app reads is worth a line of its own."""
+"""A higher share of dead letters among an app's input is reported as trouble."""
 _BRIEF = (
     *("app", "phase", "release", "instances", "restarts", "records", "per_second", "lag", "emitted", "p95_seconds"),
     *("dead_letters", "cores", "cpu_seconds", "memory_mb"),
@@ -24,11 +25,11 @@ _BRIEF = (
 
 
 def status(
-    name: Annotated[str | None, typer.Argument(help="One app; else all that run or should.")] = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Again every second, until Ctrl-C.")] = False,
+    name: Annotated[str | None, typer.Argument(help="One app; by default all that run or should run.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh every second until Ctrl-C.")] = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Show what runs, and what should and does not: phase, throughput, lag, cost; of one app, where it stands."""
+    """Show all apps with phase, throughput, lag and cost; of one app also its offsets and guarantee."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.deployments_view import Deployments
     from lozenge_deploy.observe.metrics_reader import MetricsReader
@@ -37,11 +38,11 @@ def status(
     readings = MetricsReader(kafka)
     try:
         readings.catch_up()
-        with Deployments(kafka) as fleet:
+        with Deployments(kafka) as deployments:
             while True:
-                members = fleet.members()
+                members = deployments.members()
                 if watch and sys.stdout.isatty():
-                    typer.echo("\x1b[H\x1b[2J", nl=False)  # home, and nothing below
+                    typer.echo("\x1b[H\x1b[2J", nl=False)  # cursor home, clear the screen
                 if name:
                     _show_one(readings, members, kafka, app_of(name), output)
                 else:
@@ -62,11 +63,11 @@ def _show_all(
 
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
     for row in rows:
-        if not row["instances"]:  # nobody reports how far it is behind
+        if not row["instances"]:  # no process reports its lag
             where = standing(kafka, row["app"])
             row["lag"] = where.behind if where else None
     if not rows and output is not Format.JSON:
-        typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything at work", err=True)
+        typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
         return
     show(rows, output, brief=_BRIEF)
     for row in rows if output is not Format.JSON else ():
@@ -77,15 +78,15 @@ def _show_all(
 def _show_one(
     readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", name: str, output: Format
 ) -> None:
-    """One app, also if it does not run; raises UsageError if it never did and nobody wants it to."""
+    """One app, also if it does not run; raises UsageError if it never ran and is not deployed."""
     rows = [row for row in _rows(readings, members) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
-    row = rows[0] | _standing(kafka, name) | _promised(kafka, members.get(name))
-    if row["behind_offsets"] is not None and not _tells_itself(row):
-        row["lag"] = row["behind_offsets"]  # newer than what it last reported
+    row = rows[0] | _committed(kafka, name) | _guarantee(kafka, members.get(name))
+    if row["committed_lag"] is not None and not _reports_its_lag(row):
+        row["lag"] = row["committed_lag"]  # newer than what it last reported
     if output is not Format.JSON:
-        typer.echo(_sentence(row))
+        typer.echo(_summary(row))
         if row["reason"]:
             typer.echo(f"{row['reason']}\n  -> {row['next']}")
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
@@ -94,10 +95,10 @@ def _show_one(
 def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Iterator[dict[str, Any]]:
     for app in sorted({*readings.apps(), *members}):
         reading, member = readings.reading(app), members.get(app)
-        yield {"app": app, **_wanted(member), **_measured(reading, member)} | _poisoned(app, reading, member)
+        yield {"app": app, **_deployed(member), **_measured(reading, member)} | _dead_letters(app, reading, member)
 
 
-def _wanted(member: "Deployment | None") -> dict[str, Any]:
+def _deployed(member: "Deployment | None") -> dict[str, Any]:
     """What the control plane knows; None for an app that is not deployed through it."""
     if member is None:
         return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
@@ -112,16 +113,17 @@ def _wanted(member: "Deployment | None") -> dict[str, Any]:
     }
 
 
-def _poisoned(app: str, reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
-    """What there is to say of an app that is as wanted, but can process little of what it reads now."""
+def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
+    """Reason and next step of an app that runs as it should, but fails on much of its input."""
     if reading is None or (member and member.trouble) or reading.dead_share <= MANY_DEAD:
         return {}
     share = "all" if reading.dead_share >= 1 else f"{100 * reading.dead_share:.0f} %"
-    return {"reason": f"{share} of what it reads now becomes dead letters", "next": f"`lozenge dlq ls {app}` tells why"}
+    reason = f"{share} of its newest input becomes dead letters"
+    return {"reason": reason, "next": f"`lozenge dlq ls {app}` shows the reasons"}
 
 
 def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
-    """What the app reported itself; zeros for one that never did."""
+    """What the app reported; zeros if it never did."""
     release = (reading and reading.release) or (member and member.desired.release)
     return {
         "release": release or None,
@@ -130,7 +132,7 @@ def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[st
         "per_second": round(reading.rate, 1) if reading else 0.0,
         "lag": reading.lag if reading else 0,
         "catch_up_seconds": _seconds_left(reading),
-        "falls_behind": reading is not None and reading.catch_up == float("inf"),
+        "lag_grows": reading is not None and reading.catch_up == float("inf"),
         "emitted": reading.emitted if reading else 0,
         "p50_seconds": _rounded(reading.p50 if reading else None),
         "p95_seconds": _rounded(reading.p95 if reading else None),
@@ -139,12 +141,12 @@ def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[st
         "cores": round(reading.cores, 2) if reading else 0.0,
         "cpu_seconds": round(reading.cpu_seconds, 1) if reading else 0.0,
         "memory_mb": round(reading.memory_bytes / 1e6) if reading else 0,
-        "seen_seconds_ago": round(time.time() - reading.at) if reading else None,
+        "reported_seconds_ago": round(time.time() - reading.at) if reading else None,
     }
 
 
-def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
-    """What the broker knows of an app, whether it runs or not; None where that says nothing."""
+def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
+    """What the broker knows of an app, whether it runs or not; None where it knows nothing."""
     from lozenge_deploy.observe.group_lag import alerts_last_hour, standing
 
     where = standing(kafka, name)
@@ -152,15 +154,15 @@ def _standing(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     return {
         "generation": stamp.generation if stamp else None,
         "batch": stamp.batch if stamp and stamp.batch >= 0 else None,
-        "behind_offsets": where.behind if where else None,
-        "behind_seconds": round(where.seconds, 1) if where else None,
-        "reads_ahead": where.ahead if where else None,
+        "committed_lag": where.behind if where else None,
+        "committed_lag_seconds": round(where.seconds, 1) if where else None,
+        "output_ahead": where.ahead if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),
     }
 
 
-def _promised(kafka: "KafkaSettings", member: "Deployment | None") -> dict[str, Any]:
-    """The mode and guarantee of the release that is wanted, and its price; None for an app that is not deployed."""
+def _guarantee(kafka: "KafkaSettings", member: "Deployment | None") -> dict[str, Any]:
+    """Mode and guarantee of the deployed release, and what it may repeat; None for an app that is not deployed."""
     from lozenge_deploy.operations.throttle import repeats
     from lozenge_deploy.releases.release_store import Releases
 
@@ -171,42 +173,43 @@ def _promised(kafka: "KafkaSettings", member: "Deployment | None") -> dict[str, 
     return {"mode": declared.mode, "guarantee": declared.guarantee, "repeats": repeats(release, member.desired)}
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
-    """What an operator wants to know first: who runs, how far it is, how far behind, and whom it relieved."""
+def _summary(row: Mapping[str, Any]) -> str:
+    """The first things an operator needs: release, phase, progress, lag, and which release it replaced."""
     parts = [f"{row['app']} {row['release'] or ''}".strip()]
     if row["guarantee"] not in (None, "exactly-once"):
         parts.append(f"{row['guarantee']} ({row['repeats']})" if row["repeats"] else row["guarantee"])
     if row["phase"] not in (None, "running"):
         parts.append(row["phase"])
     if not row["instances"]:
-        seen = row["seen_seconds_ago"]
-        parts.append("which has never run" if seen is None else f"which has not run for {seen} s")
+        ago = row["reported_seconds_ago"]
+        parts.append("has never run" if ago is None else f"has not run for {ago} s")
     parts += [f"{what} {row[what]}" for what in ("generation", "batch") if row[what] is not None]
-    if row["behind_offsets"] is None:
+    if row["committed_lag"] is None:
         parts.append("nothing committed yet")
     else:
-        behind = f"{row['behind_seconds']} s and {row['behind_offsets']} offsets behind"
-        parts.append(f"{row['lag']} offsets behind, by its last commit {behind}" if _tells_itself(row) else behind)
+        lag = f"lag {row['committed_lag_seconds']} s and {row['committed_lag']} offsets"
+        parts.append(f"lag {row['lag']} offsets, since its last commit {lag}" if _reports_its_lag(row) else lag)
     if row["catch_up_seconds"]:
-        parts.append(f"{row['catch_up_seconds']} s to catch up at the present speed")
-    if row["falls_behind"]:
-        parts.append("and falls behind: more comes than it judges")
+        parts.append(f"{row['catch_up_seconds']} s to catch up at the present rate")
+    if row["lag_grows"]:
+        parts.append("lag grows: more events arrive than it processes")
     if row["alerts_last_hour"] is not None:
         parts.append(f"{row['alerts_last_hour']} alerts in the last hour")
     if row["restarts"]:
         parts.append(f"{row['restarts']} restart{'s' if row['restarts'] > 1 else ''}")
     if row["dead_letters"]:
-        parts.append(f"{row['dead_letters']} dead letters so far (`lozenge dlq ls {row['app']}` tells which stand)")
+        unresolved = f"`lozenge dlq ls {row['app']}` shows the unresolved ones"
+        parts.append(f"{row['dead_letters']} dead letters so far ({unresolved})")
     return "; ".join(part for part in (", ".join(parts), row["fenced"]) if part)
 
 
-def _tells_itself(row: Mapping[str, Any]) -> bool:
-    """Whether it has read more than it has committed, and tells how far that is."""
-    return bool(row["reads_ahead"]) and bool(row["instances"])
+def _reports_its_lag(row: Mapping[str, Any]) -> bool:
+    """Whether it publishes before it commits, and a running process reports its lag."""
+    return bool(row["output_ahead"]) and bool(row["instances"])
 
 
 def _seconds_left(reading: "Reading | None") -> int | None:
-    """How long it needs to catch up; None if it does not come nearer, or nobody knows."""
+    """Seconds to catch up; None if the lag does not shrink, or is unknown."""
     if reading is None or reading.catch_up in (None, float("inf")):
         return None
     return round(reading.catch_up or 0.0)

@@ -1,25 +1,25 @@
-"""`lozenge why`: the whole way of one alert, step by step."""
+"""`lozenge why`: the trace of one alert, step by step."""
 
 from typing import Any
 
-from lozenge_deploy.cli.options import ALERT, OUTPUT, Format, show
-from lozenge_deploy.cli.output import labels, moment
+from lozenge_deploy.cli.options import ALERT, OUTPUT
+from lozenge_deploy.cli.output import Format, labels, moment, show
 
 
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
-    """Show the whole way of one alert: raw record, event, alert, cases, what kept it waiting, each try to deliver."""
+    """Trace one alert: raw record, event, alert, cases, mutes, notifications, each delivery attempt."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.alert_trace import origin
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/alerts/{in_path(alert_id)}")
     first = found["arrivals"][0]
-    # the notifier's own alarms come from no topic
-    way = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
+    # the notifier's own alerts come from no topic
+    trace = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
     if output is Format.JSON:
-        show([found | {"origin": way}], output)
+        show([found | {"origin": trace}], output)
         return
-    show([*way, *_steps(found)], Format.WIDE)
+    show([*trace, *_steps(found)], Format.WIDE)
 
 
 def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:

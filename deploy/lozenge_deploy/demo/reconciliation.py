@@ -24,7 +24,7 @@ from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.topic_counts import Alert, Counts, count
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import copies, detectors_in
+from lozenge_deploy.releases.detector_catalog import detectors_in, rekeys_of
 
 SOURCE = "auth_json"
 """The source by which upstream names the events of AUTH-JSON."""
@@ -199,7 +199,7 @@ def balance_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) 
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
     lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
-    counts = count(kafka, inputs=inputs, rekeys=copies(found), webhook_url=webhook, watched=watched)
+    counts = count(kafka, inputs=inputs, rekeys=rekeys_of(found), webhook_url=webhook, watched=watched)
     return balance(counts, feed, lateness)
 
 

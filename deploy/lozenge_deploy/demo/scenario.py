@@ -17,7 +17,8 @@ from lozenge_deploy.demo.throughput import Meter
 from lozenge_deploy.demo.view import Scene, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, all_topics, copies
+from lozenge_deploy.local.topic_bootstrap import all_topics
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
 from lozenge_deploy.releases.environments import environment_of
 from lozenge_deploy.supervision.supervisor import Child, State, Supervisor
 
@@ -73,7 +74,7 @@ class Diamond:
         self._stack.callback(self.meter.close)
         self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
-        self._supervisor.start(programs.upstream(copies(self._detectors)))
+        self._supervisor.start(programs.upstream(rekeys_of(self._detectors)))
         self._start_detector(self._first)
         self._supervisor.start(programs.downstream(self.receiver.url))
         self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))

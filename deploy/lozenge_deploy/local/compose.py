@@ -1,8 +1,8 @@
 """`python -m lozenge_deploy.local.compose [FOLDER [FILE]]`: the detectors of FOLDER ("detectors") for Docker Compose.
 
-Writes FILE ("docker-compose.override.yml"), which Docker Compose reads after docker-compose.yml: it adds a
-service for every detector folder and tells upstream by which keys they want the events. What
-docker-compose.yml already says stays as it is. The file is JSON, which is YAML too.
+Writes FILE ("docker-compose.override.yml"), which Docker Compose reads after docker-compose.yml. It adds a service for
+every detector folder, and the keys by which upstream must also write the events. It overrides nothing else. The file
+is JSON, which is YAML too.
 """
 
 import argparse
@@ -16,15 +16,15 @@ from typing import Any
 from lozenge.contracts.topics import PARTITIONS_VARIABLE
 from lozenge.errors import LozengeError
 from lozenge_deploy.releases.build import CHECKOUT
-from lozenge_deploy.releases.detector_catalog import DetectorFolder, copies, detectors_in
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
-BESIDE_HEAP_MB = 512
-"""What a job's process needs beside the memory that its declaration names."""
+OFF_HEAP_MB = 512
+"""What a job's process needs in addition to the memory that its declaration names."""
 
 
 def override(detectors: Sequence[DetectorFolder]) -> dict[str, Any]:
     """The Compose file of these detectors."""
-    rekeys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(copies(detectors))}
+    rekeys = {"LOZENGE_UPSTREAM_REKEYS": json.dumps(rekeys_of(detectors))}
     return {
         "x-made-by": "make compose",
         "services": {"upstream": {"environment": rekeys}, **{d.name: _service(d) for d in detectors}},
@@ -49,7 +49,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
         },
         "volumes": [f"{detector.name}:/var/lib/lozenge"],
-        "mem_limit": f"{detector.declaration.resources.memory_mb + BESIDE_HEAP_MB}m",
+        "mem_limit": f"{detector.declaration.resources.memory_mb + OFF_HEAP_MB}m",
         "restart": "unless-stopped",
         "init": True,
         "stop_grace_period": "40s",
@@ -58,7 +58,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Writes the file; the exit code."""
+    """Writes the file; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.compose", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
     parser.add_argument("file", nargs="?", type=Path, default=Path("docker-compose.override.yml"))

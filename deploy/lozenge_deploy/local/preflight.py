@@ -1,4 +1,4 @@
-"""What Lozenge needs of a machine, looked at one by one."""
+"""Checks of what Lozenge needs on a machine."""
 
 import shutil
 import sys
@@ -16,28 +16,28 @@ BROKER_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at: what was found, whether that will do, and else what to do."""
+class Check:
+    """One check: what was found, whether it is sufficient, and what to do if not."""
 
     what: str
-    fit: bool
+    ok: bool
     found: str
-    cure: str = ""
+    fix: str = ""
 
 
-def examine() -> Iterator[Finding]:
-    """Every finding, in the order in which a person would mend them; nothing here raises."""
+def run_checks() -> Iterator[Check]:
+    """Every check, in the order in which a person would fix them; raises nothing."""
     version = ".".join(map(str, sys.version_info[:3]))
-    yield Finding("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
-    yield _asked("Java", _java)
-    yield _asked("JVM jars", lambda: f"{len(jars.jars('connector'))} files")
-    yield _asked("settings", lambda: f"broker at {KafkaSettings.load().bootstrap}")
-    yield _asked("broker", lambda: f"{len(partitions(KafkaSettings.load(), timeout=BROKER_SECONDS))} topics")
+    yield Check("Python", sys.version_info >= (3, 11), version, "install Python 3.11 or newer")
+    yield _checked("Java", _java)
+    yield _checked("JVM jars", lambda: f"{len(jars.jars('connector'))} files")
+    yield _checked("settings", lambda: f"broker at {KafkaSettings.load().bootstrap}")
+    yield _checked("broker", lambda: f"{len(partitions(KafkaSettings.load(), timeout=BROKER_SECONDS))} topics")
     archive = cds.archive()
-    yield Finding("class-data archive", True, str(archive) if archive else "none: every start takes longer")
+    yield Check("class-data archive", True, str(archive) if archive else "none: every start takes longer")
     free = shutil.disk_usage(cache_path()).free
-    cure = f"free some space on the disk of {cache_path()}"
-    yield Finding("disk", free >= LEAST_DISK, f"{free / 1024**3:.1f} GB free", cure)
+    fix = f"free some space on the disk of {cache_path()}"
+    yield Check("disk", free >= LEAST_DISK, f"{free / 1024**3:.1f} GB free", fix)
 
 
 def _java() -> str:
@@ -45,8 +45,8 @@ def _java() -> str:
     return f"{java.version} from {java.origin}: {java.home}"
 
 
-def _asked(what: str, ask: Callable[[], str]) -> Finding:
+def _checked(what: str, find: Callable[[], str]) -> Check:
     try:
-        return Finding(what, True, ask())
+        return Check(what, True, find())
     except LozengeError as error:
-        return Finding(what, False, error.message, error.hint)
+        return Check(what, False, error.message, error.hint)

@@ -8,7 +8,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.coverage import Interval, gaps, intervals, judges, openings, overlaps
 from lozenge_deploy.observe.group_lag import committed
-from lozenge_deploy.operations.offset_reset import given
+
 
 
 def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
@@ -57,7 +57,7 @@ def _of(generation: int) -> str:
 
 def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
     """Whether the event at `place`, "2:9120", was judged, and by whom; raises UsageError for no such partition."""
-    where = given(place)
+    where = parse_offsets(place)
     ((partition, offset),) = where.items() if len(where) == 1 else ((-1, -1),)
     mine = [i for i in found if i.partition == partition]
     if not mine:

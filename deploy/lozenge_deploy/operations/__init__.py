@@ -1,1 +1,1 @@
-"""Every change to the platform as a function with a dry run."""
+"""Every change to a deployment as a function with a dry run."""

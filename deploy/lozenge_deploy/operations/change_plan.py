@@ -1,6 +1,6 @@
-"""Changes to what is deployed already: back to an earlier release, or other settings and resources for the present one.
+"""Plans of changes to a deployed detector: a rollback, or other settings and resources.
 
-Both are worked out and tried on the release's own code before anything changes.
+Each is validated with the release's own code before anything changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +11,12 @@ from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec, HistoryEvent
 from lozenge_deploy.operations import scaling, state_migration, throttle
-from lozenge_deploy.operations.release_diff import GOES_ON, Rows, differences, settings_rows
+from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.release_store import Releases, environment_for
 
 
-def back(
+def plan_rollback(
     kafka: KafkaSettings,
     present: DeploymentSpec,
     history: Sequence[HistoryEvent],
@@ -25,23 +25,23 @@ def back(
     state: str | None,
     message: str,
 ) -> tuple[DeploymentSpec, Rows]:
-    """What to wish for to go back `to` a release, or else to the one that was live before; and what that changes.
+    """The spec that rolls back `to` a release, or to the previous live one, and its changes as rows.
 
-    Settings that the earlier release does not know are dropped. Raises UsageError if there is nothing to go back
-    to, or its state policy is refused.
+    Settings that the earlier release does not have are dropped. Raises UsageError if there is no earlier release,
+    or if its state policy is refused.
     """
     releases, name = Releases(kafka), present.detector
-    to = to or _lived_before(present, history)
-    then, now = releases.get(name, to), releases.get(name, present.release)
-    if then.name == now.name:
-        raise UsageError(f"rolling {name} back: {to} is what is wanted now", hint=f"`lozenge history {name}`")
-    policy = state or state_migration.way_back(now, then)
-    if refusal := state_migration.refused(now, then, policy) or scaling.refused(then, present.instances, policy):
+    to = to or _previous_live(present, history)
+    new, current = releases.get(name, to), releases.get(name, present.release)
+    if new.name == current.name:
+        raise UsageError(f"rolling {name} back: {to} is deployed already", hint=f"`lozenge history {name}`")
+    policy = state or state_migration.rollback_policy(current, new)
+    if refusal := state_migration.refused(current, new, policy) or scaling.refused(new, present.instances, policy):
         raise refusal
-    settings = {key: value for key, value in present.settings.items() if key in then.settings}
-    detector_process.try_settings(name, environment_for(then, releases), settings)
+    settings = {key: value for key, value in present.settings.items() if key in new.settings}
+    detector_process.try_settings(name, environment_for(new, releases), settings)
     wanted = present.but(
-        release=then.name,
+        release=new.name,
         goal="running",
         settings=settings,
         state=policy,
@@ -49,28 +49,27 @@ def back(
         message=message,
         undoes="",
         before=None,
-        **(left := throttle.left_behind(present, now, then)),
+        **(reset := throttle.reset_by_mode(present, current, new)),
     )
-    memory = state_migration.consequence(now, then, policy)
-    rows = [
-        *differences(now, then),
+    return wanted, [
+        *differences(current, new),
         *settings_rows(present.settings, settings),
-        *throttle.rows(present, left, then),
+        *throttle.rows(present, reset, new),
+        offsets_row(RESUMES),
+        *state_row(state_migration.consequence(current, new, policy)),
     ]
-    rows.append({"what": "offsets", "now": None, "then": GOES_ON})
-    return wanted, [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
 
 
-def resettle(
+def plan_settings(
     kafka: KafkaSettings,
     present: DeploymentSpec,
     settings: Mapping[str, Any],
     resources: Mapping[str, Any],
     rate: int | None = None,
 ) -> tuple[dict[str, Any], Rows]:
-    """The fields of a desired state that change with `settings` and `resources`; and rows of what, now, then.
+    """The fields of the spec that change with `settings` and `resources`, and the changes as rows.
 
-    None in `settings` is the default again; `rate`, in events a second, becomes a `max_batch`. Raises ConfigError.
+    None in `settings` restores the default; `rate`, in events per second, becomes a `max_batch`. Raises ConfigError.
     """
     releases = Releases(kafka)
     release = releases.get(present.detector, present.release)
@@ -82,25 +81,25 @@ def resettle(
     if rate is not None:
         trigger = duration(given["trigger"]) if "trigger" in given else present.trigger or release.declaration.trigger
         given["max_batch"] = max(1, int(rate * trigger.total_seconds()))
-    present.but(**given)  # is refused here, if at all
+    present.but(**given)  # refuses what is invalid
     declared = release.declaration.model_dump(mode="json")
     declared |= declared["resources"]
-    now = present.model_dump(mode="json")
-    rows = [{"what": name, "now": now[name] or declared[name], "then": value} for name, value in given.items()]
+    current = present.model_dump(mode="json")
+    rows = [{"field": name, "current": current[name] or declared[name], "new": value} for name, value in given.items()]
     return {"settings": values, **given}, [
         *settings_rows(release.settings | present.settings, release.settings | values),
-        *(row for row in rows if row["now"] != row["then"]),
+        *(row for row in rows if row["current"] != row["new"]),
     ]
 
 
-def _lived_before(present: DeploymentSpec, history: Sequence[HistoryEvent]) -> str:
-    """The release that was live and good before the present one; raises UsageError if none ever was."""
-    fates = {h.release: h.what for h in history if h.what in ("live", "rolled back")}
-    lived = [h.release for h in history if h.what == "live" and h.release != present.release]
-    lived = [release for release in lived if fates[release] == "live"]
-    if not lived:
+def _previous_live(present: DeploymentSpec, history: Sequence[HistoryEvent]) -> str:
+    """The newest other release that was live and not rolled back; raises UsageError if there is none."""
+    last_events = {event.release: event.what for event in history if event.what in ("live", "rolled back")}
+    others = [event.release for event in history if event.what == "live" and event.release != present.release]
+    good = [release for release in others if last_events[release] == "live"]
+    if not good:
         raise UsageError(
             f"rolling {present.detector} back: no other release has ever been live",
-            hint=f"`lozenge history {present.detector}` tells what was; --to names a release",
+            hint=f"`lozenge history {present.detector}` lists the releases; --to names one",
         )
-    return lived[-1]
+    return good[-1]

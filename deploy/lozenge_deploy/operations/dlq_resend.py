@@ -1,7 +1,7 @@
-"""Letters of the platform's own stages go back to where they came from, and whoever reads there decides anew.
+"""Dead letters of upstream and downstream are sent back to their topics, where they are processed again.
 
-Exactly once, as far as we go: the records and the line that says so are one transaction. A raw record then arrives a
-second time; an alert that came through already collapses by its id.
+The records and their resolution are one transaction, so each is sent once. A raw record then has a second offset; an
+alert that was notified already is deduplicated by its id.
 """
 
 import re
@@ -18,57 +18,58 @@ from lozenge.kafka.writers import Record
 from lozenge.protocol.dlq_resolutions import DROPPED, REPLAYED, Choice, Resolution, Resolver
 
 STEP = 1000
-"""Letters in a transaction; the line that names their places must be no more than a record may hold."""
+"""Dead letters per transaction; the resolution with their positions must fit into one record."""
 _OURS = ("pay.", "lozenge.", "_")
 
 
-def send_back(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterator[Resolution]:
-    """Sends the letters of `choice` back, in the order of what they stand for, and tells of each transaction.
+def resend(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterator[Resolution]:
+    """Sends the dead letters of `choice` back, in the order of their records; yields each transaction's resolution.
 
-    Raises UsageError before anything is sent if one of them cannot go back; Fenced, BrokerUnavailable.
+    Raises UsageError before anything is sent if one of them cannot be sent; Fenced, BrokerUnavailable.
     """
     resolver = Resolver(kafka, app)
     chosen = resolver.choose(choice)
-    refuse_strays(kafka, app, chosen)
+    refuse_unsendable(kafka, app, chosen)
     for step in _steps(chosen):
-        yield resolver.write(REPLAYED, step, (_as_it_was(letter) for letter in step), message=message)
+        yield resolver.write(REPLAYED, step, map(_original, step), message=message)
 
 
 def drop(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterator[Resolution]:
-    """Writes down that nothing is to be done about the letters of `choice`, which stay in their topic.
+    """Marks the dead letters of `choice` as resolved; they stay in their topic.
 
-    Tells of each transaction; raises UsageError, Fenced, BrokerUnavailable.
+    Yields each transaction's resolution; raises UsageError, Fenced, BrokerUnavailable.
     """
     resolver = Resolver(kafka, app)
     for step in _steps(resolver.choose(choice)):
         yield resolver.write(DROPPED, step, message=message)
 
 
-def refuse_strays(kafka: KafkaSettings, app: str, letters: Sequence[Letter]) -> None:
-    """Raises UsageError if a letter is not whole, or did not come from a topic that `app` reads: headers are anybody's
-    words.
+def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Letter]) -> None:
+    """Raises UsageError if one is truncated, or did not come from a topic that `app` reads.
+
+    Headers are checked because any producer can write them.
     """
-    doing, show = f"replaying dead letters of {app}", f"`lozenge dlq show {app} PLACE`"
-    if undelivered := [letter for letter in letters if letter.stage == "deliver"]:
+    doing, show = f"replaying dead letters of {app}", f"`lozenge dlq show {app} POSITION`"
+    if undelivered := [each for each in dead_letters if each.stage == "deliver"]:
         raise UsageError(
-            f"{doing}: a webhook refused {_named(undelivered)} to the last attempt, and no topic leads to it",
-            hint=f"{show} has the notification; hand it over, then `lozenge dlq drop {app} PLACE`",
+            f"{doing}: a webhook refused {_named(undelivered)} in every attempt, and no topic leads to it",
+            hint=f"{show} shows the notification; deliver it by hand, then `lozenge dlq drop {app} POSITION`",
         )
-    if parts := [letter for letter in letters if CUT in dict(letter.headers)]:
+    if truncated := [each for each in dead_letters if CUT in dict(each.headers)]:
         raise UsageError(
-            f"{doing}: {_named(parts)} holds the beginning of a record that was too large for a letter",
-            hint=f"{show} tells where the record lies; mend it there, then `lozenge dlq drop {app} PLACE`",
+            f"{doing}: {_named(truncated)} has only the beginning of a record that was too large",
+            hint=f"{show} shows the record's position; fix it at its source, then `lozenge dlq drop {app} POSITION`",
         )
-    there = partitions(kafka)
-    if strays := [x for x in letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < there.get(x.topic, 0)]:
+    counts = partitions(kafka)
+    if foreign := [x for x in dead_letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < counts.get(x.topic, 0)]:
         raise UsageError(
-            f"{doing}: {_named(strays)} did not come from a topic that it reads",
-            hint=f"{show} tells from where; name the others by their places",
+            f"{doing}: {_named(foreign)} did not come from a topic that it reads",
+            hint=f"{show} shows its origin; name the others by position",
         )
 
 
-def _steps(letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
-    return (letters[begin : begin + STEP] for begin in range(0, len(letters), STEP))
+def _steps(dead_letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+    return (dead_letters[begin : begin + STEP] for begin in range(0, len(dead_letters), STEP))
 
 
 def _reads(app: str, topic: str) -> bool:
@@ -77,11 +78,11 @@ def _reads(app: str, topic: str) -> bool:
     return bool(topic) and not topic.startswith(_OURS)
 
 
-def _named(letters: Sequence[Letter]) -> str:
-    few = places_of([letter.place for letter in letters[:5]])
-    return f"{few} and {len(letters) - 5} more" if len(letters) > 5 else few
+def _named(dead_letters: Sequence[Letter]) -> str:
+    few = places_of([each.place for each in dead_letters[:5]])
+    return f"{few} and {len(dead_letters) - 5} more" if len(dead_letters) > 5 else few
 
 
-def _as_it_was(letter: Letter) -> Record:
-    """The record again, where its key lives; its headers also say where it first failed, and how often."""
-    return Record(letter.topic, letter.origin[0], letter.key, letter.value, for_another_try(letter.headers))
+def _original(failed: Letter) -> Record:
+    """The original record for the partition of its key; its headers say where it first failed, and how often."""
+    return Record(failed.topic, failed.origin[0], failed.key, failed.value, for_another_try(failed.headers))

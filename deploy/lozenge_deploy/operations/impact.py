@@ -1,47 +1,48 @@
-"""What a candidate makes of real events before it is deployed, and what that costs, beside the live release."""
+"""What a candidate emits for real events before it is deployed, and its cost, compared with the live release."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lozenge_deploy.operations.deploy_plan import Candidate
+from lozenge_deploy.operations.deploy_plan import DeployPlan
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
 
 Outcome = Mapping[str, Any]
-"""What `lozenge.job.tools.backtest` told, as JSON."""
+"""What `lozenge.job.tools.backtest` prints, as JSON."""
 
 
 @dataclass(frozen=True)
 class Impact:
-    """The trials of a candidate and of the release that is deployed now (None: nothing is)."""
+    """The backtests of a candidate and of the deployed release (None: nothing is deployed)."""
 
     candidate: Outcome
     live: Outcome | None
 
     @property
     def cost(self) -> dict[str, float | None]:
-        """Processor seconds per million events `now` and `then`, and their `ratio`; None where nothing was measured."""
-        now, then = per_million(self.live), per_million(self.candidate)
-        return {"now": now, "then": then, "ratio": round(then / now, 2) if now and then is not None else None}
+        """Processor seconds per million events, `current` and `new`, and their `ratio`; None if not measured."""
+        current, new = per_million(self.live), per_million(self.candidate)
+        ratio = round(new / current, 2) if current and new is not None else None
+        return {"current": current, "new": new, "ratio": ratio}
 
 
-def prospect(candidate: Candidate, last: str) -> Impact:
-    """Tries both on the events of `last`, one after the other, each in its own environment and with its settings.
+def estimate_impact(candidate: DeployPlan, last: str) -> Impact:
+    """Backtests both on the events of `last`, one after the other, each in its own environment with its settings.
 
-    Raises as `own_code.trial` and `environment` do.
+    Raises as `detector_process.trial` and `environment` do.
     """
     name, kafka = candidate.release.detector, candidate.kafka
-    then = detector_process.trial(name, environment(candidate.built.parts), kafka, last, candidate.settings)
-    if candidate.now is None or candidate.release_now is None:
-        return Impact(then, None)
-    python = environment_for(candidate.release_now, Releases(kafka))
-    return Impact(then, detector_process.trial(name, python, kafka, last, candidate.now.settings))
+    new = detector_process.trial(name, environment(candidate.built.parts), kafka, last, candidate.settings)
+    if candidate.current is None or candidate.current_release is None:
+        return Impact(new, None)
+    python = environment_for(candidate.current_release, Releases(kafka))
+    return Impact(new, detector_process.trial(name, python, kafka, last, candidate.current.settings))
 
 
 def per_million(outcome: Outcome | None) -> float | None:
-    """Processor seconds that a million events take; None if there were none, or a release from before this was told."""
+    """Processor seconds per million events; None if no event was processed."""
     if not outcome or not outcome.get("judged"):
         return None
     return round(float(outcome["cpu_seconds"]) / int(outcome["judged"]) * 1e6, 1)

@@ -1,4 +1,4 @@
-"""The notifier's API from outside, and its routing file by its own program: a stage is used, never imported."""
+"""The notifier's HTTP API, and its own program for the routing file: a stage is called, never imported."""
 
 import json
 import subprocess
@@ -20,13 +20,13 @@ _NOT_FOUND, _INVALID = 404, 422
 
 
 class NotifierUnavailable(Retryable):
-    """No notifier answers where one should."""
+    """No notifier answers at the configured address."""
 
     exit_code = 3
 
 
 class NotifierSettings(FromEnvironment):
-    """Where its API is, and the token that it wants."""
+    """The address of its API, and its token."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_NOTIFIER_")
 
@@ -35,9 +35,9 @@ class NotifierSettings(FromEnvironment):
 
 
 def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Any:
-    """What the notifier answers; in a dry run it changes nothing.
+    """The notifier's answer; a dry run changes nothing.
 
-    Raises UsageError or LozengeError with what it says, or NotifierUnavailable.
+    Raises UsageError or LozengeError with the notifier's error, or NotifierUnavailable.
     """
     settings = NotifierSettings.load()
     doing = f"asking the notifier at {settings.url}"
@@ -51,21 +51,21 @@ def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_ru
             timeout=TIMEOUT_SECONDS,
             trust_env=False,
         )
-        said = answer.json()
+        body_of_answer = answer.json()
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise NotifierUnavailable(
             f"{doing}: {error}", hint="does it run with LOZENGE_DOWNSTREAM_BIND? LOZENGE_NOTIFIER_URL says where"
         ) from error
     except ValueError as error:
-        raise NotifierUnavailable(f"{doing}: that is no notifier", hint="set LOZENGE_NOTIFIER_URL") from error
+        raise NotifierUnavailable(f"{doing}: it is not a notifier", hint="set LOZENGE_NOTIFIER_URL") from error
     if answer.is_success:
-        return said
+        return body_of_answer
     kind = UsageError if answer.status_code in (_NOT_FOUND, _INVALID) else LozengeError
-    raise kind(str(said.get("error")), hint=str(said.get("hint") or ""))
+    raise kind(str(body_of_answer.get("error")), hint=str(body_of_answer.get("hint") or ""))
 
 
 def in_path(text: str) -> str:
-    """One part of a path, whatever it holds; dots too, which would be taken for the folder above."""
+    """One part of a path, quoted; dots too, which would mean the parent folder."""
     return quote(text, safe="").replace(".", "%2E")
 
 
@@ -77,4 +77,4 @@ def routing(*arguments: str | Path) -> tuple[int, Any]:
         return done.returncode, json.loads(done.stdout)
     except ValueError:
         message, _, hint = done.stderr.strip().partition("\n  -> ")
-        raise UsageError(message or "the routing program said nothing", hint=hint) from None
+        raise UsageError(message or "the routing program printed nothing", hint=hint) from None

@@ -1,11 +1,10 @@
-"""Moving a detector to other offsets of its input, while nothing of it runs: where to, what follows, and the move.
+"""Offset reset: moves a stopped detector to other offsets of its input.
 
-The move is one transaction under the detector's own transactional id: whoever of it may still run is fenced, and
-offsets and their line of coverage change together.
+The reset is one transaction under the detector's own transactional id. A job that still runs is fenced, and the
+offsets change together with their coverage record.
 """
 
 import getpass
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,8 +27,8 @@ PARTITIONS = topics.EVENT_PARTITIONS
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a detector stands on one partition; `next` is None if it has never committed there."""
+class PartitionProgress:
+    """The offsets of a detector's group on one partition; `next` is None if it has never committed there."""
 
     partition: int
     earliest: int
@@ -38,82 +37,88 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Move:
-    """Offsets `target` instead of those `now`, by partition, and what the memory begins with.
+class OffsetReset:
+    """The offsets `target` instead of `current`, by partition, and the state policy of the next start.
 
-    Partitions that `target` does not name stay where the detector stands when the move is made.
+    Partitions that `target` does not name keep their offsets at the time of the reset.
     """
 
     detector: str
     topic: str
-    now: Mapping[int, int]
+    current: Mapping[int, int]
     target: Mapping[int, int]
     state: str
-    memory: str | None
+    consequence: str | None
+    """What happens to the state, for people; None for a detector without state."""
 
     def changes(self) -> Rows:
-        """What differs: rows of what, now, then, and what follows of it."""
+        """The changes as rows of field, current, new, effect."""
         rows: Rows = []
-        for partition, now in sorted(self.now.items()):
-            then = self.target.get(partition, now)
-            by = then - now
-            follows = f"{-by} judged again" if by < 0 else f"{by} left out" if by else None
-            rows.append({"what": f"partition {partition}", "now": now, "then": then, "follows": follows})
-        memory = {"what": "state", "now": None, "then": None, "follows": self.memory}
-        return [*rows, memory] if self.memory else rows
+        for partition, current in sorted(self.current.items()):
+            new = self.target.get(partition, current)
+            by = new - current
+            effect = f"{-by} reprocessed" if by < 0 else f"{by} skipped" if by else None
+            rows.append({"field": f"partition {partition}", "current": current, "new": new, "effect": effect})
+        state = {"field": "state", "current": None, "new": None, "effect": self.consequence}
+        return [*rows, state] if self.consequence else rows
 
 
-def standing_on(kafka: KafkaSettings, detector: str, topic: str) -> list[Place]:
-    """Where `detector` stands on each partition of `topic`; raises BrokerUnavailable."""
+def progress_of(kafka: KafkaSettings, detector: str, topic: str) -> list[PartitionProgress]:
+    """The progress of `detector` on each partition of `topic`; raises BrokerUnavailable."""
     group = Group(kafka, detector, topic, PARTITIONS)
     try:
-        now, bounds = group.glance(), group.bounds()
-        return [Place(p, low, None if p in now.missing else now.offsets[p], end) for p, (low, end) in bounds.items()]
+        committed, bounds = group.glance(), group.bounds()
+        return [
+            PartitionProgress(p, low, None if p in committed.missing else committed.offsets[p], end)
+            for p, (low, end) in bounds.items()
+        ]
     finally:
         group.close()
 
 
-def planned(release: Release, standing: Iterable[Place], target: Mapping[int, int], state: str | None) -> Move:
-    """What moving the detector of `release`, `standing` there, to `target` changes; partitions not named stay.
+def plan_reset(
+    release: Release, progress: Iterable[PartitionProgress], target: Mapping[int, int], state: str | None
+) -> OffsetReset:
+    """The reset of the detector of `release` from `progress` to `target`; partitions not named keep their offsets.
 
-    Raises UsageError with every offset that the topic does not have, if the memory has no policy that fits, or if its
-    next start would not keep the move.
+    Raises UsageError with every offset that the topic does not have, if no state policy fits, or if the next start
+    would ignore the committed offsets.
     """
     if release.declaration.guarantee == "at-most-once":
         raise UsageError(
-            f"moving {release.detector}: {release.name} is at-most-once, and begins at the newest event",
-            hint=f"`lozenge fill {release.detector}` judges what it left out, if it is a rule",
+            f"resetting offsets of {release.detector}: {release.name} is at-most-once and starts at the newest event",
+            hint=f"`lozenge backfill {release.detector}` processes the events that it skipped, if it is a rule",
         )
     detector, topic = release.detector, topics.events_by(release.declaration.key)
-    there = {place.partition: place for place in standing}
+    known = {each.partition: each for each in progress}
     wrong = [
-        f"{partition}:{offset} is not between {there[partition].earliest} and {there[partition].end}"
-        if partition in there
-        else f"{partition}:{offset}: there is no such partition"
+        f"{partition}:{offset} is not between {known[partition].earliest} and {known[partition].end}"
+        if partition in known
+        else f"{partition}:{offset}: no such partition"
         for partition, offset in sorted(target.items())
-        if partition not in there or not there[partition].earliest <= offset <= there[partition].end
+        if partition not in known or not known[partition].earliest <= offset <= known[partition].end
     ]
     if wrong:
         raise UsageError(
-            f"moving {detector} on {topic}: {'; '.join(wrong)}",
-            hint=f"`lozenge offsets {detector}` shows what there is",
+            f"resetting offsets of {detector} on {topic}: {'; '.join(wrong)}",
+            hint=f"`lozenge offsets {detector}` shows the offsets that exist",
         )
-    now = {p: place.earliest if place.next is None else place.next for p, place in there.items()}
+    current = {p: each.earliest if each.next is None else each.next for p, each in known.items()}
     policy = _policy(release, state)
-    memory = state_migration.consequence(release, release, policy)
-    return Move(detector, topic, now, target, policy, memory)
+    consequence = state_migration.consequence(release, release, policy)
+    return OffsetReset(detector, topic, current, target, policy, consequence)
 
 
 def _policy(release: Release, state: str | None) -> str:
     detector, kind = release.detector, release.kind
     if kind not in ("stateful", "aggregate"):
         if state is not None:
-            raise UsageError(f"moving {detector}: a {kind} remembers nothing", hint="leave out --state")
+            raise UsageError(f"resetting offsets of {detector}: a {kind} has no state", hint="omit --state")
         return "keep"
     if state not in ("rebuild", "fresh"):
         raise UsageError(
-            f"moving {detector}: what it remembers belongs to the offsets where it stands",
-            hint="--state rebuild makes its memory again of the retained events, --state fresh begins empty",
+            f"resetting offsets of {detector}: its state belongs to its committed offsets",
+            hint="--state rebuild folds the retained events again, --state fresh starts empty",
         )
     if refusal := state_migration.refused(release, release, state):
         raise refusal
@@ -121,7 +126,7 @@ def _policy(release: Release, state: str | None) -> str:
 
 
 def moment_of(text: str) -> datetime:
-    """The moment that `text` names: "2h" ago, or ISO 8601, in UTC unless it says otherwise. Raises UsageError."""
+    """The time that `text` names: "2h" ago, or ISO 8601, in UTC by default. Raises UsageError."""
     try:
         moment = datetime.now(UTC) - duration(text)
     except ValueError:
@@ -129,49 +134,39 @@ def moment_of(text: str) -> datetime:
             moment = datetime.fromisoformat(text)
         except ValueError:
             raise UsageError(
-                f"reading --at {text}: no time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
+                f"reading --at {text}: not a time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
             ) from None
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment > datetime.now(UTC) + timedelta(seconds=1):
-        raise UsageError(f"reading --at {text}: that is still to come", hint="--latest judges what comes from now on")
+        raise UsageError(f"reading --at {text}: it is in the future", hint="--latest processes only new records")
     return moment
 
 
-def given(text: str) -> dict[int, int]:
-    """The offsets in "0:9120 1:88" (or with commas); raises UsageError."""
-    parts = re.split(r"[\s,]+", text.strip())
-    found = [re.fullmatch(r"(\d+):(\d+)", part) for part in parts]
-    offsets = {int(match[1]): int(match[2]) for match in found if match is not None}
-    if len(offsets) != len(parts):
-        raise UsageError(f"reading {text}: not offsets by partition", hint='write them as "0:9120 1:88", each once')
-    return offsets
-
-
-def commit(kafka: KafkaSettings, move: Move) -> str:
-    """Makes the move; returns it in one line of history. Raises Fenced, BrokerUnavailable."""
-    topic = topics.coverage(move.detector)
+def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
+    """Commits the reset; returns it as one line of history. Raises Fenced, BrokerUnavailable."""
+    topic = topics.coverage(reset.detector)
     known = newest(openings(kafka, topic))
-    now = topic_id(kafka, move.topic)
-    writers, group = PartitionWriters(kafka, move.detector), Group(kafka, move.detector, move.topic, PARTITIONS)
+    input_id = topic_id(kafka, reset.topic)
+    writers, group = PartitionWriters(kafka, reset.detector), Group(kafka, reset.detector, reset.topic, PARTITIONS)
     try:
         writers.fence(range(PARTITIONS), shared=False, before=known is not None and known.shared)
         before = group.read()
         stamp = before.stamp or CommitMetadata(0)
         new = CommitMetadata(stamp.generation + 1, batch=stamp.batch)
         ended = decided(before, known)
-        then = {**ended, **move.target}
+        target = {**ended, **reset.target}
         line = CoverageSegment(
             what=MOVED,
             release="",
             digest="",
             generation=new.generation,
             ended=ended,
-            since=then,
-            input=now,
+            since=target,
+            input=input_id,
             by=getpass.getuser(),
         )
         for writer, _ in writers.each():
-            writer.commit([line.record(topic)], group, then, new)
-        return f"from {places(ended)} to {places(then)}"
+            writer.commit([line.record(topic)], group, target, new)
+        return f"from {places(ended)} to {places(target)}"
     finally:
         group.close()

@@ -1,4 +1,4 @@
-"""What another release changes: files, defaults of settings, dependencies, declaration; as rows of what, now, then."""
+"""What another release changes, as rows of field, current, new: files, setting defaults, dependencies, declaration."""
 
 import io
 import zipfile
@@ -10,36 +10,50 @@ from lozenge.detector.manifest import Manifest
 from lozenge_deploy.releases.release import Release
 
 Rows = list[dict[str, Any]]
-GOES_ON = "from the group's offsets on; nothing is judged twice or left out"
-"""What becomes of the offsets where one release takes over from another."""
+RESUMES = "resumes at committed offsets; no event is skipped or processed twice"
+"""What happens to the offsets where one release replaces another."""
 
 
 def differences(old: Release | None, new: Release) -> Rows:
-    """What differs between two releases of a detector; nothing but the name if there is no old one."""
+    """What differs between two releases of a detector; only the name if there is no old one."""
     if old is None or old.digest == new.digest:
-        return [{"what": "release", "now": old.name if old else None, "then": new.name}]
+        return [_row("release", old.name if old else None, new.name)]
     return [
-        {"what": "release", "now": old.name, "then": new.name},
+        _row("release", old.name, new.name),
         *_files(_texts(old.wheel.content), _texts(new.wheel.content)),
         *_changed("default of ", old.settings, new.settings),
         *_changed("", _pins(old.lock), _pins(new.lock)),
-        *([] if old.platform == new.platform else [{"what": "platform", "now": old.platform, "then": new.platform}]),
+        *([] if old.platform == new.platform else [_row("platform", old.platform, new.platform)]),
         *_changed("declared ", _flat(old.declaration), _flat(new.declaration)),
     ]
 
 
-def settings_rows(now: Mapping[str, Any], then: Mapping[str, Any]) -> Rows:
-    """What becomes of the settings that differ from their defaults; None stands for the default."""
-    return _changed("setting ", now, then)
+def settings_rows(current: Mapping[str, Any], new: Mapping[str, Any]) -> Rows:
+    """How the settings change that differ from their defaults; None is the default."""
+    return _changed("setting ", current, new)
+
+
+def offsets_row(consequence: str) -> dict[str, Any]:
+    """What happens to the offsets."""
+    return _row("offsets", None, consequence)
+
+
+def state_row(consequence: str | None) -> Rows:
+    """What happens to the state; no row for a detector without state."""
+    return [_row("state", None, consequence)] if consequence else []
+
+
+def _row(field: str, current: Any, new: Any) -> dict[str, Any]:
+    return {"field": field, "current": current, "new": new}
 
 
 def _changed(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Rows:
     names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return [{"what": f"{prefix}{name}", "now": old.get(name), "then": new.get(name)} for name in names]
+    return [_row(f"{prefix}{name}", old.get(name), new.get(name)) for name in names]
 
 
 def _flat(declaration: Manifest) -> dict[str, Any]:
-    """A declaration with `resources.cores` and the like in place of what is nested."""
+    """A declaration with nested names flattened, such as `resources.cores`."""
     found: dict[str, Any] = {}
     for name, value in declaration.model_dump(mode="json").items():
         found |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
@@ -53,16 +67,16 @@ def _pins(lock: str) -> dict[str, str]:
 
 
 def _texts(wheel: bytes) -> dict[str, list[str]]:
-    """The lines of the files of a wheel, without what its packaging adds."""
+    """The lines of each file of a wheel, without its packaging metadata."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
         return {name.split("/")[-1]: archive.read(name).decode(errors="replace").splitlines() for name in names}
 
 
 def _files(old: Mapping[str, list[str]], new: Mapping[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """How many lines go and come in every file that differs."""
+    """How many lines of each file are removed and added."""
     for file in sorted(old.keys() | new.keys()):
         difference = list(unified_diff(old.get(file, []), new.get(file, []), n=0))[2:]
-        gone, come = (sum(line.startswith(sign) for line in difference) for sign in "-+")
-        if gone or come:
-            yield {"what": file, "now": f"-{gone} lines", "then": f"+{come} lines"}
+        removed, added = (sum(line.startswith(sign) for line in difference) for sign in "-+")
+        if removed or added:
+            yield _row(file, f"-{removed} lines", f"+{added} lines")

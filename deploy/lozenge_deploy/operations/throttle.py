@@ -1,4 +1,4 @@
-"""What paces a detector, by its mode: batches can be bounded, Real-Time Mode has commits alone."""
+"""Throttling of a detector: batches have a size and an interval, Real-Time Mode has only an interval of commits."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +11,15 @@ from lozenge_deploy.releases.release import Release
 
 
 def refused(release: Release, given: Mapping[str, Any]) -> UsageError | None:
-    """Why `given`, of `max_batch`, `rate` and `trigger`, cannot be set of a release; None if they can."""
+    """Why a release cannot take the `max_batch`, `rate` and `trigger` in `given`; None if it can."""
     if not release.declaration.realtime:
         return None
     name = release.detector
     for option in ("max_batch", "rate"):
         if given.get(option) is not None:
             return UsageError(
-                f"setting {option} of {name}: in Real-Time Mode an event is judged when it comes, there are no batches",
-                hint='leave it out, or deploy the detector with mode = "micro-batch"',
+                f"setting {option} of {name}: in Real-Time Mode events are processed one by one, not in batches",
+                hint='omit it, or deploy the detector with mode = "micro-batch"',
             )
     if (trigger := given.get("trigger")) is not None and (
         why := release.declaration.refused_trigger(duration(trigger))
@@ -28,26 +28,26 @@ def refused(release: Release, given: Mapping[str, Any]) -> UsageError | None:
     return None
 
 
-def left_behind(present: DeploymentSpec | None, now: Release | None, then: Release) -> dict[str, None]:
-    """What was set of a detector and does not outlive a change of its mode: it meant something else there."""
-    if present is None or now is None or now.declaration.realtime == then.declaration.realtime:
+def reset_by_mode(present: DeploymentSpec | None, current: Release | None, new: Release) -> dict[str, None]:
+    """The throttle settings that a change of mode resets, because they mean something else in the other mode."""
+    if present is None or current is None or current.declaration.realtime == new.declaration.realtime:
         return {}
     return {name: None for name in ("trigger", "max_batch") if getattr(present, name) is not None}
 
 
-def rows(present: DeploymentSpec | None, left: Mapping[str, None], then: Release) -> Rows:
-    """What becomes of what was set and is `left` behind: it is as declared again."""
+def rows(present: DeploymentSpec | None, reset: Mapping[str, None], new: Release) -> Rows:
+    """How the settings in `reset` change back to what `new` declares."""
     if present is None:
         return []
-    was, declared = present.model_dump(mode="json"), then.declaration.model_dump(mode="json")
-    return [{"what": f"set {name}", "now": was[name], "then": declared[name]} for name in left]
+    current, declared = present.model_dump(mode="json"), new.declaration.model_dump(mode="json")
+    return [{"field": f"set {name}", "current": current[name], "new": declared[name]} for name in reset]
 
 
 def repeats(release: Release, desired: DeploymentSpec | None) -> str | None:
-    """The most that may be told again after a crash; None where nothing can be."""
+    """How many alerts a crash may repeat at most; None if it cannot repeat any."""
     declared = release.declaration
     if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind == "aggregate"):
-        return None  # such an aggregate leaves out what it finds told, whatever it declares
+        return None  # an aggregate in Real-Time Mode always skips what it finds published
     if declared.realtime:
         trigger = (desired and desired.trigger) or declared.trigger
         return f"a crash may repeat the alerts of the last {text_of(trigger)}"

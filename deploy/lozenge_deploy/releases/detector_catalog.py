@@ -1,28 +1,17 @@
-"""The detectors of a source tree, and the topics that they and the platform need.
+"""The detectors of a source tree."""
 
-    python -m lozenge_deploy.releases.detector_catalog [FOLDER]
-
-creates the topics for the detectors below FOLDER ("detectors") at `LOZENGE_KAFKA_*`, and does nothing
-to those that exist.
-"""
-
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lozenge.contracts import topics
-from lozenge.contracts.topics import Topic
 from lozenge.detector.manifest import Manifest, read
-from lozenge.errors import LozengeError, UsageError
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.errors import UsageError
 
 
 @dataclass(frozen=True)
 class DetectorFolder:
-    """A detector as it lies in the source tree."""
+    """A detector in the source tree."""
 
     name: str
     version: str
@@ -44,30 +33,6 @@ def detectors_in(folder: Path) -> list[DetectorFolder]:
     return found
 
 
-def copies(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
-    """The keys by which upstream has to write the events too."""
+def rekeys_of(detectors: Sequence[DetectorFolder]) -> tuple[str, ...]:
+    """The keys, apart from the card, by which upstream must also write the events."""
     return tuple(sorted({"terminal"} | {d.declaration.key for d in detectors} - {"card"}))
-
-
-def all_topics(detectors: Sequence[DetectorFolder]) -> list[Topic]:
-    """Every topic of a platform with these detectors."""
-    own = [topic for detector in detectors for topic in topics.detector_topics(detector.name)]
-    return [*topics.platform_topics(copies(detectors)), *own]
-
-
-def main() -> int:
-    """Creates the topics; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.releases.detector_catalog", description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
-    try:
-        wanted = all_topics(detectors_in(parser.parse_args().folder))
-        ensure_topics(KafkaSettings.load(), wanted)
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    print(f"{len(wanted)} topics are there")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,5 +1,6 @@
 """Where records lie: a partition of a topic, a place in it, and how people write that."""
 
+import re
 from collections.abc import Iterable
 
 from lozenge.errors import UsageError
@@ -21,3 +22,13 @@ def place_of(text: str) -> Place:
 def places_of(places: Iterable[Place]) -> str:
     """Places as people read them: "0:9120 1:8873"."""
     return " ".join(f"{partition}:{offset}" for partition, offset in places)
+
+
+def parse_offsets(text: str) -> dict[int, int]:
+    """The offsets by partition in "0:9120 1:88", separated by spaces or commas; raises UsageError."""
+    parts = re.split(r"[\s,]+", text.strip())
+    found = [re.fullmatch(r"(\d+):(\d+)", part) for part in parts]
+    offsets = {int(match[1]): int(match[2]) for match in found if match is not None}
+    if len(offsets) != len(parts):
+        raise UsageError(f"reading {text}: not offsets by partition", hint='write them as "0:9120 1:88", each once')
+    return offsets

@@ -60,7 +60,7 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
                 raise TopicError(
                     f"creating topic {name}: {error.args[0].str()}",
                     hint="let somebody with the right to create topics run "
-                    "`python -m lozenge_deploy.releases.detector_catalog`",
+                    "`python -m lozenge_deploy.local.topic_bootstrap`",
                 ) from error
     _wait_for_leaders(admin, missing, kafka)
     check_topics(kafka, wanted)
@@ -100,6 +100,6 @@ def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
     if wrong:
         raise TopicError(
             f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
-            hint="create missing ones by `python -m lozenge_deploy.releases.detector_catalog`; a platform keeps "
+            hint="create missing ones by `python -m lozenge_deploy.local.topic_bootstrap`; a platform keeps "
             f"the number of partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
         )

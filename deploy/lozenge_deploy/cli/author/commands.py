@@ -1,4 +1,4 @@
-"""The verbs of whoever writes detectors: new, check, test, try, dev."""
+"""Commands for authors of detectors: new, check, test, try, dev."""
 
 import getpass
 import os
@@ -20,20 +20,19 @@ from lozenge_deploy.cli.options import (
     NAME,
     OUTPUT,
     SET,
-    Format,
     detectors_folder,
     folder_of,
     seconds_of,
     settings_of,
-    show,
 )
+from lozenge_deploy.cli.output import Format, show
 
 if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import Verdict
 
 
 class Kind(StrEnum):
-    """What `new` can write."""
+    """The kinds of detector that `new` can write."""
 
     RULE = "rule"
     AGGREGATE = "aggregate"
@@ -42,8 +41,8 @@ class Kind(StrEnum):
 
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
-    kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or memory per key.")] = Kind.RULE,
-    owner: Annotated[str, typer.Option(help="Who answers for it; you, unless you say otherwise.")] = "",
+    kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or state per key.")] = Kind.RULE,
+    owner: Annotated[str, typer.Option(help="The owner of its alerts; by default you.")] = "",
     dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
@@ -62,9 +61,9 @@ def new(
 
 
 def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
-    """Tell everything that is wrong with a detector's folder, without running it.
+    """Show everything that is wrong with a detector's folder, without running it.
 
-    Of one in Real-Time Mode that Spark cannot run so, too, which takes some seconds.
+    For Real-Time Mode it also asks Spark whether it can run the query, which takes some seconds.
     """
     from lozenge.detector.manifest import read
     from lozenge_deploy.releases.lint import problems, require_sound
@@ -84,7 +83,7 @@ def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
         raise ineligible
     require_sound(folder)
     if output is not Format.JSON:
-        typer.echo(f"{folder.name}: nothing is wrong; next: `lozenge test {folder.name}`")
+        typer.echo(f"{folder.name}: no problems; next: `lozenge test {folder.name}`")
 
 
 def run_tests(
@@ -101,25 +100,25 @@ def run_tests(
     folder = folder_of(name)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
-    with tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
-        report = Path(place) / "report.xml"
+    with tempfile.TemporaryDirectory() as reports, passing_scratch() as temporary:
+        report = Path(reports) / "report.xml"
         command = [*test_command(environment_of(folder), report), *(arguments or [])]
-        said = sys.stderr if output is Format.JSON else sys.stdout
-        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=said)
+        stdout = sys.stderr if output is Format.JSON else sys.stdout
+        run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
         found = test_report.read(report)
     if output is Format.JSON:
         show([asdict(verdict) for verdict in found], output)
     elif faults := [verdict for verdict in found if verdict.fault]:
         show([_under(fault) for fault in faults], output)
     if run.returncode:
-        raise DetectorError(f"testing {folder.name}: its tests fail", hint="what they said stands above")
+        raise DetectorError(f"testing {folder.name}: its tests fail", hint="see their output above")
 
 
 def _under(verdict: "Verdict") -> dict[str, Any]:
-    """What became of one fault, in a line."""
-    because = verdict.words.partition("\n")[0] or None
+    """The result of one fault, in a row."""
+    reason = verdict.words.partition("\n")[0] or None
     seconds = round(verdict.seconds, 1)
-    return {"fault": verdict.fault, "verdict": verdict.outcome, "seconds": seconds, "because": because}
+    return {"fault": verdict.fault, "result": verdict.outcome, "seconds": seconds, "reason": reason}
 
 
 def try_(
@@ -129,9 +128,9 @@ def try_(
     examples: EXAMPLES = 5,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Tell what the detector would have raised over the retained topic, beside the live release."""
+    """Backtest: show which alerts the detector would have emitted for retained events, compared with the live release."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.cli.backtest_output import tell
+    from lozenge_deploy.cli.output import show_backtest
     from lozenge_deploy.releases.detector_process import trial
     from lozenge_deploy.releases.environments import environment_of
 
@@ -141,16 +140,16 @@ def try_(
     if output is Format.JSON:
         show([outcome], output)
     else:
-        tell(outcome, examples, output)
+        show_backtest(outcome, examples, output)
 
 
 def dev(
     name: NAME = ".",
-    last: Annotated[str, typer.Option(help='Begin so far back, such as "10m".')] = "0s",
+    last: Annotated[str, typer.Option(help='Start so far back, such as "10m".')] = "0s",
     dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Run the detector beside the live one, starting it again whenever its folder changes; print its alerts."""
+    """Run the detector alongside the live release, restart it whenever its folder changes, and print its alerts."""
     from datetime import timedelta
 
     from lozenge.kafka.settings import KafkaSettings
@@ -160,6 +159,6 @@ def dev(
     if dry_run and output is Format.JSON:
         show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
     elif dry_run:
-        typer.echo(f"would run {folder} from {last} ago on, with topics and a group of its own; Ctrl-C removes them")
+        typer.echo(f"would run {folder} from {last} ago, with its own topics and group; Ctrl-C removes them")
     else:
         develop(folder, KafkaSettings.load(), back, as_json=output is Format.JSON)

@@ -1,4 +1,4 @@
-"""`lozenge dev`: one detector on live traffic, beside the live release, started again whenever its folder changes."""
+"""`lozenge dev`: one detector on live traffic, alongside the live release, restarted whenever its folder changes."""
 
 import json
 import os
@@ -36,35 +36,35 @@ _FILES = PythonFilter(extra_extensions=(".toml", ".csv", ".parquet"))
 
 
 def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: bool = False) -> None:
-    """Prints alerts from `last` ago on, a line each, until Ctrl-C; then takes away the topics and group that it used.
+    """Prints alerts from `last` ago, a line each, until Ctrl-C; then removes its topics and its group.
 
-    The job reads the source folder; only the dependencies come from an environment, which is made anew when
-    `pyproject.toml` changes. A job that fails has said why, and the next change starts it again.
+    The job reads the source folder. Only its dependencies come from an environment, which is built again when
+    `pyproject.toml` changes. A job that fails prints its error; the next change starts it again.
     """
     name, _, declaration = declared(folder / "pyproject.toml")
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
     with (
         passing_scratch() as temporary,
-        _place(kafka, name, release, topics.events_by(declaration.key), last),
-        _telling(kafka, name, release, as_json),
+        _own_topics(kafka, name, release, topics.events_by(declaration.key), last),
+        _printing(kafka, name, release, as_json),
     ):
         job = _Job(python, folder, temporary, release, generation := 1)
-        typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C ends it", err=True)
+        typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C stops it", err=True)
         try:
             for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
-                typer.echo(f"{name} has changed and starts again", err=True)
+                typer.echo(f"{name} has changed and is restarted", err=True)
                 job.stop()
                 if any(Path(file).name == "pyproject.toml" for _, file in changes):
-                    python = _remade(folder) or python
+                    python = _rebuilt(folder) or python
                 job = _Job(python, folder, temporary, release, generation := generation + 1)
         except KeyboardInterrupt:
-            pass  # the way it is meant to end
+            pass  # the intended way to stop it
         finally:
             job.stop()
 
 
-def _remade(folder: Path) -> Path | None:
+def _rebuilt(folder: Path) -> Path | None:
     try:
         return environment_of(folder)
     except LozengeError as error:
@@ -73,35 +73,35 @@ def _remade(folder: Path) -> Path | None:
 
 
 @contextmanager
-def _place(kafka: KafkaSettings, name: str, release: str, source: str, last: timedelta) -> Iterator[None]:
-    """Topics and a group of its own, which begins `last` ago, for the length of the block."""
-    made = topics.shadow_topics(name, release)
+def _own_topics(kafka: KafkaSettings, name: str, release: str, source: str, last: timedelta) -> Iterator[None]:
+    """Creates topics and a group that starts `last` ago, and removes them at the end."""
+    created = topics.shadow_topics(name, release)
     group = f"{name}@{release}"
     starts = offsets_at(kafka, source, PARTITIONS, datetime.now(UTC) - last)
-    ensure_topics(kafka, made)
+    ensure_topics(kafka, created)
     try:
         consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
-        places = [TopicPartition(source, partition, offset) for partition, offset in starts.items()]
-        for attempt in stamina.retry_context(on=KafkaException, timeout=20):  # its coordinator may have to be found
+        positions = [TopicPartition(source, partition, offset) for partition, offset in starts.items()]
+        for attempt in stamina.retry_context(on=KafkaException, timeout=20):  # its coordinator may not be known yet
             with attempt:
-                consumer.commit(offsets=places, asynchronous=False)
+                consumer.commit(offsets=positions, asynchronous=False)
         consumer.close()
         yield
     finally:
         admin = AdminClient(kafka.client())
-        for future in admin.delete_topics([topic.name for topic in made]).values():
-            with suppress(Exception):  # a broker that has gone takes them along, or they expire
+        for future in admin.delete_topics([topic.name for topic in created]).values():
+            with suppress(Exception):  # the broker may be gone; the topics expire by retention
                 future.result(10)
         with suppress(Exception):
             admin.delete_consumer_groups([group])[group].result(10)
 
 
 @contextmanager
-def _telling(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> Iterator[None]:
-    """Prints the release's alerts from a thread for the length of the block."""
+def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> Iterator[None]:
+    """Prints the release's alerts from a thread within the block."""
     ended = threading.Event()
 
-    def tell() -> None:
+    def print_alerts() -> None:
         codec, topic = Codec.of("alert"), topics.shadow_alerts(name, release)
         consumer = Consumer(
             kafka.client(group_id="lozenge-dev", enable_auto_commit=False, isolation_level="read_committed")
@@ -114,7 +114,7 @@ def _telling(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> It
                     typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
         consumer.close()
 
-    thread = threading.Thread(target=tell, name="alerts", daemon=True)
+    thread = threading.Thread(target=print_alerts, name="alerts", daemon=True)
     thread.start()
     try:
         yield
@@ -129,7 +129,7 @@ def _line(alert: Mapping[str, Any]) -> str:
 
 
 class _Job:
-    """The running job; it ends with this process, however that ends."""
+    """The running job; it ends when this process ends, even by SIGKILL."""
 
     def __init__(self, python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> None:
         order = {
@@ -138,14 +138,14 @@ class _Job:
             "LOZENGE_JOB_LIVE": "false",
             "LOZENGE_JOB_WORK": str(cache_path("dev")),
         }
-        # a group of its own: Ctrl-C in the terminal is for us alone, who then end it in order
+        # its own process group: Ctrl-C in the terminal reaches this process alone, which then stops the job gracefully
         command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
         variables = in_environment(os.environ | order | temporary)
         self._process = subprocess.Popen(command, env=variables, cwd=folder, process_group=0)
         self._leash = leash(self._process.pid)
 
     def stop(self) -> None:
-        """Ends it at a batch boundary, or after some time at once."""
+        """Stops it at a batch boundary, or by SIGKILL after a timeout."""
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_SECONDS)

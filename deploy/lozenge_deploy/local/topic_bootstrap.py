@@ -1,0 +1,41 @@
+"""`python -m lozenge_deploy.local.topic_bootstrap [FOLDER]`: creates the topics of a platform.
+
+They are those of the platform itself and of every detector below FOLDER ("detectors"), at `LOZENGE_KAFKA_*`. Topics
+that exist stay as they are.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from lozenge.contracts import topics
+from lozenge.contracts.topics import Topic
+from lozenge.errors import LozengeError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
+
+
+def all_topics(detectors: Sequence[DetectorFolder]) -> list[Topic]:
+    """Every topic of a platform with these detectors."""
+    own = [topic for detector in detectors for topic in topics.detector_topics(detector.name)]
+    return [*topics.platform_topics(rekeys_of(detectors)), *own]
+
+
+def main() -> int:
+    """Creates the topics; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.topic_bootstrap", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
+    try:
+        wanted = all_topics(detectors_in(parser.parse_args().folder))
+        ensure_topics(KafkaSettings.load(), wanted)
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(f"{len(wanted)} topics exist")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
