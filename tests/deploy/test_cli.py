@@ -108,7 +108,7 @@ def test_new_never_writes_over_a_folder(checkout: Path) -> None:
     made(checkout, "spotter")
     run = lozenge("new", "spotter", cwd=checkout)
     assert run.returncode == 2
-    assert "is there already" in run.stderr
+    assert "exists already" in run.stderr
 
 
 def test_check_tells_every_problem(checkout: Path) -> None:
@@ -170,15 +170,15 @@ def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_bro
         (["plan", "spotter", "--set", "=3"], "write it as name=value"),
         (["try", "spotter", "--set", "limit="], "write it as name=value"),
         (["set", "spotter", "limit"], "write it as name=value"),
-        (["set", "spotter"], "nothing is given"),
+        (["set", "spotter"], "nothing to set"),
         (["dlq", "replay", "spotter"], "replaying dead letters of spotter: which of them?"),
         (["dlq", "drop", "spotter", "--all", "--key", "k"], "dropping dead letters of spotter: more than one choice"),
         (["dlq", "show", "spotter", "nine"], "reading nine: no place in a topic"),
         (["plan", "spotter", "--last", "soon"], "reading --last: 'soon' is not a duration"),
         (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),
-        (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is less than no time"),
+        (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is negative"),
         (["pause", "spotter", "--timeout", "x"], "reading --timeout: 'x' is not a duration"),
-        (["set", "spotter", "--trigger", "0s"], "reading --trigger: 0s is no time"),
+        (["set", "spotter", "--trigger", "0s"], "reading --trigger: 0s is zero"),
         (["set", "spotter", "--trigger", "often"], "reading --trigger: 'often' is not a duration"),
     ],
 )
@@ -214,7 +214,7 @@ def test_debug_shows_the_stack(checkout: Path) -> None:
 
 def test_doctor_names_what_is_missing_and_the_cure(checkout: Path) -> None:
     run = lozenge("doctor", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
-    findings = {row["what"]: row for row in json.loads(run.stdout)}
-    assert (findings["Python"]["fit"], findings["broker"]["fit"]) == ("yes", "NO")
+    checks = {row["check"]: row for row in json.loads(run.stdout)}
+    assert (checks["Python"]["ok"], checks["broker"]["ok"]) == ("yes", "NO")
     assert run.returncode == 1
     assert "start the broker" in run.stderr

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lozenge_deploy.cli.options import Format, show
+from lozenge_deploy.cli.output import Format, show
 
 ROWS = [
-    {"app": "large_amount", "lag": 123456, "reason": "it fell ill some time ago"},
+    {"app": "large_amount", "lag": 123456, "reason": "it was unhealthy some time ago"},
     {"app": "b", "lag": 7, "reason": None},
 ]
 
@@ -16,8 +16,8 @@ def test_a_narrow_terminal_never_cuts_a_number_or_a_name(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     show(ROWS, Format.TABLE)
-    said = capsys.readouterr().out
-    assert "large_amount" in said
-    assert "123456" in said
-    assert "…" not in said
-    assert len(said.splitlines()) >= lines
+    output = capsys.readouterr().out
+    assert "large_amount" in output
+    assert "123456" in output
+    assert "…" not in output
+    assert len(output.splitlines()) >= lines

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lozenge_deploy.control.records import DeploymentSpec
-from lozenge_deploy.operations.throttle import left_behind, refused, repeats, rows
+from lozenge_deploy.operations.throttle import refused, repeats, reset_by_mode, rows
 from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
 
@@ -35,18 +35,18 @@ def test_real_time_mode_takes_the_rest(given: dict[str, Any]) -> None:
 
 def test_what_was_set_does_not_outlive_a_change_of_the_mode_and_the_plan_says_so() -> None:
     was = present(trigger="500ms", max_batch=7)
-    left = left_behind(was, of_mode("micro-batch"), of_mode("realtime"))
+    left = reset_by_mode(was, of_mode("micro-batch"), of_mode("realtime"))
     assert was.but(**left) == present(at=was.at)
     assert rows(was, left, of_mode("realtime")) == [
-        {"what": "set trigger", "now": "500ms", "then": "1m"},
-        {"what": "set max_batch", "now": 7, "then": 200_000},
+        {"field": "set trigger", "current": "500ms", "new": "1m"},
+        {"field": "set max_batch", "current": 7, "new": 200_000},
     ]
 
 
 def test_what_was_set_holds_while_the_mode_does() -> None:
     was = present(trigger="10s")
-    assert left_behind(was, of_mode("realtime"), of_mode("realtime")) == {}
-    assert left_behind(None, None, of_mode("realtime")) == {}
+    assert reset_by_mode(was, of_mode("realtime"), of_mode("realtime")) == {}
+    assert reset_by_mode(None, None, of_mode("realtime")) == {}
     assert rows(None, {}, of_mode("realtime")) == []
 
 

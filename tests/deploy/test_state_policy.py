@@ -6,7 +6,7 @@ import pytest
 
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
-from lozenge_deploy.operations.state_migration import consequence, refused, way_back
+from lozenge_deploy.operations.state_migration import consequence, refused, rollback_policy
 from lozenge_deploy.releases.release import Release
 from tests.deploy.test_releases import release
 
@@ -35,7 +35,7 @@ def test_another_key_cannot_be_kept_but_rebuilt_or_begun_afresh() -> None:
 def test_a_fold_cannot_keep_what_a_release_of_another_kind_never_stored() -> None:
     error = refused(release(), fold(), "keep")
     assert error is not None
-    assert "the release before is of kind rule and stores none" in error.message
+    assert "the previous release is of kind rule and has no state" in error.message
     assert refused(release(), fold(), "rebuild") is None
     assert refused(fold(), release(), "keep") is None
 
@@ -43,22 +43,22 @@ def test_a_fold_cannot_keep_what_a_release_of_another_kind_never_stored() -> Non
 def test_nothing_is_rebuilt_that_reaches_back_further_than_events_are_kept() -> None:
     error = refused(fold(), fold(expires="30d"), "rebuild")
     assert error is not None
-    assert "reaches back 30d, but events are kept for 7d" in error.message
+    assert "reaches back 30d, but events are retained for 7d" in error.message
     assert refused(fold(), fold(expires="7d"), "rebuild") is None
 
 
 def test_an_unknown_policy_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="there is no state policy maybe"):
+    with pytest.raises(UsageError, match="unknown state policy maybe"):
         refused(None, fold(), "maybe")
 
 
-def test_the_way_back_rebuilds_what_the_release_before_could_not_read() -> None:
-    assert way_back(fold(n="int"), fold(n="int")) == "keep"
-    assert way_back(fold(n="int"), fold(n="str")) == "rebuild"
+def test_a_rollback_rebuilds_state_that_the_earlier_release_cannot_read() -> None:
+    assert rollback_policy(fold(n="int"), fold(n="int")) == "keep"
+    assert rollback_policy(fold(n="int"), fold(n="str")) == "rebuild"
 
 
 def test_what_becomes_of_the_memory_is_told_for_every_kind_that_has_one() -> None:
     assert consequence(release(), release(), "keep") is None
-    assert consequence(None, fold(), "rebuild") == "begins empty"
+    assert consequence(None, fold(), "rebuild") == "starts empty"
     told = [consequence(fold(), fold(), policy) or "" for policy in ("keep", "rebuild", "fresh")]
     assert [text.split()[0] for text in told] == ["keep:", "rebuild:", "fresh:"]

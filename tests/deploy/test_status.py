@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge_deploy.cli.status import _poisoned
+from lozenge_deploy.cli.status import _dead_letters
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Outcome, Phase
 from lozenge_deploy.observe.metrics_reader import Reading
@@ -17,13 +17,13 @@ def reading(dead_share: float) -> Reading:
 
 @pytest.mark.parametrize("dead_share", [0.0, 0.1])
 def test_some_dead_letters_are_no_trouble(dead_share: float) -> None:
-    assert _poisoned("upstream", reading(dead_share), None) == {}
+    assert _dead_letters("upstream", reading(dead_share), None) == {}
 
 
 def test_many_dead_letters_are_said_with_what_to_look_at() -> None:
-    assert _poisoned("upstream", reading(0.4), None) == {
-        "reason": "40 % of what it reads now becomes dead letters",
-        "next": "`lozenge dlq ls upstream` tells why",
+    assert _dead_letters("upstream", reading(0.4), None) == {
+        "reason": "40 % of its newest input becomes dead letters",
+        "next": "`lozenge dlq ls upstream` shows the reasons",
     }
 
 
@@ -32,4 +32,4 @@ def test_what_the_agent_says_of_a_detector_comes_first() -> None:
     parked = DeploymentStatus(
         detector="spotter", phase=Phase.PARKED, outcome=Outcome.DONE, reason="it raises on everything"
     )
-    assert _poisoned("spotter", reading(0.4), Deployment(desired, parked)) == {}
+    assert _dead_letters("spotter", reading(0.4), Deployment(desired, parked)) == {}

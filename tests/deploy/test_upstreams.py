@@ -9,25 +9,25 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.platform import become, programs
-from lozenge_deploy.local.upstream_replicas import instance_names, wanted_instances
+from lozenge_deploy.local.upstream_replicas import instance_names, requested_instances
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.test_cli import lozenge
 
 
 def test_what_is_wanted_is_told_and_holds_for_every_later_start(tmp_path: Path) -> None:
-    assert wanted_instances(tmp_path) == 1
+    assert requested_instances(tmp_path) == 1
     (tmp_path / "platform.json").write_text('{"pid": 0}')
     for arguments, before, now in ((["2"], 1, 2), (["3", "--dry-run"], 2, 2)):
         run = lozenge("scale", "upstream", "--instances", *arguments, "--folder", ".", "-o", "json", cwd=tmp_path)
-        assert (run.returncode, json.loads(run.stdout)[0]["before"], wanted_instances(tmp_path)) == (0, before, now)
+        assert (run.returncode, json.loads(run.stdout)[0]["before"], requested_instances(tmp_path)) == (0, before, now)
 
 
-@pytest.mark.parametrize(("count", "because"), [("2", "is no platform's"), ("9", "it reads 4 partitions")])
+@pytest.mark.parametrize(("count", "because"), [("2", "is not a platform's folder"), ("9", "it reads 4 partitions")])
 def test_what_cannot_be_is_refused(count: str, because: str, tmp_path: Path) -> None:
     run = lozenge("scale", "upstream", "--instances", count, "--folder", ".", cwd=tmp_path)
     assert (run.returncode, because in run.stderr) == (2, True)
-    assert wanted_instances(tmp_path) == 1
+    assert requested_instances(tmp_path) == 1
 
 
 def test_every_instance_is_a_program(tmp_path: Path) -> None:

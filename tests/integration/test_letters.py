@@ -23,7 +23,7 @@ from lozenge.kafka.writers import Record, TransactionalWriter
 from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolver, standing
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, read_job_status
-from lozenge_deploy.operations.dlq_resend import refuse_strays, send_back
+from lozenge_deploy.operations.dlq_resend import refuse_unsendable, resend
 from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
@@ -220,7 +220,7 @@ def _open_breakers(runner: Any) -> Any:
 def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
     write(kafka, [dead("upstream", topics.RAW_JSON, "key_of_a_test", "normalise", times=2)])
     mine = Choice(key="key_of_a_test")
-    assert [line.letters for line in send_back(kafka, "upstream", mine, "mapping mended")] == [1]
+    assert [line.letters for line in resend(kafka, "upstream", mine, "mapping mended")] == [1]
     [raw] = [record for record in committed(kafka, topics.RAW_JSON) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
@@ -228,7 +228,7 @@ def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSet
     assert (headers["attempt"], headers["__connect.errors.offset"]) == (b"2", b"17")
     assert "__connect.errors.exception.message" not in headers, "the next failure says its own"
     with pytest.raises(UsageError, match="none stands under the key key_of_a_test"):
-        list(send_back(kafka, "upstream", mine, ""))
+        list(resend(kafka, "upstream", mine, ""))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSet
         ("upstream", topics.NOTIFICATIONS, "normalise", "did not come from a topic that it reads"),
         ("upstream", "no_such_topic", "normalise", "did not come from a topic that it reads"),
         ("downstream", topics.RAW_JSON, "decode", "did not come from a topic that it reads"),
-        ("downstream", topics.alerts("x"), "deliver", "a webhook refused 1:0 to the last attempt"),
+        ("downstream", topics.alerts("x"), "deliver", "a webhook refused 1:0 in every attempt"),
     ],
 )
 def test_what_cannot_go_back_is_refused_with_the_reason(
@@ -245,15 +245,15 @@ def test_what_cannot_go_back_is_refused_with_the_reason(
 ) -> None:
     letter = _letter(app, dead(app, topic, "key", stage))
     with pytest.raises(UsageError, match=said):
-        refuse_strays(kafka, app, [letter])
+        refuse_unsendable(kafka, app, [letter])
 
 
 def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
     whole = dead("downstream", topics.alerts("x"), "key", "decode")
     letter = _letter("downstream", whole._replace(headers=cut(whole.headers, 3_000_000, 100)))
     assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
-    with pytest.raises(UsageError, match="1:0 holds the beginning of a record"):
-        refuse_strays(kafka, "downstream", [letter])
+    with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):
+        refuse_unsendable(kafka, "downstream", [letter])
 
 
 def _letter(app: str, record: Record) -> Letter:

@@ -97,7 +97,7 @@ def test_status_of_one_says_where_it_stands(kafka: KafkaSettings, spark: SparkSe
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts")
     [row] = answer(kafka, tmp_path, "status", loaded.name)
     assert (row["release"], row["generation"], row["instances"]) == ("1.0.0", 7, 0)
-    assert (row["behind_offsets"], row["behind_seconds"], row["alerts_last_hour"]) == (0, 0.0, 5)
+    assert (row["committed_lag"], row["committed_lag_seconds"], row["alerts_last_hour"]) == (0, 0.0, 5)
 
     send(kafka, [event(n) for n in range(3)])
     run = called(kafka, tmp_path, "status", loaded.name)
@@ -314,7 +314,7 @@ def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSes
     assert '{"total": "22.5000", ' in run.stdout
     assert "card_2" not in run.stdout
     run = called(kafka, tmp_path, "state", loaded.name, "card_3")
-    assert (run.returncode, run.stdout, "remembers nothing of card_3" in run.stderr) == (0, "", True)
+    assert (run.returncode, run.stdout, "has no state of card_3" in run.stderr) == (0, "", True)
 
 
 def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:

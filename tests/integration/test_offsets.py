@@ -29,7 +29,7 @@ from lozenge.protocol.dlq_resolutions import standing
 from lozenge_deploy.observe.coverage_report import covered, verdict
 from lozenge_deploy.observe.dead_letter_report import put_aside
 from lozenge_deploy.operations import offset_reset
-from lozenge_deploy.operations.offset_reset import Move
+from lozenge_deploy.operations.offset_reset import OffsetReset
 from tests.integration import clients
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
@@ -82,7 +82,7 @@ def ends(kafka: KafkaSettings) -> dict[int, int]:
 
 def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
     """Moves it as `lozenge offsets` does."""
-    offset_reset.commit(kafka, Move(detector, topics.EVENTS, now(kafka, detector), then, "keep", None))
+    offset_reset.commit(kafka, OffsetReset(detector, topics.EVENTS, now(kafka, detector), then, "keep", None))
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
     judge(over_limit)
-    asked_for = Move(over_limit.name, topics.EVENTS, now(kafka, over_limit.name), {0: begin[0]}, "keep", None)
+    asked_for = OffsetReset(over_limit.name, topics.EVENTS, now(kafka, over_limit.name), {0: begin[0]}, "keep", None)
     large(kafka, 16)
     judge(over_limit)
     offset_reset.commit(kafka, asked_for)
@@ -250,7 +250,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     ):
         judge(over_limit)
     assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)
-    offset_reset.commit(kafka, Move(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
+    offset_reset.commit(kafka, OffsetReset(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
     judge(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
     assert intervals(openings(kafka, topics.coverage(over_limit.name)), ends(kafka))[0].begin >= last[0]

@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lozenge_deploy.cli.options import Format, show
+from lozenge_deploy.cli.output import Format, show
 from tests.mutations import Guard, changed_since, copied, guards
 
 

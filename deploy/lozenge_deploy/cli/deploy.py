@@ -25,7 +25,7 @@ from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_c
 NICE = 5
 """Building and testing use processors and must not slow down what runs, but must end on a busy machine too."""
 STATE = Annotated[str | None, typer.Option(help="State policy: keep, rebuild or fresh; by default as declared.")]
-WATCH = Annotated[str, typer.Option(help='Watch window: it is rolled back if unhealthy within this time, such as "5m".')]
+WATCH = Annotated[str, typer.Option(help='Watch window, such as "5m": it is rolled back if unhealthy meanwhile.')]
 
 
 def plan(
@@ -60,7 +60,7 @@ def plan(
         show([{"detector": folder.name, **answer}], output)
     else:
         show_backtest(found.candidate, examples, output)
-        show_cost(found.cost, candidate.release_now.name if candidate.release_now else None)
+        show_cost(found.cost, candidate.current_release.name if candidate.current_release else None)
     if candidate.refusal is not None:
         raise candidate.refusal
 
@@ -93,8 +93,8 @@ def deploy(
         if candidate.refusal is not None:
             raise candidate.refusal
         if not dry_run:
-            wanted = candidate.desired(watch=watched, message=message, by=getpass.getuser())
-            wanted = control.wish(wanted, after=candidate.now)
+            wanted = candidate.commit(watch=watched, message=message, by=getpass.getuser())
+            wanted = control.wish(wanted, after=candidate.current)
             await_change(control, wanted, limit, output, changes=changes)
 
 
@@ -133,7 +133,7 @@ def set_(
         str | None,
         typer.Option(help='Time between batches, such as "500ms"; in Real-Time Mode between commits, at least 5 s.'),
     ] = None,
-    rate: Annotated[int | None, typer.Option(min=1, help="At most so many events per second; not in Real-Time Mode.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Events per second at most; not in Real-Time Mode.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Task slots; the process is replaced.")] = None,
     memory_mb: Annotated[int | None, typer.Option(min=450, help="The JVM's heap; the process is replaced.")] = None,
     message: MESSAGE = "",

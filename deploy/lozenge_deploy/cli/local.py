@@ -94,11 +94,11 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
 
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
-    from lozenge_deploy.local.upstream_replicas import requested_instances, request_instances
-    from lozenge_deploy.operations.scaling import outside
+    from lozenge_deploy.local.upstream_replicas import request_instances, requested_instances
+    from lozenge_deploy.operations.scaling import out_of_range
 
     folder = folder.absolute()
-    if refusal := outside("upstream", instances, RAW_PARTITIONS):
+    if refusal := out_of_range("upstream", instances, RAW_PARTITIONS):
         raise refusal
     if not (folder / _STATE).exists():
         raise UsageError(
@@ -135,7 +135,9 @@ def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
         time.sleep(0.2)
     if state is None:
         raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
-    raise OutOfTime(f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress")
+    raise OutOfTime(
+        f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
+    )
 
 
 def _running(folder: Path) -> dict[str, Any] | None:

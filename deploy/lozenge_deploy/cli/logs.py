@@ -47,9 +47,7 @@ def logs(
     elif not lines:
         if not LogReader(kafka, app_of(name)).latest(1)[0]:
             _refuse_unknown(kafka, app_of(name))
-        typer.echo(
-            f"no line of {app_of(name)} at level {level} or above was shipped in the last 7 days", err=True
-        )
+        typer.echo(f"no line of {app_of(name)} at level {level} or above was shipped in the last 7 days", err=True)
 
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:

@@ -126,7 +126,8 @@ def _stopped(
 def coverage(
     name: NAME = ".",
     position: Annotated[
-        str | None, typer.Argument(metavar="PARTITION:OFFSET", help="An event of its input: which release processed it?")
+        str | None,
+        typer.Argument(metavar="PARTITION:OFFSET", help="An input event: which release processed it?"),
     ] = None,
     output: OUTPUT = Format.TABLE,
 ) -> None:

@@ -25,7 +25,7 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import THIS_START
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, wanted_instances
+from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, requested_instances
 from lozenge_deploy.supervision.job_process import Instance, instances
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, State, Supervisor
@@ -76,7 +76,7 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
         with Supervisor(folder / "logs") as supervisor, closing(shipper):
             instances = 0
             while True:
-                if (wanted := wanted_instances(folder)) != instances:
+                if (wanted := requested_instances(folder)) != instances:
                     instances = wanted
                     become(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
                 if stop.wait(TICK_SECONDS):

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lozenge.contracts import topics
+from lozenge.contracts.record import parse_offsets
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.coverage import Interval, gaps, intervals, judges, openings, overlaps
 from lozenge_deploy.observe.group_lag import committed
-
 
 
 def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:

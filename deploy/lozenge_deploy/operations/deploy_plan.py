@@ -1,4 +1,4 @@
-"""What a deployment is to change, worked out and refused before anything does."""
+"""The plan of a deployment: what it changes, or why it is refused, before anything changes."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
-from lozenge_deploy.operations.release_diff import GOES_ON, Rows, differences, settings_rows
+from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import digest_with_tests, parts_of
 from lozenge_deploy.releases.environments import environment
@@ -22,40 +22,39 @@ from lozenge_deploy.releases.release_store import Releases
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A folder that may be deployed as `release`, beside what is deployed now (None: nothing).
+class DeployPlan:
+    """The deployment of a folder as `release`, compared with what is deployed (`current`; None: nothing).
 
-    `release` has its number already, and is kept only by `desired`; `before` is what it falls back to, and
-    `refusal` why it cannot be deployed so.
+    `release` has its number already; `commit` stores it. `before` is what a rollback restores. `refusal` is why the
+    folder cannot be deployed so.
     """
 
     kafka: KafkaSettings
     built: Built
     release: Release
-    now: DeploymentSpec | None
-    release_now: Release | None
+    current: DeploymentSpec | None
+    current_release: Release | None
     before: DeploymentSpec | None
     state: str
     settings: Mapping[str, Any]
     refusal: UsageError | None
 
     def changes(self) -> Rows:
-        """What differs, and what becomes of offsets and state: rows of what, now, then."""
+        """The changes as rows of field, current, new; also what happens to offsets and state."""
         first = "newest" if self.release.declaration.guarantee == "at-most-once" else "earliest retained"
-        offsets = f"from the {first} event on" if self.release_now is None else GOES_ON
-        rows = [
-            *differences(self.release_now, self.release),
-            *settings_rows(self.now.settings if self.now else {}, self.settings),
-            *throttle.rows(self.now, self._left_behind, self.release),
-            {"what": "offsets", "now": None, "then": offsets},
-        ]
-        memory = state_migration.consequence(self.release_now, self.release, self.state)
+        state = state_migration.consequence(self.current_release, self.release, self.state)
         if self.refusal is not None:
-            memory = f"{self.state}: REFUSED"
-        return [*rows, {"what": "state", "now": None, "then": memory}] if memory else rows
+            state = f"{self.state}: REFUSED"
+        return [
+            *differences(self.current_release, self.release),
+            *settings_rows(self.current.settings if self.current else {}, self.settings),
+            *throttle.rows(self.current, self._reset_by_mode, self.release),
+            offsets_row(f"starts at the {first} event" if self.current_release is None else RESUMES),
+            *state_row(state),
+        ]
 
-    def desired(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
-        """Keeps the release, made by `by`, and makes the topics that it writes; what to wish for.
+    def commit(self, *, watch: float, message: str, by: str) -> DeploymentSpec:
+        """Stores the release as made by `by`, creates the topics that it writes, and returns the spec to apply.
 
         Raises `refusal`; BrokerUnavailable.
         """
@@ -65,34 +64,34 @@ class Candidate:
         release = Releases(self.kafka).add(self.built, by=by)
         change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}
-        change |= self._left_behind
-        if self.now is None:
+        change |= self._reset_by_mode
+        if self.current is None:
             return DeploymentSpec(detector=release.detector, revision="", **change)
-        # the same code with another memory is another process
-        again = release.name == self.now.release and self.state != "keep"
-        return self.now.but(**change, before=self.before, restart=self.now.restart + again)
+        # the same code with other state needs another process
+        again = release.name == self.current.release and self.state != "keep"
+        return self.current.but(**change, before=self.before, restart=self.current.restart + again)
 
     @property
-    def _left_behind(self) -> dict[str, None]:
-        return throttle.left_behind(self.now, self.release_now, self.release)
+    def _reset_by_mode(self) -> dict[str, None]:
+        return throttle.reset_by_mode(self.current, self.current_release, self.release)
 
 
 def proof_of(folder: Path, python: Path) -> Path:
-    """The file that says, once it is there, that the tests in `folder` have passed for this code on this machine."""
+    """A file that exists once the tests in `folder` have passed for this code on this machine."""
     return python.parents[1] / f"tested-{digest_with_tests(folder)}"
 
 
 def prepare(
     folder: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: Mapping[str, Any]
-) -> Candidate:
-    """Builds and tests `folder`, which must be sound; raises what is wrong with it, before anything has changed.
+) -> DeployPlan:
+    """Builds and tests `folder`, which has passed the lint; raises its errors before anything has changed.
 
-    A folder whose tests have passed on this machine as it is, is not tested again. `settings` come on top of those
-    that hold now, as far as the new release knows them. What becomes of the state is told against the release that is
-    live, which need not be the one that is wanted.
+    Tests that have passed for this code on this machine do not run again. `settings` override the current ones, as
+    far as the new release has them. The state is compared with the live release, which may differ from the deployed
+    one.
     """
     name = folder.name
-    now, live = control.desired(name), control.live_release(name)
+    current, live = control.desired(name), control.live_release(name)
     parts = parts_of(folder)
     python = environment(parts)
     earlier = Releases(kafka).of(name)
@@ -106,23 +105,26 @@ def prepare(
         if source not in partitions(kafka):
             raise UsageError(
                 f"deploying {name}: it reads {source}, which does not exist",
-                hint=f"let upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
+                hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
             )
         if passed is not None:
             passed()
             proof.touch()
     release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
-    present = next((release for release in earlier if now is not None and release.name == (live or now.release)), None)
+    present = None
+    if current is not None:
+        present = next((release for release in earlier if release.name == (live or current.release)), None)
     policy = state or declaration.state
     refusal = state_migration.refused(present, release, policy)
-    if now is not None and present is not None:
-        refusal = refusal or scaling.refused(release, now.instances, policy)
-    kept = {key: value for key, value in now.settings.items() if key in release.settings} if now is not None else {}
-    overrides = {**kept, **settings}
+    if current is not None and present is not None:
+        refusal = refusal or scaling.refused(release, current.instances, policy)
+    known_settings = current.settings.items() if current is not None else ()
+    overrides = {**{key: value for key, value in known_settings if key in release.settings}, **settings}
     detector_process.try_settings(name, python, overrides)
     before = None
-    if now is not None and present is not None:
-        before = control.fallback(now)
+    if current is not None and present is not None:
+        before = control.fallback(current)
         if before.release == present.name:
-            before = before.but(state=state_migration.way_back(release, present))
-    return Candidate(kafka, built, release, now, present, before, policy if present else "keep", overrides, refusal)
+            before = before.but(state=state_migration.rollback_policy(release, present))
+    applied_policy = policy if present else "keep"
+    return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal)

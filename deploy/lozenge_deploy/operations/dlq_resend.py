@@ -61,7 +61,9 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Let
             hint=f"{show} shows the record's position; fix it at its source, then `lozenge dlq drop {app} POSITION`",
         )
     counts = partitions(kafka)
-    if foreign := [x for x in dead_letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < counts.get(x.topic, 0)]:
+    if foreign := [
+        x for x in dead_letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < counts.get(x.topic, 0)
+    ]:
         raise UsageError(
             f"{doing}: {_named(foreign)} did not come from a topic that it reads",
             hint=f"{show} shows its origin; name the others by position",

@@ -87,10 +87,10 @@ def test_a_detector_that_is_stopped_inside_its_transaction_holds_nobody_up(world
 
 def test_pause_resume_and_retire_keep_the_offsets(world: World) -> None:
     [answer] = json.loads(world.lozenge("pause", world.one, "--dry-run", "-o", "json"))
-    assert answer["changes"][0] == {"what": "goal", "now": "running", "then": "paused"}
+    assert answer["changes"][0] == {"field": "goal", "current": "running", "new": "paused"}
     assert len(world.running(world.one)) == 1
     world.lozenge("pause", world.one)
-    assert "it is so already" in world.lozenge("pause", world.one)
+    assert "no change (already paused)" in world.lozenge("pause", world.one)
     assert world.running(world.one) == []
     ids = world.large(15)
     assert "live" in world.lozenge("resume", world.one)

@@ -15,8 +15,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
-from lozenge_deploy.operations.change_plan import back, resettle
-from lozenge_deploy.operations.deploy_plan import Candidate
+from lozenge_deploy.operations.change_plan import plan_rollback, plan_settings
+from lozenge_deploy.operations.deploy_plan import DeployPlan
 from lozenge_deploy.operations.deploy_plan import prepare as prepare_built
 from lozenge_deploy.releases.release_store import Releases
 from tests.deploy.sparkless_environments import install
@@ -55,7 +55,7 @@ def prepare(
     state: str | None,
     settings: dict[str, Any],
     tested: bool = False,
-) -> Candidate:
+) -> DeployPlan:
     """The candidate that `place` makes, in an environment that uv need not make.
 
     A fold describes itself here, where Spark runs already.
@@ -73,13 +73,13 @@ def edit(place: Path, old: str, new: str) -> None:
     module.write_text(module.read_text().replace(old, new))
 
 
-def released(control: Control, candidate: Candidate) -> Any:
-    return control.wish(candidate.desired(watch=60, message="", by="me"))
+def released(control: Control, candidate: DeployPlan) -> Any:
+    return control.wish(candidate.commit(watch=60, message="", by="me"))
 
 
-def row(candidate: Candidate, what: str) -> tuple[Any, Any]:
-    [found] = [row for row in candidate.changes() if row["what"] == what]
-    return found["now"], found["then"]
+def row(candidate: DeployPlan, field: str) -> tuple[Any, Any]:
+    [found] = [row for row in candidate.changes() if row["field"] == field]
+    return found["current"], found["new"]
 
 
 def test_an_unchanged_folder_deploys_as_the_same_release(
@@ -87,8 +87,8 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 ) -> None:
     place = quick_detector(tmp_path, "deployed_rule", "rule")
     first = prepare(place, kafka, control, state=None, settings={"limit": 400})
-    assert [r["what"] for r in first.changes()] == ["release", "setting limit", "offsets"]
-    assert row(first, "offsets")[1] == "from the earliest retained event on"
+    assert [r["field"] for r in first.changes()] == ["release", "setting limit", "offsets"]
+    assert row(first, "offsets")[1] == "starts at the earliest retained event"
     present = released(control, first)
     assert (present.release, present.settings, present.before) == ("r1", {"limit": 400}, None)
 
@@ -111,8 +111,8 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
     with pytest.raises(DetectorError, match="its tests fail"):
         prepare(place, kafka, control, state=None, settings={})
     with pytest.raises(ConfigError, match="limit: "):
-        resettle(kafka, present, {"limit": "a lot"}, {})
-    fields, rows = resettle(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
+        plan_settings(kafka, present, {"limit": "a lot"}, {})
+    fields, rows = plan_settings(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
     assert (fields["settings"], fields["max_batch"]) == ({}, 50)
     assert [tuple(r.values()) for r in rows] == [
         ("setting limit", 400, "500"),
@@ -120,7 +120,7 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
         ("max_batch", 200_000, 50),
     ]
     with pytest.raises(UsageError, match="no other release has ever been live"):
-        back(kafka, present, [], to=None, state=None, message="")
+        plan_rollback(kafka, present, [], to=None, state=None, message="")
 
 
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
@@ -133,26 +133,26 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
     kept = prepare(place, kafka, control, state="keep", settings={}, tested=True)
     assert row(kept, "state")[1].startswith("keep: REFUSED")
     with pytest.raises(UsageError, match="keys were made of card_id and are now made of card_id, merchant_id"):
-        kept.desired(watch=60, message="", by="me")
+        kept.commit(watch=60, message="", by="me")
     assert len(Releases(kafka).of("deployed_fold")) == 1
 
     rebuilt = prepare(place, kafka, control, state="rebuild", settings={}, tested=True)
     assert row(rebuilt, "release") == ("r1", "r2")
-    assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events anew")
+    assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events again")
     wanted = released(control, rebuilt)
     assert (wanted.release, wanted.state, wanted.before.state) == ("r2", "rebuild", "rebuild")
 
     lived = [HistoryEvent(detector="deployed_fold", what="live", release=release) for release in ("r1", "r2")]
-    earlier, rows = back(kafka, wanted, lived, to=None, state=None, message="")
+    earlier, rows = plan_rollback(kafka, wanted, lived, to=None, state=None, message="")
     assert (earlier.release, earlier.state) == ("r1", "rebuild")
-    assert rows[-1]["then"].startswith("rebuild")
+    assert rows[-1]["new"].startswith("rebuild")
     with pytest.raises(UsageError, match="its state cannot be kept"):
-        back(kafka, wanted, lived, to="r1", state="keep", message="")
+        plan_rollback(kafka, wanted, lived, to="r1", state="keep", message="")
 
     edit(place, "expires=settings.within", "expires=timedelta(days=30)")
     refused = prepare(place, kafka, control, state="rebuild", settings={}, tested=True).refusal
     assert refused is not None
-    assert "reaches back 30d, but events are kept for 7d" in refused.message
+    assert "reaches back 30d, but events are retained for 7d" in refused.message
 
 
 def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:

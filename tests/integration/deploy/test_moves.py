@@ -12,8 +12,8 @@ def test_moved_offsets_are_in_history_and_coverage_and_what_they_skipped_is_fill
     before = {p: offset for p, (offset, _) in group_offsets(world.kafka, one).items()}
     world.lozenge("pause", one)
     skipped = world.large(20)
-    assert "left out" in world.lozenge("offsets", one, "--latest", "--dry-run")
-    assert "behind" in world.lozenge("offsets", one)
+    assert "skipped" in world.lozenge("offsets", one, "--latest", "--dry-run")
+    assert "lag" in world.lozenge("offsets", one)
     world.lozenge("offsets", one, "--latest", "-m", "nobody waits for these")
     assert "is live" in world.lozenge("resume", one)
     ids = world.large(20)
@@ -22,7 +22,7 @@ def test_moved_offsets_are_in_history_and_coverage_and_what_they_skipped_is_fill
     assert "GAP" in world.lozenge("coverage", one)
     partition = next(p for p, (offset, _) in group_offsets(world.kafka, one).items() if offset > before[p])
     assert "it lies in a gap" in world.lozenge("coverage", one, f"{partition}:{before[partition]}")
-    assert "raised 20 alerts" in world.lozenge("fill", one)
+    assert "emitted 20 alerts" in world.lozenge("backfill", one)
     world.assert_each_once(one, skipped)
     assert "GAP" not in world.lozenge("coverage", one)
 
@@ -35,5 +35,5 @@ def test_moved_offsets_are_in_history_and_coverage_and_what_they_skipped_is_fill
     assert "nobody waits for these" in history
     assert f"to {then}" in history
     assert "is not between" in world.lozenge("offsets", one, "--to", "0:999999999", code=2)
-    assert "remembers nothing" in world.lozenge("offsets", one, "--latest", "--state", "fresh", code=2)
+    assert "has no state" in world.lozenge("offsets", one, "--latest", "--state", "fresh", code=2)
     assert world.pid(world.two) == other

@@ -36,20 +36,20 @@ def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
     run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
-    assert (answer["observed"], answer["changes"][0]) == (None, {"what": "release", "now": None, "then": "r1"})
+    assert (answer["observed"], answer["changes"][0]) == (None, {"field": "release", "current": None, "new": "r1"})
 
     send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
     run = lozenge("plan", "planned", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
-    assert {f"planned_{n}" for n in range(5)} <= {alert["entity"] for alert in answer["trial"]["new"]}
-    assert answer["cost"]["then"] > 0
-    assert (answer["cost"]["now"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
+    assert {f"planned_{n}" for n in range(5)} <= {alert["entity"] for alert in answer["backtest"]["new"]}
+    assert answer["cost"]["new"] > 0
+    assert (answer["cost"]["current"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
     assert not [topic for topic in partitions(kafka) if "planned" in topic]
     assert Releases(kafka).of("planned") == []
 
     run = lozenge("deploy", "planned", "--no-wait", **here)
-    assert (run.returncode, "is asked for" in run.stdout) == (0, True), run.stderr
+    assert (run.returncode, "is pending" in run.stdout) == (0, True), run.stderr
     run = lozenge("status", "-o", "json", **here)
     [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
     assert (row["goal"], row["phase"], row["reason"]) == ("running", "asked for", "no agent has taken it up")

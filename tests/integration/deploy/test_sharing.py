@@ -27,4 +27,4 @@ def test_the_partitions_of_a_killed_instance_go_to_the_other_one(world: World) -
     assert not world.running(second)
     ids |= world.large(20)
     world.assert_each_once(first, ids)
-    assert "no gaps" in world.lozenge("fill", first, "--dry-run")
+    assert "no gaps" in world.lozenge("backfill", first, "--dry-run")

@@ -128,7 +128,7 @@ def try_(
     examples: EXAMPLES = 5,
     output: OUTPUT = Format.TABLE,
 ) -> None:
-    """Backtest: show which alerts the detector would have emitted for retained events, compared with the live release."""
+    """Backtest: show which alerts it would have emitted for retained events, compared with the live release."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.cli.output import show_backtest
     from lozenge_deploy.releases.detector_process import trial

@@ -61,5 +61,5 @@ class BackfillWorker:
             logger().info("backfill stopped: fenced by a newer process")
         except Exception as error:  # whatever Spark or the author's code raises, the live query keeps running
             if not stop.is_set():
-                hint = f"the next start of the job resumes it, or run `lozenge fill {self._loaded.name}`"
+                hint = f"the next start of the job resumes it, or run `lozenge backfill {self._loaded.name}`"
                 logger().error(f"backfilling {self._loaded.name}: {first_line(error)}", hint=hint)

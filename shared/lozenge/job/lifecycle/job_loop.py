@@ -160,7 +160,7 @@ class JobLoop:
                 share.exclusive = True
                 self._go_back()
             return True
-        self._behind.stop()  # of several instances nobody does; `lozenge fill` can
+        self._behind.stop()  # of several instances nobody does; `lozenge backfill` can
         if (given := share.assigned()) and given != share.claimed:
             self._ledger.claim(order.generation, self._terms.settings.digest, given)
             self._host = None  # its memory is of other partitions
