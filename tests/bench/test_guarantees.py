@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import topics
-from lozenge.job.commit.delivery_guarantees import WAYS
+from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.usage import Meter
@@ -38,14 +38,14 @@ def test_the_guarantees_side_by_side(trigger: str, spark: SparkSession, tmp_path
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, topics.platform_topics())
         for number in range(ROUNDS + 1):  # the first only warms up
-            for guarantee in WAYS:
+            for guarantee in COMMIT_BY_GUARANTEE:
                 seen, cost = _round(kafka, spark, tmp_path / f"{number}-{guarantee}", guarantee, trigger)
                 if number > 0:
                     latencies[guarantee] += seen
                     processor[guarantee].append(cost)
     print(f"\n{RATE} events/s, of which a fifth raises an alert, trigger {trigger}, {ROUNDS} x {ROUND_SECONDS:.0f} s")
     (middle, high), cost = _points(latencies["exactly-once"]), fmean(processor["exactly-once"])
-    for guarantee in WAYS:
+    for guarantee in COMMIT_BY_GUARANTEE:
         (p50, p95), seconds = _points(latencies[guarantee]), fmean(processor[guarantee])
         print(
             f"  {guarantee:14} p50 {p50 * 1000:5.0f} ms ({p50 / middle:.2f}), "

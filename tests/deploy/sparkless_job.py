@@ -46,14 +46,14 @@ class SparklessJob:
 
     def __init__(self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings) -> None:
         self._loaded, self._kafka = loaded, kafka
-        self._orders = JobSpecFile(job)
-        self._order = self._orders.current
-        self._terms = EffectiveConfig.of(loaded, self._order)
+        self._spec_file = JobSpecFile(job)
+        self._spec = self._spec_file.current
+        self._config = EffectiveConfig.of(loaded, self._spec)
         self._identity = Identity.of(loaded, job)
         self._reporter = JobStatusReporter(job.folder)
         self._group = Group(kafka, self._identity.app, self._identity.input, EVENT_PARTITIONS)
         self._writers = PartitionWriters(kafka, self._identity.app)
-        self._share = PartitionAssignment(kafka, self._identity)
+        self._assignment = PartitionAssignment(kafka, self._identity)
         self._shared = False
         self._consumer = Consumer(kafka.client(group_id=f"{self._identity.app}-reads", enable_auto_commit=False))
         self._offsets: dict[int, int] = {}
@@ -67,7 +67,7 @@ class SparklessJob:
 
     def run(self) -> None:
         """Raises what ends a job."""
-        first, digest = self._order, self._terms.settings.digest
+        first, digest = self._spec, self._config.settings.digest
         phase = Phase.STANDBY if first.standby else Phase.STARTING
         self._reporter.update(session_started_at=time.time(), generation=first.generation)
         self._reporter.query_started(phase, first.revision, digest, self._group.glance().offsets)
@@ -76,27 +76,27 @@ class SparklessJob:
         else:
             self._claim(first.generation)
         while not self._stopped.is_set():
-            if (new := self._orders.newer()) is not None:
+            if (new := self._spec_file.newer()) is not None:
                 self._obey(new)
-            if self._order.standby:
+            if self._spec.standby:
                 self._stopped.wait(0.05)
             else:
-                if self._order.shared and self._share.changed:
+                if self._spec.shared and self._assignment.changed:
                     self._claim(self._stamp.generation)
                 self._process()
             self._reporter.progressed()
-        self._share.leave()
+        self._assignment.leave()
         self._consumer.close()
         self._group.close()
 
     def _obey(self, new: JobSpec) -> None:
-        before, self._order = self._order, new
+        before, self._spec = self._spec, new
         try:
-            self._terms = EffectiveConfig.of(self._loaded, new)
+            self._config = EffectiveConfig.of(self._loaded, new)
         except ConfigError as error:
             self._reporter.update(rejected=str(error), revision=new.revision)
             return
-        digest = self._terms.settings.digest
+        digest = self._config.settings.digest
         if not new.standby and (before.standby or before.shared != new.shared):
             self._claim(new.generation)
         elif digest != self._reporter.status.digest:
@@ -106,17 +106,17 @@ class SparklessJob:
 
     def _claim(self, generation: int) -> None:
         """From now on it alone commits for its partitions: all of them, or those that it was given."""
-        shares, shared = self._order.shared, self._shared or self._order.shared
+        shares, shared = self._spec.shared, self._shared or self._spec.shared
         if shares:
-            mine: Collection[int] = sorted(self._share.assigned())
+            mine: Collection[int] = sorted(self._assignment.assigned())
         else:
-            self._share.leave()
+            self._assignment.leave()
             mine = range(EVENT_PARTITIONS)
         if not shared:  # else a newer generation is another instance's
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
         known = newest(openings(self._kafka, self._coverage))
         self._writers.fence(mine, shared=shares, before=known is not None and known.shared)
-        self._share.claimed, self._shared = frozenset(mine), shares
+        self._assignment.claimed, self._shared = frozenset(mine), shares
         positions = self._group.read(mine)
         if not shared:
             refuse_if_stale(positions, generation, self._identity.app)
@@ -132,12 +132,12 @@ class SparklessJob:
             line = CoverageSegment(
                 what=what,
                 release=self._identity.release,
-                digest=self._terms.settings.digest,
+                digest=self._config.settings.digest,
                 generation=self._stamp.generation,
                 ended=offsets,
                 since=offsets,
                 input=topic_id(self._kafka, self._identity.input),
-                shared=self._order.shared,
+                shared=self._spec.shared,
             )
             writer.commit([line.record(self._coverage)], self._group, offsets, self._stamp)
 
@@ -157,7 +157,7 @@ class SparklessJob:
         self._reporter.committed(self._stamp.batch, self._offsets, len(messages), 0)
 
     def _alerts(self, messages: Iterator[Message]) -> Iterator[Record]:
-        settings: Any = self._terms.settings
+        settings: Any = self._config.settings
         writer = AlertEncoder(self._identity, self._loaded.declaration, settings)
         for message in messages:
             try:

@@ -96,26 +96,26 @@ class Halting(JobLoop):
     def halt(self) -> None:
         raise Crash("killed here")
 
-    def _run_batch(self, host: Any, frame: DataFrame) -> None:
-        if not self.armed or self._checkpoint.planned(self._batch) == self._ledger.read:
-            super()._run_batch(host, frame)
+    def _run_batch(self, operator: Any, frame: DataFrame) -> None:
+        if not self.armed or self._checkpoint.planned(self._batch) == self._committer.read_offsets:
+            super()._run_batch(operator, frame)
             return
         if self.step == BEFORE:
             self.halt()
         if self.step == BETWEEN:
             self._halt_between()
-        super()._run_batch(host, frame)
+        super()._run_batch(operator, frame)
         if self.step == AFTER:
             self.halt()
 
     def _halt_between(self) -> None:
         """Halts where the second of the two is written, or, where they are one, at its commit."""
-        ledger: Any = self._ledger
-        [(writer, _)] = ledger._writers.each()
+        committer: Any = self._committer
+        [(writer, _)] = committer._writers.each()
         owner, name = {
             "exactly-once": (writer, "_retrying"),
             "at-least-once": (writer, "commit"),
-            "at-most-once": (ledger._acknowledged, "write"),
+            "at-most-once": (committer._acknowledged, "write"),
         }[self._declaration.guarantee]
         written = getattr(owner, name)
 
@@ -194,7 +194,7 @@ def _die(step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSe
     send_a_batch(kafka, loaded.name, hour)
     run.join()
     assert isinstance(run.error, Crash)
-    dying._ledger.touch()  # as it may on its way out
+    dying._committer.refresh()  # as it may on its way out
     told = dying._metrics.snapshot()["samples"]
     in_vain = told["lozenge_offsets_begun_total"] - told["lozenge_offsets_committed_total"]
     if loaded.declaration.kind != "aggregate":  # which counts again what lies before
@@ -260,7 +260,7 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
 
 
 def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
-    assert delivery_guarantees.WAYS.keys() == TIMES_TOLD.keys()
+    assert delivery_guarantees.COMMIT_BY_GUARANTEE.keys() == TIMES_TOLD.keys()
 
 
 def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
@@ -273,13 +273,13 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     _takes_only_short_records(kafka, topics.alerts(loaded.name))
     identity = Identity.of(loaded, JobSettings(work=tmp_path))
     writer = AlertEncoder(identity, loaded.declaration, Settings())
-    ledger = Committer(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
-    ledger.claim(1, Settings().digest)
+    committer = Committer(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
+    committer.claim(1, Settings().digest)
     draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
-    assert ledger.tell([draft], writer) == [draft]
-    ends = {partition: offset + 1 for partition, offset in ledger.offsets.items()}
+    assert committer.publish([draft], writer) == [draft]
+    ends = {partition: offset + 1 for partition, offset in committer.offsets.items()}
     with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
-        ledger.commit(RuleOperator(spark.range(0)), BatchResult([]), writer, ends, CommitMetadata(1))
+        committer.commit(RuleOperator(spark.range(0)), BatchResult([]), writer, ends, CommitMetadata(1))
     after = group_offsets(kafka, loaded.name)
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
 

@@ -190,7 +190,7 @@ def test_a_release_that_leaves_the_mode_tells_nothing_again(
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")
         send(kafka, some_events(150, 1))
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 151, "the last alert")
-        assert run.runner._ledger._told == frozenset()
+        assert run.runner._committer._published == frozenset()
     ids = [alert["alert_id"] for alert in alerts(kafka, realtime.name)]
     assert len(ids) == len(set(ids)) == 151
 
@@ -253,13 +253,13 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
     loaded, folder = detector(kafka, over, tmp_path, trigger="5m"), tmp_path / "job"
     folder.mkdir()
     send(kafka, [event(n, card=f"card_{n % 13}", amount="10.00") for n in range(13 * WARM_UP_OFFSETS)])
-    send(kafka, some_events(0, 100))  # all that it rehearses on can be judged
+    send(kafka, some_events(0, 100))  # every event of the warm-up run can be processed
     JobSpec(standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
         report = run.runner._reporter
         wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
         assert isinstance(run.runner, RealtimeLoop)
-        assert not run.runner._length.young
+        assert not run.runner._batch_duration.young
         assert alerts(kafka, loaded.name) == []
         JobSpec(generation=2).write(folder)
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")

@@ -191,13 +191,13 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
 class DiesBeforeItTells(RealtimeAggregateLoop):
     """As a process that is killed when Spark has ended a batch, and nothing of it is told yet."""
 
-    def _tell(self, rows: Any) -> None:
+    def _publish(self, rows: Any) -> None:
         pass
 
-    def _turned(self, turn: TriggerProgress) -> None:
-        if turn.events:
+    def _trigger_ended(self, trigger: TriggerProgress) -> None:
+        if trigger.events:
             raise Crash("in between")
-        super()._turned(turn)
+        super()._trigger_ended(trigger)
 
 
 def test_a_batch_that_only_spark_has_ended_is_counted_again(

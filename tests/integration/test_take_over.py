@@ -170,22 +170,22 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
 class DiesBeforeClaim(JobLoop):
     """Told to take over, it dies before it has done anything."""
 
-    def _take_over(self) -> None:
+    def _cut_over(self) -> None:
         raise Crash("killed here")
 
 
 class DiesAfterClaim(JobLoop):
     """It has fenced its predecessor, and dies before it has told anything."""
 
-    def _settle(self, host: Any) -> None:
+    def _publish_buffered(self, operator: Any) -> None:
         raise Crash("killed here")
 
 
 class DiesAfterFirstTransaction(JobLoop):
     """It has told what it held back, and dies before it says so."""
 
-    def _settle(self, host: Any) -> None:
-        super()._settle(host)
+    def _publish_buffered(self, operator: Any) -> None:
+        super()._publish_buffered(operator)
         raise Crash("killed here")
 
 
@@ -251,9 +251,9 @@ class MeetsPoison(JobLoop):
 
     met = False
 
-    def _settle(self, host: Any) -> None:
+    def _publish_buffered(self, operator: Any) -> None:
         if self.met:
-            super()._settle(host)
+            super()._publish_buffered(operator)
         else:
             self.met = True
             send(self._kafka, [Codec.of("event").encode(event(-1))[:-9]])

@@ -124,16 +124,16 @@ class Mortal(JobLoop):
 
     dies = ""
 
-    def _run_batch(self, host: Any, frame: DataFrame) -> None:
+    def _run_batch(self, operator: Any, frame: DataFrame) -> None:
         def crash(*_: object) -> None:
             raise Crash("killed here")
 
         if self.dies == "before its transaction":
             crash()
         if self.dies == "inside its transaction":
-            for writer, _ in self._ledger._writers.each():
+            for writer, _ in self._committer._writers.each():
                 writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
-        super()._run_batch(host, frame)
+        super()._run_batch(operator, frame)
         if self.dies == "after its transaction":
             crash()
 

@@ -1,8 +1,8 @@
 """`python -m lozenge.job [NAME | FOLDER]`: runs the detector installed here, or the one in a source folder.
 
-The start order comes from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. SIGTERM and SIGINT end it at a batch
-boundary with 0, or after 20 s in the middle of a batch with 124. 3 if the broker is not there, 1 or 2 for what a person
-must mend.
+The settings of the start come from `LOZENGE_JOB_*`, the cluster from `LOZENGE_KAFKA_*`. On SIGTERM and SIGINT it stops
+at a batch boundary with exit code 0, or after 20 s inside a batch with 124. Exit code 3 means that the broker is not
+available; 1 and 2 mean that an operator has to act.
 """
 
 import sys
@@ -28,13 +28,12 @@ def main() -> int:
     try:
         job, kafka = load(JobSettings, KafkaSettings)
         debug = job.debug
-        logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until it has a name
-        which = sys.argv[1] if len(sys.argv) > 1 else None
-        loaded = find(which)
+        logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until the name is known
+        loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
         identity = Identity.of(loaded, job)
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
-        partitions(kafka)  # what is wrong or missing should not cost a JVM start to find out
+        partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
         from lozenge.job.lifecycle.job_factory import job_loop_of, slots  # Spark is imported only once it is needed
         from lozenge.spark.session import outliving, spark_session
 
@@ -42,7 +41,7 @@ def main() -> int:
         if job.master is not None and loaded.declaration.realtime:
             raise ConfigError(
                 f"starting {identity.app} on {job.master}: a job in Real-Time Mode runs in its own process",
-                hint='leave out LOZENGE_JOB_MASTER, or mode = "realtime"',
+                hint='unset LOZENGE_JOB_MASTER, or remove mode = "realtime"',
             )
         cores = max(job.cores or declared.cores, slots(loaded.declaration))
         memory_mb = job.memory_mb or declared.memory_mb
@@ -54,27 +53,27 @@ def main() -> int:
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = Metrics(identity.app, job.instance, job.release)
-        runner = job_loop_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
+        loop = job_loop_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
         doing = f"running {identity.app}"
         with (
-            stopped_by_signals(runner.stop, doing),
-            outliving(spark, doing, runner.stopping),
+            stopped_by_signals(loop.stop, doing),
+            outliving(spark, doing, loop.stopping),
             Reporter(metrics, kafka),
         ):
-            runner.run()
+            loop.run()
         return 0
     except LozengeError as error:
         if debug:
             raise
-        relieved = isinstance(error, Fenced | StaleGeneration)  # how every job ends that another one relieves
-        say = logging.logger().warning if relieved else logging.logger().error
-        say(error.message, hint=error.hint, kind=type(error).__name__)
+        replaced = isinstance(error, Fenced | StaleGeneration)  # the usual end of a job that another one replaces
+        log = logging.logger().warning if replaced else logging.logger().error
+        log(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
-    except Exception as fault:
+    except Exception as error:
         if debug:
             raise
-        # nobody foresaw it: its stack goes where whoever looks for the cause finds it
-        logging.logger().critical(f"the job failed: {type(fault).__name__}: {first_line(fault)}", exc_info=True)
+        # unexpected: the log has the whole stack
+        logging.logger().critical(f"the job failed: {type(error).__name__}: {first_line(error)}", exc_info=True)
         return 1
 
 

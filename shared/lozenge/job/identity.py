@@ -1,4 +1,4 @@
-"""Who a running job is on the bus: its group, its writer and its topics."""
+"""The names under which a job reads and writes: its group, its transactional id and its topics."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from lozenge.job.settings import JobSettings
 class Identity:
     """Names derived from detector and release.
 
-    The live job is the consumer group named after the detector. Any other (dev, shadow, test) is
-    `<name>@<release>` with topics of its own, so it can never fence, advance or speak for the live one.
+    The live job is the consumer group named after the detector. Any other job (dev, shadow, test) is
+    `<name>@<release>` with its own topics. So it can never fence the live job, move its offsets or publish for it.
     """
 
     detector: str
@@ -23,27 +23,27 @@ class Identity:
 
     @classmethod
     def of(cls, loaded: LoadedDetector, job: JobSettings) -> "Identity":
-        """The identity of `loaded` under the start order `job`."""
+        """The identity of `loaded`, started with the settings `job`."""
         return cls(loaded.name, job.release, job.live, loaded.declaration.key)
 
     @property
     def app(self) -> str:
-        """Consumer group, transactional id and name in metrics and logs."""
+        """Consumer group, transactional id, and name in metrics and logs."""
         return self.detector if self.live else f"{self.detector}@{self.release}"
 
     @property
     def input(self) -> str:
-        """The canonical topic that is keyed as the detector needs it."""
+        """The canonical topic with the detector's key."""
         return topics.events_by(self.key)
 
     @property
     def alerts(self) -> str:
-        """Where alerts go; the notifier reads only the live form."""
+        """The topic of alerts; the notifier reads only the live one."""
         return topics.alerts(self.detector) if self.live else topics.shadow_alerts(self.detector, self.release)
 
     @property
     def dead_letters(self) -> str:
-        """Where records go that the detector's code cannot judge."""
+        """The topic of records that the detector cannot process."""
         return topics.dead_letters(self._topic_name)
 
     @property
@@ -53,12 +53,12 @@ class Identity:
 
     @property
     def candidates(self) -> str:
-        """Where an aggregate in Real-Time Mode hands its rows from Spark to Python."""
+        """The topic through which an aggregate in Real-Time Mode passes rows from Spark to Python."""
         return topics.candidates(self._topic_name)
 
     @property
     def coverage(self) -> str | None:
-        """Where it says which events it judges; nobody asks that of one that is not live."""
+        """The topic of its coverage; only a live job writes one."""
         return topics.coverage(self.detector) if self.live else None
 
     def alert_id(self, entity: str, dedup_key: str) -> str:

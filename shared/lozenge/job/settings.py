@@ -1,4 +1,4 @@
-"""What whoever starts a job tells it, through `LOZENGE_JOB_*` environment variables."""
+"""The settings of one start of a job, from `LOZENGE_JOB_*` environment variables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,20 +15,20 @@ from lozenge.process.env_settings import THIS_START, FromEnvironment
 
 
 class JobSettings(FromEnvironment):
-    """One start order.
+    """How one process of a job starts.
 
-    `generation` must rise with every start order of the same detector; `release` is what alerts name;
-    `live` false means a process beside the live one: own group, own topics, nothing shared. `work` holds
-    the checkpoints. `settings` overrides the detector's settings as JSON.
-
-    With a `folder` of its own the job keeps its checkpoint and its report there, and generation, settings and
-    what else may change while it runs come from the order in it. `state` is what it begins with when it stands by:
-    what is stored, what the topic's events make of it, or nothing. None leaves `cores` and `memory_mb` as declared.
-
-    A `master` is the Spark cluster whose executors read and judge, say spark://host:7077, of which the job takes no
-    more than its `cores`; an aggregate's `work` must then lie where all of them can write. Without one the job does it.
-
-    In Real-Time Mode the first `short_batches` batches last two seconds, see `batch_length`.
+    - `release` is the release that its alerts name.
+    - `generation` rises with every start of the same detector.
+    - `live`: a job that is not live has its own group and topics, and shares nothing with the live one.
+    - `work` is the folder of the checkpoints.
+    - `settings` overrides the detector's settings, as JSON.
+    - `folder` belongs to this job alone: it has the job spec, the status and the checkpoint. The spec then replaces
+      `generation` and `settings`.
+    - `state` is the state with which a standby starts: the stored state, one rebuilt from the topic, or none.
+    - `cores` and `memory_mb`: None means as declared.
+    - `master` is a Spark cluster, such as spark://host:7077, whose executors read and process events with at most
+      `cores` cores. An aggregate's `work` must then be a folder that all of them can write.
+    - `short_batches` is how many batches in Real-Time Mode last only two seconds, see `realtime_batches`.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
@@ -48,20 +48,20 @@ class JobSettings(FromEnvironment):
     debug: bool = False
 
 
-def detector_settings(loaded: LoadedDetector, values: Mapping[str, Any]) -> Settings:
-    """The detector's settings with `values` in place of defaults; raises ConfigError with every problem."""
+def detector_settings(loaded: LoadedDetector, overrides: Mapping[str, Any]) -> Settings:
+    """The detector's settings with `overrides` in place of defaults; raises ConfigError with every problem."""
     try:
-        settings: Settings = loaded.detector.settings.model_validate(values)
+        settings: Settings = loaded.detector.settings.model_validate(overrides)
         return settings
     except ValidationError as error:
-        problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {_said(e)}" for e in error.errors()]
-        there = ", ".join(loaded.detector.settings.model_fields) or "none"
+        problems = [f"{'.'.join(str(p) for p in e['loc']) or 'settings'}: {_message(e)}" for e in error.errors()]
+        names = ", ".join(loaded.detector.settings.model_fields) or "none"
         raise ConfigError(
             f"reading the settings of {loaded.name}: {len(problems)} problem(s)",
             problems=problems,
-            hint=f"its settings are {there}; nothing has changed",
+            hint=f"its settings are {names}; nothing was changed",
         ) from error
 
 
-def _said(problem: Mapping[str, Any]) -> str:
+def _message(problem: Mapping[str, Any]) -> str:
     return "there is no such setting" if problem["type"] == "extra_forbidden" else str(problem["msg"])

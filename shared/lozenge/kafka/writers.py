@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
 from lozenge.errors import BrokerUnavailable, Fenced
@@ -123,3 +123,48 @@ class TransactionalWriter:
                 f"{doing} a transaction of {self._id}: {cause.str()}",
                 hint=f"check the broker at {self._bootstrap}; the job continues at its committed offsets",
             ) from error
+
+
+class AcknowledgedWriter:
+    """Writes outside of a transaction, so readers need not wait for one to end. A process writes each record once."""
+
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self._bootstrap = kafka.bootstrap
+        self._failed: list[KafkaError] = []
+        self._producer = Producer(
+            kafka.client(
+                enable_idempotence=True,
+                message_timeout_ms=int(RETRY_SECONDS * 1000),
+                delivery_report_only_error=True,
+                linger_ms=0,
+                queue_buffering_max_messages=1_000_000,
+            )
+        )
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Returns once all are acknowledged; raises BrokerUnavailable."""
+        self.send(records)
+        self.flush()
+
+    def send(self, records: Sequence[Record]) -> None:
+        """Returns at once; raises BrokerUnavailable if records sent before were not acknowledged."""
+        for record in records:
+            produce(self._producer, record, on_delivery=self._delivered)
+        self._producer.poll(0)
+        self._raise_if_failed()
+
+    def flush(self) -> None:
+        """Returns once every sent record is acknowledged; raises BrokerUnavailable."""
+        self._producer.flush()
+        self._raise_if_failed()
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def _raise_if_failed(self) -> None:
+        if self._failed:
+            raise BrokerUnavailable(
+                f"writing alerts: {len(self._failed)} were not acknowledged: {self._failed[0].str()}",
+                hint=f"check the broker at {self._bootstrap}; the agent restarts the job",
+            )

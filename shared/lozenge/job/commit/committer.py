@@ -1,4 +1,4 @@
-"""What a job has decided and how far it has read: the only place that claims, commits and holds back."""
+"""Owns a job's offsets: claims partitions, commits each batch in one transaction, and buffers a standby's output."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,9 +13,9 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters
-from lozenge.job.commit.delivery_guarantees import WAYS, AcknowledgedWriter
+from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
 from lozenge.job.commit.published_alerts import published_since
-from lozenge.job.commit.resume_offsets import decided, refuse_another, resumable, too_far
+from lozenge.job.commit.resume_offsets import decided, is_far_behind, refuse_recreated_topic, resolve_start_offsets
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
@@ -24,7 +24,7 @@ from lozenge.kafka.positions import REALTIME, CommitMetadata, Group, Positions, 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.kafka.writers import AcknowledgedWriter, Record, TransactionalWriter
 from lozenge.process.logging import logger
 from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
 
@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Positions of one job on its input, and the one transaction per batch that moves them.
+    """The offsets of one job on its input, and the one transaction per batch that moves them.
 
-    How the alerts of a batch lie to its transaction is the declared guarantee. One of several instances has positions
-    on its own partitions only, and a transaction for each of them.
+    The delivery guarantee decides how a batch's alerts relate to its transaction. One of several instances has offsets
+    of its own partitions only, and a transaction for each of them.
 
-    In Real-Time Mode alerts are told before their offsets are committed, those of a rule by Spark. Whoever comes after
-    such a job, in whatever mode, leaves out what that has told.
+    In Real-Time Mode alerts are published before the offsets of their events are committed, those of a rule by Spark.
+    The next job, in any mode, skips alerts that are already published.
 
-    `offsets` are the group's: what is decided. `read` is how far the query has read: behind them where an
-    aggregate counts again, before them where a job stands by. While it stands by, `held` keeps what it would tell.
+    `offsets` are the group's committed offsets. `read_offsets` are how far the query has read: less where an aggregate
+    counts again, more where a job is a standby. A standby keeps its output in `buffer`.
     """
 
     def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, declaration: Manifest) -> None:
@@ -50,157 +50,165 @@ class Committer:
         self._group = Group(kafka, identity.app, identity.input, partitions)
         self._writers = PartitionWriters(kafka, identity.app)
         self._shared = False
-        self.stamp = CommitMetadata(0)
+        self.metadata = CommitMetadata(0)
         self.offsets = dict[int, int]()
-        self.read = dict[int, int]()
-        self.held: StandbyBuffer | None = None
-        self._input = ""
+        self.read_offsets = dict[int, int]()
+        self.buffer: StandbyBuffer | None = None
+        self._input_id = ""
         self._known: CoverageSegment | None = None
-        self._unflushed = False  # what `tell` has sent may not be acknowledged yet
-        self._uncertain = False  # a transaction failed, and may have been committed all the same
-        self._told: frozenset[str] = frozenset()  # what a predecessor in Real-Time Mode has told beyond its offsets,
-        self._until = dict[int, int]()  # which is of events before these
+        self._unacknowledged = False  # alerts that `publish` has sent may not be acknowledged yet
+        self._uncertain = False  # a transaction has failed, and may have been committed all the same
+        self._published: frozenset[str] = frozenset()  # alerts that were published before their offsets,
+        self._published_until = dict[int, int]()  # which are of events before these
         if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.told_by_spark:
-            _ = self._acknowledged  # it asks for its id for half a second, for which the first alert need not wait
+            _ = self._acknowledged  # the first alert need not wait for the half second in which it gets its id
 
     def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:
-        """Makes this job the only one that can commit, as `generation`, at the offsets that the group has.
+        """Makes this job the only one that can commit, as `generation`, at the group's offsets.
 
-        Of all partitions, or of those `among` them that it was given as one of several instances: those need no newer
-        generation, for they come and go between them.
+        The claim is of all partitions, or of those `among` them that one of several instances is assigned. The latter
+        needs no newer generation, because partitions move between instances.
 
-        At most once it begins at the end of its input and without memory, and newest first at the end if that is far,
-        unless it has stood by and nothing lies between, or shares. Refuses if a newer generation committed, fences
-        earlier writers, reads the offsets, looks again, and writes the claim down, with its line of coverage. The first
-        look does not wait for a transaction that a dead writer left open: the fence ends it. Raises StaleGeneration,
-        OffsetsLost, BrokerUnavailable.
+        An at-most-once job starts at the end of its input without state. A newest-first job starts at the end if that
+        is far away, unless it was a standby or shares its input.
+
+        The claim refuses if a newer generation has committed, fences earlier writers, reads the offsets, checks again,
+        and writes its coverage segment. The first check does not wait for a transaction that a dead writer left open,
+        because the fence ends it. Raises StaleGeneration, OffsetsLost, BrokerUnavailable.
         """
-        afresh = self._declaration.guarantee == "at-most-once" and self.held is None
-        given, self._shared = self._shared or among is not None, among is not None
+        from_end = self._declaration.guarantee == "at-most-once" and self.buffer is None
+        assigned, self._shared = self._shared or among is not None, among is not None
         mine = range(self._partitions) if among is None else sorted(among)
-        if not given:
+        if not assigned:
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
-        self._learn(any_topic=afresh, again=given)
+        self._read_coverage(any_topic=from_end, again=assigned)
         self._writers.fence(mine, shared=self._shared, before=self._known is not None and self._known.shared)
         positions = self._group.read(mine)
-        if not given:
+        if not assigned:
             refuse_if_stale(positions, generation, self._identity.app)
-        if afresh:
+        if from_end:
             self.offsets = self._ends()
-            self.stamp = CommitMetadata(generation)
-            self._open(START, digest, positions, forgotten=self._deletions())
+            self.metadata = CommitMetadata(generation)
+            self._write_segment(START, digest, positions, deletions=self._deletions())
             return
-        self._stand(positions)
-        if self.held is None and not self._shared:
-            self._leave_behind()
+        self._resume(positions)
+        if self.buffer is None and not self._shared:
+            self._skip_backlog()
         if not self._declaration.realtime:
             self.skip_published()
-        elif not self.stamp.ahead:  # from now on it is
-            self.stamp = replace(self.stamp, checkpoint=REALTIME)
-        self.stamp = replace(self.stamp, generation=max(generation, self.stamp.generation))
-        self._open(START, digest, positions)
+        elif not self.metadata.ahead:  # from now on it is
+            self.metadata = replace(self.metadata, checkpoint=REALTIME)
+        self.metadata = replace(self.metadata, generation=max(generation, self.metadata.generation))
+        self._write_segment(START, digest, positions)
 
-    def told(self) -> frozenset[str]:
-        """The ids of what has been told in Real-Time Mode of events at or behind the offsets; raises BrokerUnavailable.
+    def published_ids(self) -> frozenset[str]:
+        """The ids of alerts published in Real-Time Mode of events from the offsets on; raises BrokerUnavailable.
 
-        Nothing that could tell more may be running. A rule that may repeat itself saves the reading.
+        No other process may still publish. A rule whose guarantee allows repeats does without the read.
         """
         repeats = self._declaration.kind == "rule" and self._declaration.guarantee != "exactly-once"
-        if not self.stamp.ahead or repeats:
+        if not self.metadata.ahead or repeats:
             return frozenset()
         return published_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
 
     def skip_published(self) -> None:
-        """From now on `commit` and `tell` leave out what is `told` by now; raises BrokerUnavailable."""
-        self._flush_told()
-        self._told, self._until = self.told(), self._ends()
+        """From now on `commit` and `publish` skip the alerts published by now; raises BrokerUnavailable."""
+        self._await_acknowledgements()
+        self._published, self._published_until = self.published_ids(), self._ends()
 
-    def processed_by(self, digest: str) -> None:
-        """Writes down from where on other settings hold; does nothing where they do already."""
+    def record_settings(self, digest: str) -> None:
+        """Writes a coverage segment from which on these settings hold; nothing if they do already."""
         if self._known is not None and self._known.digest != digest:
-            self._open(SETTINGS, digest, Positions(self.offsets, self.stamp))
+            self._write_segment(SETTINGS, digest, Positions(self.offsets, self.metadata))
 
-    def stand_by(self) -> None:
-        """Begins at the group's offsets, claims nothing, and holds back what is judged from now on.
+    def begin_standby(self) -> None:
+        """Starts at the group's offsets without a claim, and buffers the output from now on.
 
         Raises OffsetsLost, BrokerUnavailable.
         """
-        self._learn()
-        self._stand(self._group.read())
-        self.held = StandbyBuffer(self.offsets)
+        self._read_coverage()
+        self._resume(self._group.read())
+        self.buffer = StandbyBuffer(self.offsets)
 
-    def behind(self) -> int:
-        """How many offsets the live job has decided that this one has not read; forgets what was held of them."""
-        decided = self._group.glance().offsets
-        assert self.held is not None
-        self.held.prune(decided)
-        return sum(max(0, offset - self.read[p]) for p, offset in decided.items())
+    def lag_to_live(self) -> int:
+        """How many offsets the live job has committed that this one has not read; drops what it buffered of them."""
+        committed = self._group.glance().offsets
+        assert self.buffer is not None
+        self.buffer.prune(committed)
+        return sum(max(0, offset - self.read_offsets[p]) for p, offset in committed.items())
 
-    def moved(self) -> bool:
-        """Whether the live job has committed since this one stood by."""
+    def live_has_committed(self) -> bool:
+        """Whether the live job has committed since this one began as a standby."""
         return dict(self._group.read().offsets) != self.offsets
 
-    def settle(self, host: Operator, alerts: AlertEncoder, stamp: CommitMetadata) -> BatchResult | None:
-        """After a claim: tells what was held back, once it has read as far as its predecessor has decided.
+    def publish_buffered(
+        self, operator: Operator, encoder: AlertEncoder, metadata: CommitMetadata
+    ) -> BatchResult | None:
+        """After a claim: commits the buffered output, once the query has read what the replaced job has committed.
 
-        Returns what was told; None if that is still to come.
+        Returns what was published; None if the query has not read that far.
         """
-        if self.held is None or any(self.read[p] < offset for p, offset in self.offsets.items()):
+        if self.buffer is None or any(self.read_offsets[p] < offset for p, offset in self.offsets.items()):
             return None
-        held = self.held.prune(self.offsets)
-        self.held = None
-        told = held._replace(alerts=host.cut_over(self._kafka, held.alerts))
-        self.commit(host, told, alerts, self.read, stamp)
-        return told
+        buffered = self.buffer.prune(self.offsets)
+        self.buffer = None
+        result = buffered._replace(alerts=operator.cut_over(self._kafka, buffered.alerts))
+        self.commit(operator, result, encoder, self.read_offsets, metadata)
+        return result
 
     def commit(
-        self, host: Operator, judged: BatchResult, alerts: AlertEncoder, ends: dict[int, int], stamp: CommitMetadata
+        self,
+        operator: Operator,
+        result: BatchResult,
+        encoder: AlertEncoder,
+        ends: dict[int, int],
+        metadata: CommitMetadata,
     ) -> int:
-        """Dead letters, state and offsets in one transaction, and alerts as guaranteed; how many events that decides.
+        """Commits dead letters, state and offsets in one transaction, and alerts as guaranteed.
 
-        Raises Fenced, BrokerUnavailable.
+        Returns how many events were committed. Raises Fenced, BrokerUnavailable.
         """
-        self._flush_told()
-        now, changes = datetime.now(UTC), host.state_changes()
+        self._await_acknowledgements()
+        now, changes = datetime.now(UTC), operator.state_changes()
         offsets = {p: max(end, self.offsets[p]) for p, end in ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
-        judged = judged._replace(alerts=self._untold(judged.alerts, alerts))
-        if self._told and all(offset >= self._until[p] for p, offset in offsets.items()):
-            self._told = frozenset()
+        result = result._replace(alerts=self._unpublished(result.alerts, encoder))
+        if self._published and all(offset >= self._published_until[p] for p, offset in offsets.items()):
+            self._published = frozenset()
         for writer, own in self._writers.each():
-            part = judged.within(own) if self._shared else judged
+            part = result.within(own) if self._shared else result
             others = [*dead_letters(self._kafka, self._identity, part)]
             others += [record for record in changes if record.partition in own]
-            WAYS[self._declaration.guarantee](
-                [alerts.record(draft, now) for draft in part.alerts],
+            COMMIT_BY_GUARANTEE[self._declaration.guarantee](
+                [encoder.record(draft, now) for draft in part.alerts],
                 others,
-                partial(self._decide, writer, _of(offsets, own), stamp),
+                partial(self._transact, writer, _of(offsets, own), metadata),
                 lambda records: self._acknowledged.write(records),
             )
-        self.stamp = stamp
+        self.metadata = metadata
         return events
 
-    def tell(self, drafts: Sequence[DraftAlert], alerts: AlertEncoder) -> Sequence[DraftAlert]:
-        """Tells `drafts` before their batch has ended; returns those not told before.
+    def publish(self, drafts: Sequence[DraftAlert], encoder: AlertEncoder) -> Sequence[DraftAlert]:
+        """Publishes alerts before their batch has ended; returns those that were not published before.
 
-        Whether they were acknowledged is awaited by whatever counts on it. Raises BrokerUnavailable.
+        The next commit waits for their acknowledgement. Raises BrokerUnavailable.
         """
-        now, untold = datetime.now(UTC), self._untold(drafts, alerts)
-        if untold:
-            self._acknowledged.send([alerts.record(draft, now) for draft in untold])
-            self._unflushed = True
-        return untold
+        now, new = datetime.now(UTC), self._unpublished(drafts, encoder)
+        if new:
+            self._acknowledged.send([encoder.record(draft, now) for draft in new])
+            self._unacknowledged = True
+        return new
 
-    def touch(self) -> None:
-        """Commits the same offsets again, so that they never expire; not if they may be others by now."""
+    def refresh(self) -> None:
+        """Commits the same offsets again, so that they do not expire; not if a transaction's result is unknown."""
         if self._uncertain:
             return
         for writer, own in self._writers.each():
-            writer.commit([], self._group, _of(self.offsets, own), self.stamp)
+            writer.commit([], self._group, _of(self.offsets, own), self.metadata)
 
-    def undecided(self, records: Iterable[FailedRecord], ends: Mapping[int, int]) -> list[FailedRecord]:
+    def first_reached(self, records: Iterable[FailedRecord], ends: Mapping[int, int]) -> list[FailedRecord]:
         """Those of `records` that a batch up to `ends` is the first to reach."""
-        new = {p: range(max(self.read[p], self.offsets[p]), end) for p, end in ends.items()}
+        new = {p: range(max(self.read_offsets[p], self.offsets[p]), end) for p, end in ends.items()}
         return [record for record in records if record.offset in new.get(record.partition, ())]
 
     def ends(self) -> dict[Partition, int] | None:
@@ -208,82 +216,89 @@ class Committer:
         return self._group.ends(self.offsets)
 
     def close(self) -> None:
-        """Gives the connection back, once all that was told is acknowledged; raises BrokerUnavailable."""
-        self._flush_told()
+        """Closes the connection, once every published alert is acknowledged; raises BrokerUnavailable."""
+        self._await_acknowledgements()
         self._group.close()
 
-    def _flush_told(self) -> None:
-        if self._unflushed:
+    def _await_acknowledgements(self) -> None:
+        if self._unacknowledged:
             self._acknowledged.flush()
-        self._unflushed = False
+        self._unacknowledged = False
 
-    def _untold(self, drafts: Sequence[DraftAlert], alerts: AlertEncoder) -> Sequence[DraftAlert]:
-        if not self._told:
+    def _unpublished(self, drafts: Sequence[DraftAlert], encoder: AlertEncoder) -> Sequence[DraftAlert]:
+        if not self._published:
             return drafts
-        return [draft for draft in drafts if alerts.alert_id(draft) not in self._told]
+        return [draft for draft in drafts if encoder.alert_id(draft) not in self._published]
 
-    def _decide(
-        self, writer: TransactionalWriter, offsets: dict[int, int], stamp: CommitMetadata, records: Sequence[Record]
+    def _transact(
+        self,
+        writer: TransactionalWriter,
+        offsets: dict[int, int],
+        metadata: CommitMetadata,
+        records: Sequence[Record],
     ) -> None:
-        """One transaction; what it has moved has moved, whatever becomes of the batch's other parts."""
+        """One transaction. `offsets` change with each transaction and not with the batch.
+
+        Else a job whose batch fails after the first of several transactions would commit older offsets on its way out.
+        """
         self._uncertain = True
-        writer.commit(records, self._group, offsets, stamp)
+        writer.commit(records, self._group, offsets, metadata)
         self.offsets, self._uncertain = self.offsets | offsets, False
 
     @cached_property
     def _acknowledged(self) -> AcknowledgedWriter:
         return AcknowledgedWriter(self._kafka)
 
-    def _learn(self, *, any_topic: bool = False, again: bool = False) -> None:
-        """What is known of the input from other jobs of this detector; asked once, before anybody is fenced."""
-        if self._identity.coverage is not None and (again or not self._input):
+    def _read_coverage(self, *, any_topic: bool = False, again: bool = False) -> None:
+        """Reads what earlier jobs of this detector processed; once, before anything is fenced."""
+        if self._identity.coverage is not None and (again or not self._input_id):
             self._known = newest(openings(self._kafka, self._identity.coverage))
-            self._input = topic_id(self._kafka, self._identity.input)
+            self._input_id = topic_id(self._kafka, self._identity.input)
             if not any_topic:
-                refuse_another(self._identity.app, self._identity.input, self._known, self._input)
+                refuse_recreated_topic(self._identity.app, self._identity.input, self._known, self._input_id)
 
     def _deletions(self) -> list[Record]:
-        """The deletion of all that a fold has stored. Which crossings were told, an aggregate never forgets."""
+        """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""
         if self._declaration.kind != "stateful":
             return []
         stored = read_state(self._kafka, self._identity.state, range(self._partitions))
         return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]
 
-    def _open(self, what: str, digest: str, before: Positions, forgotten: Sequence[Record] = ()) -> None:
-        line = CoverageSegment(
-            what=what,
+    def _write_segment(self, reason: str, digest: str, before: Positions, deletions: Sequence[Record] = ()) -> None:
+        segment = CoverageSegment(
+            what=reason,
             release=self._identity.release,
             digest=digest,
-            generation=self.stamp.generation,
+            generation=self.metadata.generation,
             ended=decided(before, self._known),
             since=dict(self.offsets),
-            input=self._input,
+            input=self._input_id,
             shared=self._shared,
         )
         for writer, own in self._writers.each():
-            records = [*forgotten]
+            records = [*deletions]
             if self._identity.coverage is not None:
-                mine = msgspec.structs.replace(line, ended=_of(line.ended, own), since=_of(line.since, own))
+                mine = msgspec.structs.replace(segment, ended=_of(segment.ended, own), since=_of(segment.since, own))
                 records.append(mine.record(self._identity.coverage))
-            writer.commit(records, self._group, _of(self.offsets, own), self.stamp)
+            writer.commit(records, self._group, _of(self.offsets, own), self.metadata)
         if self._identity.coverage is not None:
-            self._known = line
+            self._known = segment
 
     def _ends(self) -> dict[int, int]:
         return {p: end for p, (_, end) in self._group.bounds().items()}
 
-    def _leave_behind(self) -> None:
+    def _skip_backlog(self) -> None:
         ends = self._ends()
-        if too_far(self.offsets, ends, self._declaration, self._known):
-            left = sum(ends[p] - offset for p, offset in self.offsets.items())
-            logger().warning("begins with the newest events, and judges the others beside them", left=left)
+        if is_far_behind(self.offsets, ends, self._declaration, self._known):
+            backlog = sum(ends[p] - offset for p, offset in self.offsets.items())
+            logger().warning("starting at the newest events; the backlog is backfilled concurrently", backlog=backlog)
             self.offsets = ends
 
-    def _stand(self, positions: Positions) -> None:
+    def _resume(self, positions: Positions) -> None:
         app, topic = self._identity.app, self._identity.input
         bounds = _of(self._group.bounds(), positions.offsets)
-        self.offsets = resumable(app, topic, positions, bounds, self._known, self._declaration.missed)
-        self.stamp = positions.stamp or CommitMetadata(0)
+        self.offsets = resolve_start_offsets(app, topic, positions, bounds, self._known, self._declaration.missed)
+        self.metadata = positions.stamp or CommitMetadata(0)
 
 
 def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:

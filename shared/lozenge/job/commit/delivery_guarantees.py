@@ -1,91 +1,42 @@
-"""The three guarantees, which differ in one thing: when the alerts of a batch are written.
+"""The three delivery guarantees, which differ in one thing: when a batch's alerts are written.
 
-State, dead letters, coverage and offsets go into one transaction under each of them. So each has the same fence, and
-what a detector remembers is exact also where its alerts may be repeated or lost.
+Under each of them state, dead letters, coverage and offsets go into one transaction. So all have the same fence, and a
+detector's state is exact even where its alerts may be repeated or lost.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
-from confluent_kafka import KafkaError, Message, Producer
-
-from lozenge.errors import BrokerUnavailable
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import RETRY_SECONDS, Record, produce
+from lozenge.kafka.writers import Record
 
 Write = Callable[[Sequence[Record]], None]
 
 
-def exactly_once(alerts: Sequence[Record], others: Sequence[Record], transact: Write, tell: Write) -> None:
-    """Alerts within the transaction: who reads committed records sees each of them once, when it has ended."""
-    transact([*alerts, *others])
+def exactly_once(alerts: Sequence[Record], others: Sequence[Record], commit: Write, publish: Write) -> None:
+    """Alerts in the transaction: readers of committed records see each of them once, after the transaction."""
+    commit([*alerts, *others])
 
 
-def at_least_once(alerts: Sequence[Record], others: Sequence[Record], transact: Write, tell: Write) -> None:
-    """Alerts before the transaction: a crash in between tells those of one batch again, under equal ids.
+def at_least_once(alerts: Sequence[Record], others: Sequence[Record], commit: Write, publish: Write) -> None:
+    """Alerts before the transaction: a crash in between repeats those of one batch, with equal ids.
 
-    A job that was replaced while it slept may do the same: it tells what it has judged, and then learns of it.
+    A job that was replaced while its process was suspended may repeat them too, before it learns that it is fenced.
     """
-    tell(alerts)
-    transact(others)
+    publish(alerts)
+    commit(others)
 
 
-def at_most_once(alerts: Sequence[Record], others: Sequence[Record], transact: Write, tell: Write) -> None:
-    """Alerts behind the transaction: a crash in between loses those of one batch, and none is ever repeated.
+def at_most_once(alerts: Sequence[Record], others: Sequence[Record], commit: Write, publish: Write) -> None:
+    """Alerts after the transaction: a crash in between loses those of one batch, and none is ever repeated.
 
-    A job that was replaced while it slept tells nothing: its transaction is refused.
+    A job that was replaced while its process was suspended publishes nothing, because its transaction is refused.
     """
-    transact(others)
-    tell(alerts)
+    commit(others)
+    publish(alerts)
 
 
-WAYS: Mapping[str, Callable[[Sequence[Record], Sequence[Record], Write, Write], None]] = {
+COMMIT_BY_GUARANTEE: Mapping[str, Callable[[Sequence[Record], Sequence[Record], Write, Write], None]] = {
     "exactly-once": exactly_once,
     "at-least-once": at_least_once,
     "at-most-once": at_most_once,
 }
-"""How a batch with its alerts and other records ends, by guarantee."""
-
-
-class AcknowledgedWriter:
-    """Writes outside of any transaction, so that no reader waits for an end; in one process each record comes once."""
-
-    def __init__(self, kafka: KafkaSettings) -> None:
-        self._bootstrap = kafka.bootstrap
-        self._failed: list[KafkaError] = []
-        self._producer = Producer(
-            kafka.client(
-                enable_idempotence=True,
-                message_timeout_ms=int(RETRY_SECONDS * 1000),
-                delivery_report_only_error=True,
-                linger_ms=0,
-                queue_buffering_max_messages=1_000_000,
-            )
-        )
-
-    def write(self, records: Sequence[Record]) -> None:
-        """Returns once all are acknowledged; raises BrokerUnavailable if the broker stayed away."""
-        self.send(records)
-        self.flush()
-
-    def send(self, records: Sequence[Record]) -> None:
-        """Returns at once; raises BrokerUnavailable if the broker stayed away from what was sent before."""
-        for record in records:
-            produce(self._producer, record, on_delivery=self._delivered)
-        self._producer.poll(0)
-        self._raise_if_failed()
-
-    def flush(self) -> None:
-        """Returns once all that was sent is acknowledged; raises BrokerUnavailable if the broker stayed away."""
-        self._producer.flush()
-        self._raise_if_failed()
-
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
-        if error is not None:
-            self._failed.append(error)
-
-    def _raise_if_failed(self) -> None:
-        if self._failed:
-            raise BrokerUnavailable(
-                f"writing alerts: {len(self._failed)} were not acknowledged: {self._failed[0].str()}",
-                hint=f"check the broker at {self._bootstrap}; the agent starts the job again",
-            )
+"""How a batch is committed, given its alerts, its other records, the transaction and the write outside of it."""

@@ -1,7 +1,7 @@
-"""Whether what a job should judge next is still there: never a silent jump.
+"""The offsets at which a job starts, and a refusal where events would be skipped silently.
 
-A group's offsets expire, retention passes a job that was down for long, a topic is shortened or made anew. Only the
-second can be decided beforehand, by `missed` in the declaration; of the others nobody but a person knows what is right.
+A group's offsets expire, retention passes a job that was down for long, or a topic is shortened or created again. Only
+for the second case the manifest says beforehand what to do (`missed`); in the others an operator has to decide.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from lozenge.process.logging import logger
 from lozenge.protocol.coverage import MOVED, CoverageSegment
 
 
-def resumable(
+def resolve_start_offsets(
     app: str,
     topic: str,
     positions: Positions,
@@ -21,18 +21,18 @@ def resumable(
     known: CoverageSegment | None,
     missed: str,
 ) -> dict[int, int]:
-    """The offsets at which `app` goes on; `bounds` are what `topic` has of each partition.
+    """The offsets at which `app` resumes; `bounds` are the earliest offset and the end of each partition of `topic`.
 
-    `known` is the newest line of its coverage with the present topic's id, None if it never ran: then it may begin
-    wherever it likes, as it may in a partition that is new.
-    Events that are gone are left out where `missed` says "skip". Raises OffsetsLost.
+    `known` is the newest coverage segment of the present topic. None means that the detector never ran: then any start
+    is right, as it is in a new partition. Events that retention has removed are skipped where `missed` is "skip".
+    Raises OffsetsLost.
     """
     offsets, problems, gone = dict(positions.offsets), [], 0
     for partition, (earliest, end) in sorted(bounds.items()):
         offset = offsets[partition]
         if known is not None and partition in known.since and partition in positions.missing:
             last = known.since[partition]
-            problems.append(f"partition {partition}: the group's offset is gone; the last that is known is {last}")
+            problems.append(f"partition {partition}: the committed offset has expired; the last known one is {last}")
         elif offset > end:
             problems.append(f"partition {partition}: {offset} is next, but the topic ends at {end}: it was shortened")
         elif offset < earliest:
@@ -42,22 +42,22 @@ def resumable(
                 problems.append(f"partition {partition}: {offset} is next, but the earliest is {earliest}")
     if problems:
         raise OffsetsLost(
-            f"starting {app}: {topic} has no longer what it should judge next",
+            f"starting {app}: {topic} no longer has the events to process next",
             problems=problems,
-            hint=f"`lozenge offsets {app} --earliest` (or --latest, --at, --to) goes on there, and `lozenge coverage "
-            f'{app}` keeps the gap; missed = "skip" in [tool.lozenge] leaves out what retention took',
+            hint=f"`lozenge offsets {app} --earliest` (or --latest, --at, --to) resumes there, and `lozenge coverage "
+            f'{app}` keeps the gap; missed = "skip" in [tool.lozenge] skips what retention has removed',
         )
     if gone:
-        logger().error(f"{app}: retention took {gone} events before it judged them; it goes on behind them")
+        logger().error(f"{app}: retention removed {gone} unprocessed events; they are skipped")
     return offsets
 
 
-def too_far(
+def is_far_behind(
     offsets: Mapping[int, int], ends: Mapping[int, int], declaration: Manifest, known: CoverageSegment | None
 ) -> bool:
-    """Whether a job is to begin with the newest events and leave to later what it would need several batches for.
+    """Whether a newest-first job skips its backlog and backfills it: where that is more than one batch.
 
-    Not at its first start, of which no coverage would remember anything to fill, nor where somebody has moved it.
+    Not at its first start, of which no coverage would show the gap, nor after an operator has reset the offsets.
     """
     if declaration.backlog == "oldest-first" or known is None or known.what == MOVED:
         return False
@@ -65,17 +65,17 @@ def too_far(
 
 
 def decided(positions: Positions, known: CoverageSegment | None) -> dict[int, int]:
-    """How far a detector has come; where the group's offsets are gone, no further than `known` wrote down."""
+    """How far a detector has processed: the group's offsets, or what `known` recorded where those have expired."""
     if known is None:
         return dict(positions.offsets)
     return {p: known.since.get(p, o) if p in positions.missing else o for p, o in positions.offsets.items()}
 
 
-def refuse_another(app: str, topic: str, known: CoverageSegment | None, now: str) -> None:
-    """Raises OffsetsLost if the topic was made anew since the newest line `known`; `now` tells which it is."""
-    if known is not None and known.input not in ("", now):
+def refuse_recreated_topic(app: str, topic: str, known: CoverageSegment | None, input_id: str) -> None:
+    """Raises OffsetsLost if the topic, whose id is `input_id`, was created again since the segment `known`."""
+    if known is not None and known.input not in ("", input_id):
         raise OffsetsLost(
-            f"starting {app}: {topic} was made anew since {app} judged it last",
-            problems=["its offsets are those of a topic that is gone"],
-            hint=f"`lozenge offsets {app} --earliest` judges all of the new one, --latest what comes from now on",
+            f"starting {app}: {topic} was deleted and created again since {app} last processed it",
+            problems=["the committed offsets are those of the deleted topic"],
+            hint=f"`lozenge offsets {app} --earliest` processes all of the new topic, --latest what comes from now on",
         )

@@ -1,11 +1,11 @@
-"""Runs a detector in Spark's Real-Time Mode: an event is judged and its alert told when it comes, in milliseconds.
+"""Runs a detector in Spark's Real-Time Mode: events are processed and alerts published as they come, in milliseconds.
 
-A batch only is the time from one commit to the next. When it ends, all that it had to tell is told, and the group moves
-on, with dead letters, in the transaction of every job. Each alert is told once:
-- whatever ends the query, the group's offsets lie before everything that was not told;
-- the next start judges from there on, and leaves out every alert that was told already.
+A batch is only the time between two commits. When it ends, all its alerts are published, and the offsets and dead
+letters are committed in one transaction, as in every job. Each alert is published once:
+- whatever ends the query, every unpublished alert is of an event after the committed offsets;
+- the next start processes events from these offsets on, and skips every alert that was already published.
 
-How Spark's rows become alerts, and by what they are left out, differs by kind: see `realtime_rules` and
+How Spark's rows become alerts, and how published ones are skipped, depends on the kind: see `realtime_rules` and
 `realtime_aggregates`.
 """
 
@@ -21,7 +21,6 @@ from lozenge.job.batch_result import BatchResult
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
-from lozenge.kafka.positions import REALTIME
 from lozenge.kafka.topic_reader import bounds
 from lozenge.spark.kafka_sink import in_real_time, into_nothing
 from lozenge.spark.live_lag import LiveLag, Seen, looking
@@ -29,88 +28,89 @@ from lozenge.spark.query_progress import NewProgress
 from lozenge.spark.realtime_batches import SHORT_SECONDS, RealtimeBatchDuration
 from lozenge.spark.triggers import TriggerProgress
 
-REHEARSAL_SECONDS = 60.0
-"""One that takes longer is cut short: it only makes the start behind it quick."""
+WARM_UP_SECONDS = 60.0
+"""The longest warm-up run. It is cut short without harm: it only makes the start after it fast."""
 
 
 class RealtimeLoop(JobLoop, ABC):
-    """What jobs in Real-Time Mode have in common; see `JobLoop` for all that every job has."""
+    """What jobs in Real-Time Mode have in common; `JobLoop` has what every job has."""
 
-    begins_behind = True
-    _checkpoint_kind = REALTIME
-    _max_batch = None
-    _live: LiveLag
+    starts_after_predecessor = True
+    _output_ahead = True
+    _offsets_per_batch = None
+    _live_lag: LiveLag
     _query: StreamingQuery
 
     @cached_property
-    def _length(self) -> RealtimeBatchDuration:
+    def _batch_duration(self) -> RealtimeBatchDuration:
         return RealtimeBatchDuration(self._spark, self._job.short_batches)
 
-    def _in_real_time(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
-        starts = {(self._identity.input, p): offset for p, offset in self._ledger.read.items()}
-        self._live = LiveLag(self._spark, self._identity.app, starts)
-        return in_real_time(rows, options, self._length.begin(self._terms.trigger.total_seconds()))
+    def _realtime_writer(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
+        starts = {(self._identity.input, p): offset for p, offset in self._committer.read_offsets.items()}
+        self._live_lag = LiveLag(self._spark, self._identity.app, starts)
+        return in_real_time(rows, options, self._batch_duration.begin(self._config.trigger.total_seconds()))
 
-    def _rehearse(self, ranges: Ranges) -> None:
-        """By the query that it is to run but for its end, for as long as its batches would be short."""
+    def _run_warm_up(self, ranges: Ranges) -> None:
+        """Runs the query of the job with its output discarded, for as long as its first batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
-        rows = self._rehearsed(self._plan.operator(begins, None, self._partitions))
-        with into_nothing(rows, self._length.begin(SHORT_SECONDS)) as query:
+        rows = self._warm_up_rows(self._plan.operator(begins, None, self._partitions))
+        with into_nothing(rows, self._batch_duration.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
-            deadline = time.monotonic() + REHEARSAL_SECONDS
-            while (self._length.young or not begun) and time.monotonic() < deadline and not self._stop.is_set():
+            deadline = time.monotonic() + WARM_UP_SECONDS
+            while (self._batch_duration.young or not begun) and time.monotonic() < deadline and not self._stop.is_set():
                 query.awaitTermination(0.1)  # type: ignore[arg-type]
                 for _ in progress.take():
-                    self._length.ended(query)
+                    self._batch_duration.ended(query)
                     begun = True
 
     @abstractmethod
-    def _rehearsed(self, host: Operator) -> DataFrame:
-        """The rows of a rehearsal, by the plan of those that Spark is to write."""
+    def _warm_up_rows(self, operator: Operator) -> DataFrame:
+        """The rows of a warm-up run, by the plan of the job's own rows."""
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         self._query = query
-        with looking(self._live, self._ledger.ends, self._stands):
+        with looking(self._live_lag, self._committer.ends, self._report_live):
             return super()._watch(query)
 
-    def _stands(self, seen: Seen) -> None:
-        """Its batch lasts for minutes: what Spark tells at its end would be old news."""
-        self._metrics.batch_progress(seen.lag, seen.read)
-        self._reporter.update(lag=seen.lag)
+    def _report_live(self, live: Seen) -> None:
+        """Reports the lag between two commits; Spark reports progress only at the end of a batch, minutes later."""
+        self._metrics.batch_progress(live.lag, live.read)
+        self._reporter.update(lag=live.lag)
 
-    def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
-        """At once: what it has not committed is judged again, and its batch may last for minutes."""
+    def _stop_query(self, query: StreamingQuery, *, within: float) -> None:
+        """At once: a batch may last for minutes, and what it has not committed is processed again."""
         query.stop()
 
-    def _turned(self, turn: TriggerProgress) -> None:
-        self._length.ended(self._query)
-        if self._commits(turn):
-            self._commit(turn)
+    def _trigger_ended(self, trigger: TriggerProgress) -> None:
+        self._batch_duration.ended(self._query)
+        if self._has_changes(trigger):
+            self._commit(trigger)
 
-    def _commits(self, turn: TriggerProgress) -> bool:
+    def _has_changes(self, trigger: TriggerProgress) -> bool:
         """Whether there is anything to commit."""
         return True
 
-    def _commit(self, turn: TriggerProgress) -> None:
-        """Commits how far a batch has come."""
-        ends, ledger = turn.ends, self._ledger
-        assert self._host is not None
-        judged = self._put_aside(ends)
-        self._batch = turn.progress.batchId
-        self._metrics.begun(self._live.unseen(sum(ends[p] - ledger.read[p] for p in ends)))
-        events = ledger.commit(self._host, judged, self._alerts, ends, self._stamp())
-        ledger.read |= ends
+    def _commit(self, trigger: TriggerProgress) -> None:
+        """Commits the offsets that a batch has read."""
+        ends, committer = trigger.ends, self._committer
+        assert self._operator is not None
+        result = self._failures(ends)
+        self._batch = trigger.progress.batchId
+        uncounted = self._live_lag.unseen(sum(ends[p] - committer.read_offsets[p] for p in ends))
+        self._metrics.begun(uncounted)
+        events = committer.commit(self._operator, result, self._encoder, ends, self._commit_metadata())
+        committer.read_offsets |= ends
         self._metrics.committed(events)
-        self._measure(judged, events, time.monotonic() - turn.progress.batchDuration / 1000)
-        self._plan.excluded = [p for p in self._plan.excluded if p.offset >= ends[p.partition]]
+        self._report_commit(result, events, time.monotonic() - trigger.progress.batchDuration / 1000)
+        self._plan.excluded = [r for r in self._plan.excluded if r.offset >= ends[r.partition]]
         self._reporter.first_batch_done()
 
-    def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
-        """What becomes a dead letter of a batch up to `ends`."""
-        return BatchResult([], self._ledger.undecided(self._plan.excluded, ends))
+    def _failures(self, ends: Mapping[int, int]) -> BatchResult:
+        """What becomes a dead letter with a batch up to `ends`."""
+        return BatchResult([], self._committer.first_reached(self._plan.excluded, ends))
 
     def _failed_at(self) -> Mapping[int, int]:
-        """The topic's end: how far a batch has read, Spark knows only when it ends well."""
+        """The end of the topic: Spark knows how far a batch has read only when the batch ends well."""
         return self._ends()
 
     def _ends(self) -> dict[int, int]:

@@ -1,12 +1,12 @@
-"""Aggregates in Real-Time Mode: Spark counts each event when it comes, and Python tells the crossings.
+"""Aggregates in Real-Time Mode: Spark counts each event as it comes, and Python publishes the alerts.
 
-Every event that changes a group makes that group's rows again. So they go by a topic (see `candidates`) to this
-process, where `EmittedAlerts` knows which were told, and those that were not are told at once. When a batch ends, first
-everything that it made is told, then the group moves on, in one transaction with what remembers the crossings. What was
-told beyond the group's offsets is found in the alert topic and left out by its id (see `told`), as of rules.
+Every event that changes a group writes the group's rows again. They pass through a topic (see `aggregate_changelog`) to
+this process, where `EmittedAlerts` drops those that were emitted before, and the others are published at once. When a
+batch ends, first every alert of it is published. Then the offsets are committed, in one transaction with the ids of the
+emitted alerts. Alerts published before their offsets are skipped by their ids, as those of rules.
 
-The group names the batch of Spark's checkpoint up to which it has moved. Spark may have ended the next one before its
-process died; a start takes that back (`Checkpoint.back_to`), and the events are counted and their rows made again.
+The commit names the batch of Spark's checkpoint that it covers. Spark may have ended the next batch before its process
+died; the next start reverts that batch (`Checkpoint.back_to`), and its events are counted again.
 """
 
 import time
@@ -18,7 +18,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 from lozenge.contracts import topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord, count, joined
-from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, Candidate, candidate_rows
+from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, ChangedRow, changelog_rows
 from lozenge.job.drivers.realtime import RealtimeLoop
 from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.operator import Operator
@@ -29,77 +29,79 @@ from lozenge.metrics.app_metrics import Metrics
 from lozenge.spark.kafka_sink import AT_ONCE
 from lozenge.spark.triggers import TriggerProgress
 
-LOOK_SECONDS = 0.2
-"""For so long it only waits for rows, before it looks at orders and at the query."""
+CHANGELOG_POLL_SECONDS = 0.2
+"""How long it waits for rows only, before it checks the spec and the query."""
 
 
 class RealtimeAggregateLoop(RealtimeLoop):
-    """The job of an aggregate whose `mode` is "realtime". One thread tells and commits."""
+    """The job of an aggregate whose `mode` is "realtime". One thread publishes and commits."""
 
     def __init__(
         self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
     ) -> None:
         super().__init__(loaded, job, kafka, spark, metrics)
-        self._candidates = AggregateChangelog(kafka, self._identity.candidates)
-        self._rows = 0  # of this batch, and what failed of them: each once, however often its group changes
+        self._changelog = AggregateChangelog(kafka, self._identity.candidates)
+        self._rows = 0
+        """Rows of this batch."""
         self._failed: dict[object, FailedRecord | FailureWithoutRecord] = {}
+        """Failures of this batch, each once however often its group changes."""
 
     def run(self) -> None:
         """As every job."""
         try:
             super().run()
         finally:
-            self._candidates.close()
+            self._changelog.close()
 
     @property
-    def _afresh(self) -> bool:
-        """It stands by without a query: what its order says of memory holds for the first one that it starts."""
+    def _discard_state(self) -> bool:
+        """A standby runs no query in this mode: the state policy of its spec holds for the first query."""
         return self._warm and not self._reporter.status.first_batch_at and self._job.state == "fresh"
 
-    def _writer(self, host: Operator) -> DataStreamWriter:
+    def _writer(self, operator: Operator) -> DataStreamWriter:
         self._begin_batch()
-        self._ledger.skip_published()
-        rows = candidate_rows(host.frame(), self._identity, self._candidates.begin())
+        self._committer.skip_published()
+        rows = changelog_rows(operator.frame(), self._identity, self._changelog.begin())
         options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
-        return self._in_real_time(rows, options)
+        return self._realtime_writer(rows, options)
 
-    def _rehearsed(self, host: Operator) -> DataFrame:
-        return candidate_rows(host.frame(), self._identity, "")
+    def _warm_up_rows(self, operator: Operator) -> DataFrame:
+        return changelog_rows(operator.frame(), self._identity, "")
 
     def _wait(self, query: StreamingQuery) -> bool:
-        """Meanwhile it tells."""
-        until = time.monotonic() + LOOK_SECONDS
+        """Publishes alerts meanwhile."""
+        until = time.monotonic() + CHANGELOG_POLL_SECONDS
         while (left := until - time.monotonic()) > 0:
-            self._tell(self._candidates.read(left))
+            self._publish(self._changelog.read(left))
             refuse_too_many([*self._failed.values()], self._rows)
         return bool(query.awaitTermination(0.001))  # type: ignore[arg-type]
 
-    def _tell(self, candidates: Sequence[Candidate]) -> None:
-        host = self._host
-        assert isinstance(host, AggregateOperator)
-        self._settled = False
-        judged = host.process_rows(each.row() for each in candidates if not host.has_emitted(each.alert_id))
-        count(self._metrics, BatchResult(self._ledger.tell(judged.alerts, self._alerts)))
-        self._settled = True
-        self._rows += len(candidates)
-        for record in judged.failed_records:
+    def _publish(self, rows: Sequence[ChangedRow]) -> None:
+        operator = self._operator
+        assert isinstance(operator, AggregateOperator)
+        self._consistent = False
+        result = operator.process_rows(row.columns() for row in rows if not operator.has_emitted(row.alert_id))
+        count(self._metrics, BatchResult(self._committer.publish(result.alerts, self._encoder)))
+        self._consistent = True
+        self._rows += len(rows)
+        for record in result.failed_records:
             self._failed.setdefault(record.position, record)
-        for failure in judged.failures_without_record:
+        for failure in result.failures_without_record:
             self._failed.setdefault(failure.cause, failure)
 
-    def _commit(self, turn: TriggerProgress) -> None:
-        """Tells the rest of what its batch has made, and of what came since."""
-        for candidates in self._candidates.rest():
-            self._tell(candidates)
+    def _commit(self, trigger: TriggerProgress) -> None:
+        """Publishes the rest of the batch's alerts first, and those that came since."""
+        for rows in self._changelog.rest():
+            self._publish(rows)
             self._reporter.progressed()
-        super()._commit(turn)
+        super()._commit(trigger)
         self._begin_batch()
 
-    def _put_aside(self, ends: Mapping[int, int]) -> BatchResult:
+    def _failures(self, ends: Mapping[int, int]) -> BatchResult:
         failed = self._failed.values()
         records = [each for each in failed if isinstance(each, FailedRecord)]
-        failures = [each for each in failed if isinstance(each, FailureWithoutRecord)]
-        return joined([BatchResult([], records, failures), super()._put_aside(ends)], [])
+        others = [each for each in failed if isinstance(each, FailureWithoutRecord)]
+        return joined([BatchResult([], records, others), super()._failures(ends)], [])
 
     def _begin_batch(self) -> None:
         self._rows, self._failed = 0, {}

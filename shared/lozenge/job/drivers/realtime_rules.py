@@ -1,11 +1,11 @@
-"""Rules in Real-Time Mode: Spark reads, judges and writes, without Python and without a transaction.
+"""Rules in Real-Time Mode: Spark reads, processes and writes, without Python and without a transaction.
 
-A task hands alerts over in the order of its events, and a batch ends when all of them are acknowledged. What was told
-beyond the group's offsets is found in the alert topic and left out by its id (see `told`).
+A task writes alerts in the order of its events, and a batch ends when all of them are acknowledged. Alerts published
+before their offsets were committed are found by a recovery read and skipped by their ids: see `published_alerts`.
 
-Spark's sink knows no fence. So a successor begins only when its predecessor has ended, which the agent sees to. One
-that it cannot see (on a machine that was cut off) ends at its next commit, which is fenced, and what it tells until
-then comes under ids that are told already.
+Spark's sink knows no fence. So a successor starts only when its predecessor has ended, and the agent ensures that. A
+predecessor that the agent cannot see, on a machine that lost its network, ends at its next commit, which is fenced.
+Until then its alerts have the ids of alerts that are already published.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,8 @@ from lozenge.spark.kafka_sink import AT_ONCE, COLUMNS, SinkProducer
 from lozenge.spark.row_latency import COUNT, counted, latencies
 from lozenge.spark.triggers import TriggerProgress
 
-_TOLD = "told"
+_PUBLISHED = "published"
+"""The name of the observation that counts written alerts."""
 
 
 class RealtimeRuleLoop(RealtimeLoop):
@@ -31,51 +32,53 @@ class RealtimeRuleLoop(RealtimeLoop):
 
     _producer: SinkProducer | None = None
 
-    def _writer(self, host: Operator) -> DataStreamWriter:
-        self._silence()
+    def _writer(self, operator: Operator) -> DataStreamWriter:
+        self._close_producer()
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
-        return self._in_real_time(self._without(self._told(), host), self._producer.options)
+        rows = self._unpublished(self._published_ids(), operator)
+        return self._realtime_writer(rows, self._producer.options)
 
-    def _rehearsed(self, host: Operator) -> DataFrame:
-        return self._without([""], host)  # there will be some, and they are another plan
+    def _warm_up_rows(self, operator: Operator) -> DataFrame:
+        return self._unpublished([""], operator)  # with an id: most starts skip some, and that is another plan
 
-    def _told(self) -> Collection[str]:
-        if told := self._ledger.told():
+    def _published_ids(self) -> Collection[str]:
+        if published := self._committer.published_ids():
             ends = self._ends()
-            again = sum(ends[p] - offset for p, offset in self.offsets.items())
-            logger().info("judges again what came since the last commit", events=again, told=len(told))
-        return told
+            events = sum(ends[p] - offset for p, offset in self.offsets.items())
+            logger().info("reprocessing events since the last commit", events=events, published=len(published))
+        return published
 
-    def _without(self, told: Collection[str], host: Operator) -> DataFrame:
-        rows = self._plan.written(host.frame())
-        if told:
-            # of a list Spark makes an RDD, for which it starts processes of Python: four seconds, and 200 MB that stay
-            known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(told), pa.string())}))
+    def _unpublished(self, published: Collection[str], operator: Operator) -> DataFrame:
+        rows = self._plan.written(operator.frame())
+        if published:
+            # an Arrow table is a local relation. Spark makes an RDD of a list, with Python workers that stay: four
+            # seconds and 200 MB
+            known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(published), pa.string())}))
             rows = rows.join(F.broadcast(known), ALERT_ID, "left_anti")
-        return rows.observe(_TOLD, *counted(F.col(TOOK))).select(*COLUMNS)
+        return rows.observe(_PUBLISHED, *counted(F.col(TOOK))).select(*COLUMNS)
 
-    def _stop_at_boundary(self, query: StreamingQuery, *, within: float) -> None:
-        super()._stop_at_boundary(query, within=within)
-        self._silence()
+    def _stop_query(self, query: StreamingQuery, *, within: float) -> None:
+        super()._stop_query(query, within=within)
+        self._close_producer()
 
-    def _commits(self, turn: TriggerProgress) -> bool:
-        """A batch without events has told nothing."""
-        return turn.ends != self.offsets
+    def _has_changes(self, trigger: TriggerProgress) -> bool:
+        """A batch without events has published nothing."""
+        return trigger.ends != self.offsets
 
-    def _commit(self, turn: TriggerProgress) -> None:
-        """All that its batch had to tell is acknowledged."""
-        super()._commit(turn)
-        told = turn.progress.observedMetrics[_TOLD].asDict()
-        self._metrics.emitted(told[COUNT])
-        for count, seconds in latencies(told):
+    def _commit(self, trigger: TriggerProgress) -> None:
+        """Every alert of the batch is acknowledged."""
+        super()._commit(trigger)
+        counts = trigger.progress.observedMetrics[_PUBLISHED].asDict()
+        self._metrics.emitted(counts[COUNT])
+        for count, seconds in latencies(counts):
             self._metrics.latency(seconds, count)
 
     def _failed_at(self) -> Mapping[int, int]:
-        self._silence()
+        self._close_producer()
         return super()._failed_at()
 
-    def _silence(self) -> None:
-        """What a query that has ended has handed over and not sent must not come behind what is read back."""
+    def _close_producer(self) -> None:
+        """Drops what an ended query has not sent yet, so that no alert is written after the recovery read."""
         if self._producer is not None:
             self._producer.close()
             self._producer = None

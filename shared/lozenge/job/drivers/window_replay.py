@@ -1,7 +1,7 @@
-"""Where an aggregate without its checkpoint begins, so that the windows that were open are counted whole.
+"""Where an aggregate without its checkpoint starts, so that windows which were open are counted completely.
 
-Its committed offsets say which events were decided, not what had been counted. Reading the last
-`lateness` and `window` before them again restores the counts; crossings told before are known by id.
+The committed offsets say which events were processed, but not the counts. Reading the last `lateness` and `window`
+again restores the counts; alerts that were emitted before are skipped by their ids.
 """
 
 import time
@@ -17,27 +17,27 @@ CALL_SECONDS = 15.0
 
 
 def rewound(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], span: timedelta) -> dict[int, int]:
-    """By partition, the offset of the first record that was written at most `span` before the last one decided.
+    """By partition, the offset of the first record written at most `span` before the last processed one.
 
-    While events are written soon after they happen, none that an open window counts lies before. Going by
-    the events' own time would read everything again where history is replayed. Raises BrokerUnavailable.
+    As long as events are written soon after they happen, no event of an open window is earlier. Event time is not used
+    because it would read everything again where history is replayed. Raises BrokerUnavailable.
     """
     with reader(kafka, topic, doing="looking for the events of open windows in") as consumer:
         return {p: _rewound(consumer, TopicPartition(topic, p, offset), span) for p, offset in offsets.items()}
 
 
-def _rewound(consumer: Consumer, place: TopicPartition, span: timedelta) -> int:
-    offset: int = place.offset
-    low, _ = consumer.get_watermark_offsets(place, timeout=CALL_SECONDS)
-    if offset <= low or (decided := _written_at(consumer, place.topic, place.partition, offset - 1)) is None:
+def _rewound(consumer: Consumer, committed: TopicPartition, span: timedelta) -> int:
+    offset: int = committed.offset
+    low, _ = consumer.get_watermark_offsets(committed, timeout=CALL_SECONDS)
+    if offset <= low or (processed := _written_at(consumer, committed.topic, committed.partition, offset - 1)) is None:
         return offset
-    earliest = TopicPartition(place.topic, place.partition, decided - int(span.total_seconds() * 1000))
+    earliest = TopicPartition(committed.topic, committed.partition, processed - int(span.total_seconds() * 1000))
     (found,) = consumer.offsets_for_times([earliest], timeout=CALL_SECONDS)
     return found.offset if 0 <= found.offset < offset else offset
 
 
 def _written_at(consumer: Consumer, topic: str, partition: int, offset: int) -> int | None:
-    """When the record at `offset`, or the next one there is, was written, in milliseconds; None at the end."""
+    """When the record at `offset`, or the next one that exists, was written, in milliseconds; None at the end."""
     consumer.assign([TopicPartition(topic, partition, offset)])
     deadline = time.monotonic() + CALL_SECONDS
     while time.monotonic() < deadline:

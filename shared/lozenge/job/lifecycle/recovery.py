@@ -1,4 +1,4 @@
-"""What a job does about a batch that failed, so that the next start of its query gets further."""
+"""What a job changes after a failed batch, so that the next start of its query gets further."""
 
 import re
 
@@ -51,7 +51,7 @@ class BatchLimit:
 
 
 class Recovery:
-    """Learns a new schema, shrinks the batch, begins another checkpoint, or puts poison aside."""
+    """Learns a new schema, halves the batch, renews the checkpoint, or excludes failing records."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Recovery:
         self._reporter = reporter
 
     def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
-        """Changes what the next start is planned by, if `batch`, which read `ranges`, failed so; or raises."""
+        """Changes the plan, the checkpoint or the limit after `batch`, which read `ranges`, failed; or raises."""
         if isinstance(error, LozengeError):
             raise error
         text, log = str(error), logger()
@@ -77,34 +77,34 @@ class Recovery:
             return
         if _OTHER_STATE.search(text):
             self._checkpoint.renew()
-            log.warning("what was counted does not fit these settings: open windows are counted again")
+            log.warning("checkpoint does not fit these settings, open windows are counted again")
             return
         unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
         if unknown and int(unknown.group(1)) in self._plan.learn():
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
-        self._require_sound()
+        self._require_healthy()
         found = find_poison(ranges, self._evaluate)
         if not found:
             raise DetectorError(
                 f"running {self._app}: a batch failed, though no record fails alone: {first_line(error)}",
-                hint="see the log above; the job is restarted at its committed offsets",
+                hint="see the log above; the job restarts at its committed offsets",
             ) from error
         for record in found:
             self._plan.exclude(record)
-        log.warning("records put aside as dead letters", count=len(found), error=first_line(found[0].error))
+        log.warning("records sent to the dead-letter topic", count=len(found), error=first_line(found[0].error))
 
     def _evaluate(self, ranges: Ranges) -> None:
-        self._reporter.progressed()  # a search that takes long is no hang
+        self._reporter.progressed()  # a long search is no hang
         try:
             self._plan.evaluate(ranges)
         except LozengeError:
             raise
         except Exception:
-            self._require_sound()
+            self._require_healthy()
             raise
 
-    def _require_sound(self) -> None:
-        """Neither a JVM that has ended nor a broker that does not answer is ever a record's fault."""
+    def _require_healthy(self) -> None:
+        """Raises if the JVM has ended or the broker does not answer: no record is blamed for either."""
         require_running(self._spark, f"running {self._app}")
         partitions(self._kafka)
