@@ -56,9 +56,9 @@ class Metrics:
         self._ahead = Gauge(
             "lozenge_reads_ahead", "1 in Real-Time Mode: it has read more than it has committed", registry=self.registry
         )
-        self._parked = Gauge(
+        self._circuit_open = Gauge(
             "lozenge_breaker_open",
-            "1 if it is parked: its code raises on too much of its input",
+            "1 if the job is paused: its code fails on too much of its input",
             registry=self.registry,
         )
         # told by who has such a file alone: an alarm on 0 would go off for everybody else
@@ -134,9 +134,9 @@ class Metrics:
         """Sets the number of input offsets not yet processed."""
         self._lag.set(offsets)
 
-    def parked(self, parked: bool) -> None:
-        """Sets whether it judges nothing because its code raises on too much."""
-        self._parked.set(parked)
+    def circuit_open(self, is_open: bool) -> None:
+        """Sets whether the job is paused because its code fails on too much of its input."""
+        self._circuit_open.set(is_open)
 
     def routing(self, valid: bool) -> None:
         """Sets whether the notifier's routing file can be used as it is now."""

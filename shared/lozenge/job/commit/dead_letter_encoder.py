@@ -12,7 +12,7 @@ from lozenge.kafka.topic_reader import fetch
 from lozenge.kafka.writers import Record
 
 NO_OFFSET = -1
-"""The offset in the headers of a dead letter that no input record stands behind."""
+"""The offset in the headers of a dead letter without an input record."""
 
 
 def dead_letters(kafka: KafkaSettings, identity: Identity, result: BatchResult) -> Iterator[Record]:

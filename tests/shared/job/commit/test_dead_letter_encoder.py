@@ -11,10 +11,10 @@ IDENTITY = Identity("card_velocity", "r1", live=True, key="card_id")
 
 def test_a_failure_without_a_record_keeps_its_key_its_state_and_the_reason() -> None:
     failure = FailureWithoutRecord("timer", "timer/12:00", 3, b"card_1", b'{"n": 4}', DetectError("the timer raised"))
-    letter = of_failure(IDENTITY, failure)
-    assert (letter.topic, letter.partition) == (dead_letters("card_velocity"), 3)
-    assert (letter.key, letter.value) == (b"card_1", b'{"n": 4}')
-    headers = dict(letter.headers)
+    record = of_failure(IDENTITY, failure)
+    assert (record.topic, record.partition) == (dead_letters("card_velocity"), 3)
+    assert (record.key, record.value) == (b"card_1", b'{"n": 4}')
+    headers = dict(record.headers)
     assert headers["__connect.errors.stage"] == b"timer"
     assert headers["__connect.errors.exception.message"] == b"the timer raised"
     assert headers["__connect.errors.topic"] == IDENTITY.state.encode()
