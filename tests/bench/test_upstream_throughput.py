@@ -18,7 +18,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import avro
 from lozenge.spark.session import spark_session
-from lozenge_deploy.demo.feed import Feed
+from lozenge_deploy.demo.feed import Generator
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
@@ -34,7 +34,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(settings, [*topics.platform_topics(), topics.Topic("bench.plain.v1")])
         end = datetime.now(UTC)
-        past = Feed(end - timedelta(days=90), seed=7).past(end, RECORDS)
+        past = Generator(end - timedelta(days=90), seed=7).past(end, RECORDS)
         write(settings, topics.RAW_JSON, topics.RAW_PARTITIONS, ((raw.key or b"", raw.value) for raw in past))
         yield settings
 

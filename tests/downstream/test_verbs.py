@@ -13,7 +13,7 @@ from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
-from tests.deploy.test_cli import lozenge
+from tests.deploy.command import lozenge
 from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]

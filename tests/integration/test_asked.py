@@ -11,7 +11,7 @@ import pytest
 from lozenge.contracts import ids, topics
 from lozenge.contracts.avro import Codec
 from lozenge_downstream.api.feedback_records import Links
-from tests.deploy.test_cli import lozenge
+from tests.deploy.command import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
 

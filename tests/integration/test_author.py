@@ -11,7 +11,7 @@ import pytest
 from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.releases import test_report
 from lozenge_deploy.releases.detector_process import test_command as command_of_tests
-from tests.deploy.test_cli import lozenge
+from tests.deploy.command import lozenge
 
 pytestmark = pytest.mark.integration
 

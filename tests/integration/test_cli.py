@@ -13,7 +13,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge_deploy.observe.metrics_reader import MetricsReader
-from tests.deploy.test_cli import ROOT, lozenge, surroundings
+from tests.deploy.command import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for
 

@@ -24,7 +24,7 @@ from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolver, standing
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.operations.dlq_resend import refuse_unsendable, resend
-from tests.deploy.test_cli import lozenge
+from tests.deploy.command import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     NOW,

@@ -29,7 +29,7 @@ from lozenge_deploy.observe.group_lag import standing
 from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
-from tests.deploy.test_cli import lozenge, surroundings
+from tests.deploy.command import lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
 

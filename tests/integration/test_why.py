@@ -18,7 +18,7 @@ from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import Record
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
-from tests.deploy.test_cli import ROOT, lozenge
+from tests.deploy.command import ROOT, lozenge
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.conftest import Broker
 from tests.integration.harness import committed, event

@@ -1,4 +1,4 @@
-"""The whole diamond on one machine: it is started, fed, watched, drained, and counted by a client of its own.
+"""The demo: the whole platform on one machine, with generated traffic, a live view and a reconciliation at the end.
 
 The tests use the webhook receiver too.
 """

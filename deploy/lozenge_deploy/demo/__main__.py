@@ -1,8 +1,8 @@
-"""`python -m lozenge_deploy.demo`: the whole diamond on this machine, with a live view.
+"""`python -m lozenge_deploy.demo`: the whole platform on this machine, with a live view.
 
-Runs until Ctrl-C. With `--for` it runs unattended: when the feed has ended and everything has come
-through it prints a balance, and ends with 1 if something does not add up. Other exit codes are those of
-`lozenge.errors`; 124 if the diamond did not come to rest in time, 130 if `--for` was interrupted.
+It runs until Ctrl-C. With `--for` it runs unattended: once the feed has ended and the platform is drained, it prints a
+reconciliation and ends with 1 if a check fails. Other exit codes are those of `lozenge.errors`; 124 if the platform
+was not drained in time, 130 if `--for` was interrupted.
 """
 
 import json
@@ -22,28 +22,28 @@ from rich.live import Live
 from lozenge.durations import duration
 from lozenge.errors import Fatal, LozengeError, UsageError
 from lozenge_deploy.demo import reconciliation
-from lozenge_deploy.demo.scenario import Diamond, Plan, result
+from lozenge_deploy.demo.scenario import Scenario, ScenarioPlan, result
 from lozenge_deploy.demo.view import draw, plain
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import detectors_in
 
 TICK_SECONDS = 0.5
 PLAIN_SECONDS = 5.0
-REST_SECONDS = 300.0
-REST_RECORDS_PER_SECOND = 2_000
-"""How long the diamond may take to come to rest: five minutes, and more after a long past."""
+DRAIN_SECONDS = 300.0
+DRAIN_RECORDS_PER_SECOND = 2_000
+"""How long draining may take: five minutes, and more after a long history."""
 TIMEOUT, INTERRUPTED = 124, 130
 
 
 class Output(StrEnum):
-    """How the balance is printed."""
+    """How the reconciliation is printed."""
 
     table = "table"
     json = "json"
 
 
 class Stop:
-    """Set by SIGINT or SIGTERM; looked at between steps, so that no child is ever forgotten half-started."""
+    """Set by SIGINT or SIGTERM; read between steps, so that every child that starts is also stopped."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -55,7 +55,7 @@ class Stop:
 
 
 class Screen:
-    """Shows scenes: live on a terminal, else a line now and then; always on standard error."""
+    """Shows frames: live on a terminal, otherwise a line every few seconds; always on standard error."""
 
     def __init__(self, *, live: bool) -> None:
         console = Console(stderr=True)
@@ -71,43 +71,41 @@ class Screen:
         if self._live:
             self._live.stop()
 
-    def show(self, diamond: Diamond, notice: str = "") -> None:
-        """Draws the diamond as it is now."""
+    def show(self, scenario: Scenario, notice: str = "") -> None:
+        """Draws the present state."""
         if self._live:
-            self._live.update(draw(diamond.scene(notice)), refresh=True)
+            self._live.update(draw(scenario.frame(notice)), refresh=True)
         elif time.monotonic() >= self._next:
             self._next = time.monotonic() + PLAIN_SECONDS
-            print(plain(diamond.scene(notice)), file=sys.stderr, flush=True)
+            print(plain(scenario.frame(notice)), file=sys.stderr, flush=True)
 
 
 def run(
     for_: Annotated[
-        str, typer.Option("--for", help="Live time, such as 60s; then the balance. Else until Ctrl-C.")
+        str, typer.Option("--for", help="Live time, such as 60s, then a reconciliation. By default until Ctrl-C.")
     ] = "",
     rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
-    seed: Annotated[int, typer.Option(help="Of the generated traffic.")] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the generated traffic.")] = 7,
     past: Annotated[int, typer.Option(min=0, help="Records of history before the live traffic.")] = 20_000,
-    keep: Annotated[
-        Path | None, typer.Option(help="Work in this new folder and leave it: topics, logs, store.")
-    ] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="A line now and then instead of the live view.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the balance.")] = Output.table,
-    debug: Annotated[bool, typer.Option("--debug", help="Errors with their stack trace.")] = False,
+    keep: Annotated[Path | None, typer.Option(help="Work in this new folder and keep it: topics, logs, store.")] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="A line every few seconds instead of the live view.")] = False,
+    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the reconciliation.")] = Output.table,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
 ) -> None:
-    """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them at work."""
+    """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them running."""
     began, stop = time.monotonic(), Stop()
     try:
-        plan = Plan(detectors_in(CHECKOUT / "detectors"), past, rate, seed, _seconds(for_))
+        plan = ScenarioPlan(detectors_in(CHECKOUT / "detectors"), past, rate, seed, _seconds(for_))
         with ExitStack() as stack:
             work = (
                 _new_folder(keep) if keep else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lozenge-")))
             )
-            diamond = stack.enter_context(Diamond(plan, work, began))
-            diamond.start()
+            scenario = stack.enter_context(Scenario(plan, work, began))
+            scenario.start()
             with Screen(live=not plain and sys.stderr.isatty()) as screen:
-                code = _watch(diamond, plan, screen, stop)
+                code = _watch(scenario, plan, screen, stop)
             if code is None:
-                code = _balance(diamond, plan, output)
+                code = _reconcile(scenario, plan, output)
     except LozengeError as error:
         if debug:
             raise
@@ -116,40 +114,40 @@ def run(
     raise typer.Exit(code)
 
 
-def _watch(diamond: Diamond, plan: Plan, screen: Screen, stop: Stop) -> int | None:
-    """Until Ctrl-C or, unattended, until all is at rest; the exit code if the run ends here."""
-    rest_by = None
+def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: Stop) -> int | None:
+    """Until Ctrl-C or, unattended, until everything is drained; returns the exit code if the run ends here."""
+    drained_by = None
     while not stop.asked:
-        diamond.tick()
-        if plan.seconds is not None and (failed := diamond.failed()):
-            name, words = next(iter(failed.items()))
-            raise Fatal(f"running the demo: {name} has given up: {words}", hint="see its log; --keep DIR keeps them")
+        scenario.tick()
+        if plan.seconds is not None and (failed := scenario.failed()):
+            name, error = next(iter(failed.items()))
+            raise Fatal(f"running the demo: {name} has failed: {error}", hint="see its log; --keep DIR keeps the logs")
         notice = ""
-        if diamond.feed_ended and plan.seconds is not None:
-            rest_by = rest_by or diamond.elapsed + REST_SECONDS + plan.past / REST_RECORDS_PER_SECOND
-            notice = "the feed has ended, the rest comes through"
-            if diamond.come_through():
+        if scenario.feed_ended and plan.seconds is not None:
+            drained_by = drained_by or scenario.elapsed + DRAIN_SECONDS + plan.past / DRAIN_RECORDS_PER_SECOND
+            notice = "the feed has ended, draining"
+            if scenario.is_drained():
                 return None
-            if diamond.elapsed > rest_by:
-                waits = ", ".join(f"{name} by {lag}" for name, lag in diamond.drain.behind().items()) or "nothing"
-                print(f"The diamond did not come to rest in time; behind: {waits}", file=sys.stderr)
+            if scenario.elapsed > drained_by:
+                lags = ", ".join(f"{name} {lag}" for name, lag in scenario.drain.lags().items()) or "none"
+                print(f"not drained in time; lag: {lags}", file=sys.stderr)
                 return TIMEOUT
-        screen.show(diamond, notice)
+        screen.show(scenario, notice)
         time.sleep(TICK_SECONDS)
     return INTERRUPTED if plan.seconds is not None else 0
 
 
-def _balance(diamond: Diamond, plan: Plan, output: Output) -> int:
-    diamond.stop_jobs()
+def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: Output) -> int:
+    scenario.stop_jobs()
     folder = plan.detectors[0].folder.parent
-    lines = reconciliation.balance_of(diamond.kafka, diamond.summary, diamond.receiver.url, folder)
-    outcome = result(reconciliation.as_json(lines), diamond)
+    checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, scenario.receiver.url, folder)
+    outcome = result(reconciliation.as_rows(checks), scenario)
     if output is Output.json:
         print(json.dumps(outcome, indent=1))
     else:
-        Console().print(reconciliation.table(lines))
-        Console().print(", ".join(f"{name} {at:.1f} s" for name, at in diamond.milestones.items()))
-    return 0 if outcome["holds"] else 1
+        Console().print(reconciliation.table(checks))
+        Console().print(", ".join(f"{name} {at:.1f} s" for name, at in scenario.milestones.items()))
+    return 0 if outcome["ok"] else 1
 
 
 def _seconds(text: str) -> float | None:
@@ -160,7 +158,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _new_folder(folder: Path) -> Path:
-    """An absolute path; a used folder would mix two runs in one balance."""
+    """The absolute path; a used folder would mix two runs in one reconciliation."""
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"keeping the run in {folder}: it is not empty", hint="name a new folder")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Has everything that was sent come through? Asked of the broker's consumer groups alone."""
+"""Whether everything that was sent has been processed, by the lags of the consumer groups alone."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Drain:
     def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
         self._admin = AdminClient(kafka.client())
         self._partitions = topic_admin.partitions(kafka)
-        # in the order of the flow: when a group is found at its end, nothing more comes to the next one
+        # in the order of the flow: once a group has no lag, the next one gets no more input
         self._inputs: dict[str, list[str]] = {
             "upstream": [topics.RAW_JSON],
             **{d.name: [d.input] for d in detectors},
@@ -32,15 +32,15 @@ class Drain:
         self._seen: object = None
         self._since = 0.0
 
-    def behind(self) -> dict[str, int]:
-        """The groups that are not at the end of their input, with the offsets they have still to go."""
+    def lags(self) -> dict[str, int]:
+        """The groups that have a lag, with its offsets."""
         lags = {group: self._lag(group, inputs) for group, inputs in self._inputs.items()}
         return {group: lag for group, lag in lags.items() if lag}
 
     def settled(self, delivered: int) -> bool:
-        """Whether neither the outputs nor `delivered` (webhooks received so far) have changed for a while.
+        """Whether neither the outputs nor `delivered` (the webhooks received) have changed for a while.
 
-        Offsets do not show what waits in the notifier's outbox, nor a window that closes after its last event.
+        Offsets do not show the notifier's outbox, nor a window that closes after its last event.
         """
         seen = (self._ends(self._outputs), delivered)
         if seen != self._seen:
@@ -53,7 +53,7 @@ class Drain:
         asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)])
         try:
             committed = asked[group].result(_CALL_SECONDS).topic_partitions
-        except KafkaException:  # its coordinator is still loading: nothing is known to be done
+        except KafkaException:  # its coordinator is still loading: no offset is known
             return sum(ends.values())
         return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)
 

@@ -1,8 +1,8 @@
-"""Does it add up? What was sent against what came out of every stage, and what should have been found.
+"""Reconciliation: what was sent compared with the output of every stage, and with the cases that should be found.
 
     python -m lozenge_deploy.demo.reconciliation --bootstrap ... --summary feed.json --webhook http://...
 
-prints the table and ends with 1 if a line does not hold.
+prints the table and ends with 1 if a check fails.
 """
 
 import json
@@ -22,14 +22,14 @@ from rich.table import Table
 from lozenge.contracts import ids, topics
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.topic_counts import Alert, Counts, count
+from lozenge_deploy.demo.topic_counts import Alert, TopicCounts, count
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import detectors_in, rekeys_of
 
 SOURCE = "auth_json"
 """The source by which upstream names the events of AUTH-JSON."""
 
-REFUSALS = {
+REJECTIONS = {
     "empty_value": "empty",
     "invalid_json": "invalid-json",
     "invalid_utf8": "invalid-utf8",
@@ -40,11 +40,11 @@ REFUSALS = {
     "impossible_time": "format:event_time",
     "future_time": "future:event_time",
 }
-"""How upstream must name each way in which the feed spoils a record."""
+"""The reason with which upstream must reject each kind of malformed record."""
 
 
-class Case(BaseModel):
-    """An injected case, as the feed's summary names it."""
+class InjectedCase(BaseModel):
+    """An injected case in the generator's summary."""
 
     kind: str
     txn_ids: tuple[str, ...]
@@ -56,111 +56,116 @@ class Case(BaseModel):
 
 
 class Summary(BaseModel):
-    """What the feed says it did."""
+    """The generator's summary."""
 
     sent: int
     failed: int
-    poison: dict[str, int]
-    cases: list[Case]
+    malformed: dict[str, int]
+    cases: list[InjectedCase]
 
 
 @dataclass(frozen=True)
-class Line:
+class Check:
     """One comparison; `expected` is None where a number is only for information."""
 
-    what: str
+    name: str
     actual: int
     expected: int | None = None
     note: str = ""
 
     @property
-    def holds(self) -> bool:
-        """Whether the comparison is as it must be."""
+    def ok(self) -> bool:
+        """Whether the numbers agree."""
         return self.expected is None or self.actual == self.expected
 
 
-def balance(counts: Counts, feed: Summary, lateness: Mapping[str, timedelta] = MappingProxyType({})) -> list[Line]:
-    """Every line, in the order in which records flow; `lateness` is that of the aggregates among the detectors."""
+def reconcile(
+    counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta] = MappingProxyType({})
+) -> list[Check]:
+    """Every check, in the order in which records flow; `lateness` is that of the aggregates among the detectors."""
     return [*_upstream(counts, feed), *_detectors(counts), *_downstream(counts), *_cases(counts, feed, lateness)]
 
 
-def table(lines: list[Line]) -> Table:
-    """The lines for people."""
-    drawn = Table(title="Balance", title_justify="left", pad_edge=False)
+def table(checks: list[Check]) -> Table:
+    """The checks for people."""
+    drawn = Table(title="Reconciliation", title_justify="left", pad_edge=False)
     drawn.add_column("")
-    drawn.add_column("is", justify="right")
-    drawn.add_column("must be", justify="right")
+    drawn.add_column("actual", justify="right")
+    drawn.add_column("expected", justify="right")
     drawn.add_column("")
-    for line in lines:
-        verdict = "" if line.expected is None else "[green]ok[/]" if line.holds else "[bold red]WRONG[/]"
-        must = "" if line.expected is None else f"{line.expected:,}"
-        drawn.add_row(line.what, f"{line.actual:,}", must, " ".join(filter(None, [verdict, line.note])))
+    for check in checks:
+        mark = "" if check.expected is None else "[green]ok[/]" if check.ok else "[bold red]WRONG[/]"
+        expected = "" if check.expected is None else f"{check.expected:,}"
+        drawn.add_row(check.name, f"{check.actual:,}", expected, " ".join(filter(None, [mark, check.note])))
     return drawn
 
 
-def as_json(lines: list[Line]) -> list[dict[str, Any]]:
-    """The lines for programs."""
-    return [{"what": x.what, "is": x.actual, "must_be": x.expected, "holds": x.holds, "note": x.note} for x in lines]
+def as_rows(checks: list[Check]) -> list[dict[str, Any]]:
+    """The checks for programs."""
+    return [
+        {"check": check.name, "actual": check.actual, "expected": check.expected, "ok": check.ok, "note": check.note}
+        for check in checks
+    ]
 
 
-def _upstream(counts: Counts, feed: Summary) -> list[Line]:
-    refused = sum(counts.refused.values())
+def _upstream(counts: TopicCounts, feed: Summary) -> list[Check]:
+    rejected = sum(counts.rejected.values())
     wanted: Counter[str] = Counter()
-    for reason, number in feed.poison.items():
-        wanted[REFUSALS[reason]] += number
+    for reason, number in feed.malformed.items():
+        wanted[REJECTIONS[reason]] += number
     lines = [
-        Line("raw records (against the feed's count)", counts.raw, feed.sent - feed.failed),
-        Line("events + dead letters of upstream", counts.event_ids + refused, counts.raw),
-        Line("records repeated by upstream", counts.repeats, 0),
+        Check("raw records (compared with the feed's count)", counts.raw, feed.sent - feed.failed),
+        Check("events + dead letters of upstream", counts.event_ids + rejected, counts.raw),
+        Check("records repeated by upstream", counts.repeats, 0),
     ]
     for topic, (_, distinct) in counts.copies.items():
         if topic == topics.events_by("account"):
-            lines.append(Line(f"events in {topic}", distinct, note="those that have an account"))
+            lines.append(Check(f"events in {topic}", distinct, note="those with an account"))
         else:
-            lines.append(Line(f"events in {topic}", distinct, counts.event_ids))
-    reasons = sorted(wanted.keys() | counts.refused.keys())
-    return lines + [Line(f"dead letters: {reason}", counts.refused[reason], wanted[reason]) for reason in reasons]
+            lines.append(Check(f"events in {topic}", distinct, counts.event_ids))
+    reasons = sorted(wanted.keys() | counts.rejected.keys())
+    return lines + [Check(f"dead letters: {reason}", counts.rejected[reason], wanted[reason]) for reason in reasons]
 
 
-def _detectors(counts: Counts) -> list[Line]:
+def _detectors(counts: TopicCounts) -> list[Check]:
     lines = []
-    for detector, (done, of) in counts.judged.items():
+    for detector, (done, of) in counts.processed.items():
         alerts = counts.alerts[detector]
         lines += [
-            Line(f"{detector}: events judged", done, of),
-            Line(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
-            Line(f"{detector}: dead letters", counts.dead_letters[detector], 0),
+            Check(f"{detector}: events processed", done, of),
+            Check(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
+            Check(f"{detector}: dead letters", counts.dead_letters[detector], 0),
         ]
     return lines
 
 
-def _downstream(counts: Counts) -> list[Line]:
+def _downstream(counts: TopicCounts) -> list[Check]:
     alert_ids = {alert.id for alerts in counts.alerts.values() for alert in alerts}
     notified = set(counts.notified)
     return [
-        Line("notifications (against alerts)", len(counts.notified), len(alert_ids)),
-        Line("alerts without a notification", len(alert_ids - notified), 0),
-        Line("different notification ids", len(counts.notification_ids), len(counts.notified)),
-        Line("gaps in seq", counts.seq_gaps, 0),
-        Line("webhooks received, different ids", counts.webhooks["distinct"], len(counts.notification_ids)),
-        Line("webhooks with a bad signature", counts.webhooks["invalid"], 0),
-        Line("webhooks repeated (allowed: at least once)", counts.webhooks["repeats"]),
-        Line("dead letters of downstream", counts.dead_letters["downstream"], 0),
+        Check("notifications (compared with alerts)", len(counts.notified), len(alert_ids)),
+        Check("alerts without a notification", len(alert_ids - notified), 0),
+        Check("different notification ids", len(counts.notification_ids), len(counts.notified)),
+        Check("gaps in seq", counts.seq_gaps, 0),
+        Check("webhooks received, different ids", counts.webhooks["distinct"], len(counts.notification_ids)),
+        Check("webhooks with a bad signature", counts.webhooks["invalid"], 0),
+        Check("webhooks repeated (allowed: at least once)", counts.webhooks["repeats"]),
+        Check("dead letters of downstream", counts.dead_letters["downstream"], 0),
     ]
 
 
-def _cases(counts: Counts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Line]:
+def _cases(counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Check]:
     lines = []
     for kind in sorted({case.kind for case in feed.cases} | counts.alerts.keys()):
         cases = [case.events for case in feed.cases if case.kind == kind]
         if kind not in counts.alerts:
-            lines.append(Line(f"cases of {kind}", len(cases), note="no such detector ran"))
+            lines.append(Check(f"cases of {kind}", len(cases), note="no such detector ran"))
             continue
         missed, other = match(cases, counts.alerts[kind])
         late = [case for case in missed if kind in lateness and _is_late(case, counts, lateness[kind])]
-        note = f"{len(late)} more came later than the declared lateness" if late else ""
-        lines.append(Line(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
-        lines.append(Line(f"alerts of {kind} on ordinary traffic", other))
+        note = f"{len(late)} more arrived later than the declared lateness" if late else ""
+        lines.append(Check(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
+        lines.append(Check(f"alerts of {kind} on ordinary traffic", other))
     return lines
 
 
@@ -171,36 +176,36 @@ def match(cases: Sequence[frozenset[str]], alerts: Sequence[Alert]) -> tuple[lis
     return [case for case in cases if case.isdisjoint(named)], sum(a.evidence.isdisjoint(injected) for a in alerts)
 
 
-def _is_late(case: frozenset[str], counts: Counts, lateness: timedelta) -> bool:
-    """Whether an aggregate was free to drop an event of the case: its partition was that far ahead already."""
+def _is_late(case: frozenset[str], counts: TopicCounts, lateness: timedelta) -> bool:
+    """Whether an aggregate could drop an event of the case as late, compared with its partition."""
     return any(counts.late.get(event_id, timedelta()) > lateness for event_id in case)
 
 
 def main(
     bootstrap: Annotated[str, typer.Option(help="Kafka brokers.")],
-    summary: Annotated[Path, typer.Option(help="The feed's JSON summary.")],
+    summary: Annotated[Path, typer.Option(help="The generator's JSON summary.")],
     webhook: Annotated[str, typer.Option(help="Base URL of the webhook receiver.")],
     detectors: Annotated[Path, typer.Option(help="The folder of detectors.")] = CHECKOUT / "detectors",
 ) -> None:
-    """Balances a diamond that has come to rest."""
+    """Reconciles a drained platform."""
     try:
-        lines = balance_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors)
+        checks = reconciliation_of(KafkaSettings.load(bootstrap=bootstrap), summary, webhook, detectors)
     except LozengeError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(error.exit_code) from error
-    Console().print(table(lines))
-    raise typer.Exit(not all(line.holds for line in lines))
+    Console().print(table(checks))
+    raise typer.Exit(not all(check.ok for check in checks))
 
 
-def balance_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Line]:
-    """The balance of the diamond at `kafka` with the detectors of `folder`."""
+def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Check]:
+    """The reconciliation of the platform at `kafka` with the detectors of `folder`."""
     found = detectors_in(folder)
     inputs = {d.name: d.input for d in found}
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
     lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))
     counts = count(kafka, inputs=inputs, rekeys=rekeys_of(found), webhook_url=webhook, watched=watched)
-    return balance(counts, feed, lateness)
+    return reconcile(counts, feed, lateness)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The whole diamond on one machine: what is started when, how it is watched, and how it ends."""
+"""The scenario of the demo: what starts when, how it is observed, and how it stops."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.drain import Drain
 from lozenge_deploy.demo.processes import NICE, Programs
-from lozenge_deploy.demo.throughput import Meter
-from lozenge_deploy.demo.view import Scene, Stage
+from lozenge_deploy.demo.throughput import ThroughputMeter
+from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
@@ -23,17 +23,17 @@ from lozenge_deploy.releases.environments import environment_of
 from lozenge_deploy.supervision.supervisor import Child, State, Supervisor
 
 PATIENCE_SECONDS = 60.0
-"""The later detectors wait until the first one has judged something or given up, but not longer than this."""
+"""The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
 START_SECONDS = 20.0
-"""And each waits until the one before it has reported, but not longer than this."""
+"""Each of them waits until the previous one has reported, but not longer than this."""
 
 
 ORDER = ("rule", "model", "stateful", "aggregate")
-"""By kind: a rule is quickest to its first alert, an aggregate has the most to start."""
+"""By kind: a rule is the fastest to its first alert, an aggregate the slowest."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScenarioPlan:
     """What to run; `seconds` of live traffic, None for without end."""
 
     detectors: list[DetectorFolder]
@@ -43,10 +43,10 @@ class Plan:
     seconds: float | None
 
 
-class Diamond:
+class Scenario:
     """Enter, `start`, then `tick` a few times a second; leaving stops every process, the broker last."""
 
-    def __init__(self, plan: Plan, work: Path, began: float) -> None:
+    def __init__(self, plan: ScenarioPlan, work: Path, began: float) -> None:
         self._plan, self._work, self._began = plan, work, began
         self._detectors = sorted(plan.detectors, key=lambda d: ORDER.index(d.declaration.kind))
         self._first, *self._later = self._detectors
@@ -60,17 +60,17 @@ class Diamond:
         self._stack.close()
 
     def start(self) -> None:
-        """Starts broker, feed, both ends and the first detector; returns when they are started, not ready."""
+        """Starts broker, feed, both stages and the first detector; returns when they are started, not ready."""
         self._environments = self._prepare()
         broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
         self._reached("broker answers")
-        # as the children do, without the LOZENGE_KAFKA_* that speak of another cluster
+        # like the children, without LOZENGE_KAFKA_* settings of another cluster
         self.kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
         self._programs = programs = Programs(broker.bootstrap, self._work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         topic_admin.ensure_topics(self.kafka, all_topics(self._detectors))
         self._reached("topics made")
-        self.meter = Meter(self.kafka)
+        self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)
         self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
@@ -81,7 +81,7 @@ class Diamond:
         self._reached("processes started")
 
     def tick(self) -> None:
-        """Restarts what died, starts what is due, reads the newest numbers."""
+        """Restarts what has ended, starts what is due, reads the newest figures."""
         self._supervisor.watch()
         self.meter.read()
         self._note_milestones()
@@ -90,12 +90,12 @@ class Diamond:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the demo began."""
+        """Seconds since the demo started."""
         return time.monotonic() - self._began
 
     @property
     def first_notification(self) -> float | None:
-        """Seconds from the beginning to the first webhook; None before it."""
+        """Seconds from the start to the first webhook; None before it."""
         return self.milestones.get("first notification")
 
     @property
@@ -109,13 +109,13 @@ class Diamond:
         return self._programs.summary
 
     def failed(self) -> dict[str, str]:
-        """Processes that no restart will mend, with their last words."""
+        """Processes that no restart can fix, with the newest errors of their logs."""
         return {n: c.last_words() for n, c in self._supervisor.children.items() if c.state is State.FAILED}
 
-    def come_through(self) -> bool:
-        """Whether everything sent has reached the receiver and all is quiet; ask repeatedly."""
+    def is_drained(self) -> bool:
+        """Whether everything sent has reached the receiver and nothing changes; call it repeatedly."""
         notifier, distinct = self.meter.reading("downstream"), self.receiver.count()["distinct"]
-        if self._later or notifier is None or distinct < notifier.emitted or self.drain.behind():
+        if self._later or notifier is None or distinct < notifier.emitted or self.drain.lags():
             return False
         return self.drain.settled(distinct)
 
@@ -123,12 +123,12 @@ class Diamond:
         """Stops every process but broker and receiver."""
         self._supervisor.stop(self._supervisor.children)
 
-    def scene(self, notice: str = "") -> Scene:
-        """What there is to see now."""
-        return Scene(self.elapsed, self.first_notification, list(self._stages()), list(self.receiver.latest), notice)
+    def frame(self, notice: str = "") -> Frame:
+        """What the live view shows now."""
+        return Frame(self.elapsed, self.first_notification, list(self._stages()), list(self.receiver.latest), notice)
 
     def _prepare(self) -> Mapping[str, Future[Path]]:
-        """The environments, made one after the other while the broker starts; the first one is needed first."""
+        """The environments, built one after the other while the broker starts; the first one is needed first."""
         workers = ThreadPoolExecutor(1)
         made = {d.name: workers.submit(environment_of, d.folder) for d in self._detectors}
         self._stack.callback(workers.shutdown, cancel_futures=True)
@@ -148,7 +148,7 @@ class Diamond:
         return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
 
     def _first_is_done(self) -> bool:
-        """Whether nothing more is to be expected of the first detector alone."""
+        """Whether the first detector has processed a batch, or will not."""
         if self._supervisor.children[self._first.name].state is State.FAILED:
             return True
         return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
@@ -189,11 +189,11 @@ def _age(child: Child) -> float:
     return time.monotonic() - child.started_at
 
 
-def result(lines: list[dict[str, Any]], diamond: Diamond) -> dict[str, Any]:
-    """What an unattended run says, for programs."""
+def result(checks: list[dict[str, Any]], scenario: Scenario) -> dict[str, Any]:
+    """The result of an unattended run, for programs."""
     return {
-        "holds": all(line["holds"] for line in lines),
-        "seconds": round(diamond.elapsed, 1),
-        "milestones": diamond.milestones,
-        "balance": lines,
+        "ok": all(check["ok"] for check in checks),
+        "seconds": round(scenario.elapsed, 1),
+        "milestones": scenario.milestones,
+        "reconciliation": checks,
     }

@@ -1,6 +1,6 @@
-"""What is in the topics, counted by a Kafka client that shares no code with the stages (kafka-python).
+"""The contents of the topics, counted by a Kafka client that shares no code with the stages (kafka-python).
 
-Reads committed records only, from the first to what is the end at the time of asking.
+It reads committed records only, from the first one to the end at the time of the call.
 """
 
 import json
@@ -25,19 +25,20 @@ BATCH = 20_000
 
 @dataclass
 class Alert:
-    """What the balance needs of an alert."""
+    """What the reconciliation needs of an alert."""
 
     id: str
     evidence: frozenset[str]
 
 
 @dataclass
-class Counts:
-    """Everything a balance compares. `judged` is (offsets behind a detector, offsets of its input).
+class TopicCounts:
+    """Everything that a reconciliation compares.
 
-    `events` and `copies` are records, `event_ids` and the second number of a copy different ids among them;
-    `refused` counts each raw record once, `refused_again` the other dead letters of upstream. `late` says of
-    the events asked for how far, in event time, they first came behind what their partition already held.
+    - `events` and `copies` count records; `event_ids` and the second number of a copy count their distinct ids.
+    - `rejected` counts each raw record once, `rejected_again` the other dead letters of upstream.
+    - `processed` is the committed offsets of a detector and the end of its input.
+    - `late` is how far each watched event was behind the newest event of its partition, in event time.
     """
 
     raw: int = 0
@@ -45,9 +46,9 @@ class Counts:
     event_ids: int = 0
     late: dict[str, timedelta] = field(default_factory=dict)
     copies: dict[str, tuple[int, int]] = field(default_factory=dict)
-    refused: Counter[str] = field(default_factory=Counter)
-    refused_again: int = 0
-    judged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    rejected: Counter[str] = field(default_factory=Counter)
+    rejected_again: int = 0
+    processed: dict[str, tuple[int, int]] = field(default_factory=dict)
     alerts: dict[str, list[Alert]] = field(default_factory=dict)
     notified: list[str] = field(default_factory=list)
     notification_ids: set[str] = field(default_factory=set)
@@ -58,7 +59,7 @@ class Counts:
     @property
     def repeats(self) -> int:
         """How many records of upstream repeat an earlier one."""
-        return self.refused_again + sum(n - ids for n, ids in [(self.events, self.event_ids), *self.copies.values()])
+        return self.rejected_again + sum(n - ids for n, ids in [(self.events, self.event_ids), *self.copies.values()])
 
 
 def count(
@@ -68,34 +69,34 @@ def count(
     rekeys: Iterable[str],
     webhook_url: str,
     watched: Collection[str] = (),
-) -> Counts:
-    """Counts the whole diamond. `inputs` maps each detector to the topic it reads; `watched` are event ids.
+) -> TopicCounts:
+    """Counts all topics. `inputs` maps each detector to the topic that it reads; `watched` are event ids.
 
-    Raises BrokerUnavailable if a topic does not give what its offsets promise.
+    Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
-    counts = Counts(webhooks=webhooks(webhook_url))
+    counts = TopicCounts(webhooks=webhooks(webhook_url))
     counts.raw = _each(kafka, topics.RAW_JSON, lambda record: None)
     counts.events, counts.event_ids = _events(kafka, topics.EVENTS, watched, counts.late)
     counts.copies = {topic: _events(kafka, topic, (), {}) for topic in map(topics.events_by, rekeys)}
-    _refused(kafka, counts)
+    _rejected(kafka, counts)
     for app in (*inputs, "downstream"):
         counts.dead_letters[app] = _each(kafka, topics.dead_letters(app), lambda record: None)
     for detector in inputs:
         counts.alerts[detector] = _alerts(kafka, detector)
     _notifications(kafka, counts)
-    counts.judged = {detector: _judged(kafka, detector, topic) for detector, topic in inputs.items()}
+    counts.processed = {detector: _processed(kafka, detector, topic) for detector, topic in inputs.items()}
     return counts
 
 
 def webhooks(url: str) -> dict[str, int]:
-    """What the receiver at `url` has counted: received, distinct, repeats, invalid."""
+    """The counts of the receiver at `url`: received, distinct, repeats, invalid."""
     with urllib.request.urlopen(f"{url.rstrip('/')}/count", timeout=10) as answer:
         found: dict[str, int] = json.load(answer)
     return found
 
 
 def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> int:
-    """Calls `take` with every committed record and returns their number."""
+    """Calls `take` with every committed record; returns their number."""
     consumer = KafkaConsumer(
         **kafka.kafka_python(),
         isolation_level="read_committed",
@@ -104,17 +105,17 @@ def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> in
         check_crcs=False,
     )
     try:
-        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        consumer.assign(places)
-        consumer.seek_to_beginning(*places)
-        ends = consumer.end_offsets(places)
+        assigned = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        consumer.assign(assigned)
+        consumer.seek_to_beginning(*assigned)
+        ends = consumer.end_offsets(assigned)
         total = 0
-        while any(consumer.position(place) < ends[place] for place in places):
+        while any(consumer.position(each) < ends[each] for each in assigned):
             batches = consumer.poll(timeout_ms=SILENCE_MS, max_records=BATCH, update_offsets=True)
-            if not batches and any(consumer.position(place) < ends[place] for place in places):
+            if not batches and any(consumer.position(each) < ends[each] for each in assigned):
                 raise BrokerUnavailable(
-                    f"counting {topic}: nothing came for {SILENCE_MS // 1000} s, short of its end",
-                    hint="a transaction may be open: wait until its writer has ended it or its timeout has passed",
+                    f"counting {topic}: no record for {SILENCE_MS // 1000} s before its end",
+                    hint="a transaction may be open: wait until its writer ends it or its timeout expires",
                 )
             for records in batches.values():
                 total += len(records)
@@ -126,7 +127,7 @@ def _each(kafka: KafkaSettings, topic: str, take: Callable[[Any], object]) -> in
 
 
 def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: dict[str, timedelta]) -> tuple[int, int]:
-    """Records, and different event ids among them (16 bytes each: there may be millions)."""
+    """Records, and distinct event ids among them (16 bytes each: there may be millions)."""
     ids: set[bytes] = set()
     newest: dict[int, datetime] = {}
 
@@ -140,15 +141,15 @@ def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: di
     return _each(kafka, topic, take), len(ids)
 
 
-def _refused(kafka: KafkaSettings, counts: Counts) -> None:
+def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
     reasons: dict[tuple[str, ...], str] = {}
 
     def take(record: Any) -> None:
         raw = tuple(_header(record, f"{ERROR_PREFIX}{part}") for part in ("topic", "partition", "offset"))
         reasons[raw] = _reason(record)
 
-    letters = _each(kafka, topics.dead_letters("upstream"), take)
-    counts.refused, counts.refused_again = Counter(reasons.values()), letters - len(reasons)
+    dead_letters = _each(kafka, topics.dead_letters("upstream"), take)
+    counts.rejected, counts.rejected_again = Counter(reasons.values()), dead_letters - len(reasons)
 
 
 def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:
@@ -162,7 +163,7 @@ def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:
     return found
 
 
-def _notifications(kafka: KafkaSettings, counts: Counts) -> None:
+def _notifications(kafka: KafkaSettings, counts: TopicCounts) -> None:
     codec = Codec.of("notification")
     expected: Counter[int] = Counter()
 
@@ -176,11 +177,11 @@ def _notifications(kafka: KafkaSettings, counts: Counts) -> None:
     _each(kafka, topics.NOTIFICATIONS, take)
 
 
-def _judged(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, int]:
+def _processed(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, int]:
     consumer = KafkaConsumer(**kafka.kafka_python(), group_id=detector, enable_auto_commit=False)
     try:
-        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
-        return sum(consumer.committed(place) or 0 for place in places), sum(consumer.end_offsets(places).values())
+        assigned = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return sum(consumer.committed(each) or 0 for each in assigned), sum(consumer.end_offsets(assigned).values())
     finally:
         consumer.close()
 

@@ -1,4 +1,4 @@
-"""How a running diamond looks: one row per stage, below it what was found last. Draws only what it is given."""
+"""The live view of the demo: one row per stage, below it the newest alerts. Draws only what it is given."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SEVERITIES = {"critical": "bold red", "high": "red", "medium": "yellow", "low":
 
 @dataclass(frozen=True)
 class Stage:
-    """One row; `reading` is None while there are no numbers, `trouble` says why it is not running."""
+    """One row; `reading` is None while there are no figures, `trouble` is the reason why it is not running."""
 
     name: str
     state: str
@@ -26,8 +26,8 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """Everything on the screen. Times in seconds; `latest` are webhook messages, oldest first."""
+class Frame:
+    """All that the screen shows. Times in seconds; `latest` are webhook messages, oldest first."""
 
     elapsed: float
     first: float | None
@@ -36,33 +36,33 @@ class Scene:
     notice: str = ""
 
 
-def draw(scene: Scene) -> Group:
-    """The scene for a terminal."""
+def draw(frame: Frame) -> Group:
+    """The frame for a terminal."""
     table = Table(title="Lozenge", title_justify="left", expand=False, pad_edge=False)
     table.add_column("stage")
     table.add_column("state")
     for name in ("records", "rate/s", "lag", "p50", "p95", "dead letters", "batches"):
         table.add_column(name, justify="right")
-    for stage in scene.stages:
+    for stage in frame.stages:
         colour = _COLOURS.get(stage.state, "")
         table.add_row(stage.name, Text(stage.state, colour), *_numbers(stage.reading))
     troubles = [
-        Text(f"{s.name}: {s.trouble}", "red", overflow="ellipsis", no_wrap=True) for s in scene.stages if s.trouble
+        Text(f"{s.name}: {s.trouble}", "red", overflow="ellipsis", no_wrap=True) for s in frame.stages if s.trouble
     ]
-    found = [_line(message) for message in list(scene.latest)[-LATEST:]]
-    return Group(table, *troubles, Text(), *found, Text(), Text(_status(scene), "dim"))
+    found = [_line(message) for message in list(frame.latest)[-LATEST:]]
+    return Group(table, *troubles, Text(), *found, Text(), Text(_status(frame), "dim"))
 
 
-def plain(scene: Scene) -> str:
-    """The scene as one line, for a log."""
+def plain(frame: Frame) -> str:
+    """The frame as one line, for a log."""
     parts = []
-    for stage in scene.stages:
+    for stage in frame.stages:
         reading = stage.reading
         numbers = f" {reading.records} ({reading.rate:.0f}/s, lag {reading.lag})" if reading else ""
         state = stage.state if stage.state != "running" or not reading else ""
         trouble = f": {stage.trouble}" if stage.trouble else ""
         parts.append(f"{stage.name} {state}{numbers}{trouble}")
-    return f"{scene.elapsed:5.1f} s  " + "; ".join(" ".join(part.split()) for part in parts)
+    return f"{frame.elapsed:5.1f} s  " + "; ".join(" ".join(part.split()) for part in parts)
 
 
 def seconds(value: float | None) -> str:
@@ -90,6 +90,6 @@ def _line(message: Mapping[str, Any]) -> Text:
     return line.append("".join(reason))
 
 
-def _status(scene: Scene) -> str:
-    first = f"first notification after {scene.first:.1f} s" if scene.first is not None else "no notification yet"
-    return ", ".join(filter(None, [f"{scene.elapsed:.0f} s", first, scene.notice]))
+def _status(frame: Frame) -> str:
+    first = f"first notification after {frame.first:.1f} s" if frame.first is not None else "no notification yet"
+    return ", ".join(filter(None, [f"{frame.elapsed:.0f} s", first, frame.notice]))

@@ -1,4 +1,4 @@
-"""A small webhook receiver for the demo and the tests: verifies, counts, and keeps the latest.
+"""A small webhook receiver for the demo and the tests: it verifies, counts, and keeps the latest messages.
 
     python -m lozenge_deploy.demo.webhook_receiver --port 0 --secret whsec_...
 
@@ -27,7 +27,7 @@ LATEST = 100
 
 
 class Receiver:
-    """Counts messages by `webhook-id`; as a context manager it serves from a thread of its own."""
+    """Counts messages by `webhook-id`; as a context manager it serves from its own thread."""
 
     def __init__(self, secret: str, *, port: int = 0, latest: int = LATEST) -> None:
         self._verifier = Webhook(secret)
@@ -46,11 +46,11 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Where webhooks go."""
+        """The URL of the receiver."""
         return f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/"
 
     def count(self) -> dict[str, int]:
-        """Messages with a good signature (`received` = `distinct` + `repeats`), and those without (`invalid`)."""
+        """Messages with a valid signature (`received` = `distinct` + `repeats`), and those without (`invalid`)."""
         distinct = len(self._ids)
         return {
             "received": self._received,
@@ -60,7 +60,7 @@ class Receiver:
         }
 
     def serve(self) -> None:
-        """Serves until the process is told to stop, or the context ends."""
+        """Serves until SIGTERM, or until the context ends."""
         self._server.run(sockets=[self._socket])
 
     def __enter__(self) -> Self:
@@ -78,13 +78,13 @@ class Receiver:
         self._socket.close()
 
     async def receive(self, request: Request) -> Response:
-        """Answers one message."""
+        """Handles one message."""
         body = await request.body()
         try:
             message = self._verifier.verify(body, dict(request.headers))
         except (WebhookVerificationError, ValueError):
             self._invalid += 1
-            return JSONResponse({"error": "the signature does not fit"}, status_code=401)
+            return JSONResponse({"error": "invalid signature"}, status_code=401)
         self._received += 1
         self._ids.add(request.headers["webhook-id"])
         self.latest.append(message)

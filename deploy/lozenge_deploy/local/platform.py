@@ -78,7 +78,7 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
             while True:
                 if (wanted := requested_instances(folder)) != instances:
                     instances = wanted
-                    become(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
+                    apply_programs(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
                 if stop.wait(TICK_SECONDS):
                     break
                 if broker.pid is None:
@@ -92,7 +92,7 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
     (folder / STATE).unlink(missing_ok=True)
 
 
-def become(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipper) -> None:
+def apply_programs(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipper) -> None:
     """Starts what is wanted and does not run, ends what runs and is not wanted."""
     for name in supervisor.children.keys() - wanted.keys():
         shipper.unfollow(supervisor.end(name).log)

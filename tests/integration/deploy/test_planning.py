@@ -11,8 +11,8 @@ from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.releases.release_store import Releases
+from tests.deploy.command import lozenge
 from tests.deploy.sparkless_environments import install
-from tests.deploy.test_cli import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import quick_detector
 from tests.integration.deploy.worlds import forget

@@ -1,6 +1,6 @@
-"""A deterministic generator of raw card authorisations that remembers every case it injected."""
+"""A deterministic generator of raw card authorisations that records every case it injects."""
 
 from lozenge_deploy.demo.feed.formats import FORMS, ISO, JSON, Form
-from lozenge_deploy.demo.feed.generator import Case, Feed, Raw
+from lozenge_deploy.demo.feed.generator import Generator, InjectedCase, Raw
 
-__all__ = ["FORMS", "ISO", "JSON", "Case", "Feed", "Form", "Raw"]
+__all__ = ["FORMS", "ISO", "JSON", "Form", "Generator", "InjectedCase", "Raw"]

@@ -1,7 +1,7 @@
-"""`python -m lozenge_deploy.demo.feed`: history first, then live traffic, then a summary of what was injected.
+"""`python -m lozenge_deploy.demo.feed`: generates history, then live traffic, then a summary of the injected cases.
 
-Ends after `--for`, on Ctrl-C or on SIGTERM; every way out completes the cases that have begun, flushes and
-writes the summary. Exit codes are those of `lozenge.errors`; 1 also if the broker did not take everything.
+It ends after `--for`, on Ctrl-C or on SIGTERM. In every case it completes the started cases, flushes and writes the
+summary. Exit codes are those of `lozenge.errors`; 1 also if the broker did not acknowledge everything.
 """
 
 import json
@@ -20,9 +20,9 @@ from lozenge.durations import duration
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.feed.formats import FORMS
-from lozenge_deploy.demo.feed.generator import Feed
+from lozenge_deploy.demo.feed.generator import Generator
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
-from lozenge_deploy.demo.feed.producer import Sender
+from lozenge_deploy.demo.feed.producer import RecordProducer
 from lozenge_deploy.demo.feed.schedule import flat_out, paced, steady
 
 
@@ -55,36 +55,43 @@ def seconds(text: str) -> float:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     if value < 0:
-        raise typer.BadParameter(f"{text!r} is a time that has passed")
+        raise typer.BadParameter(f"{text!r} is negative")
     return value
 
 
 def run(
-    bootstrap: Annotated[str, typer.Option(help="Kafka brokers; else LOZENGE_KAFKA_BOOTSTRAP.")] = "",
+    bootstrap: Annotated[str, typer.Option(help="Kafka brokers; by default LOZENGE_KAFKA_BOOTSTRAP.")] = "",
     past_days: Annotated[int, typer.Option(min=0, help="Days of history.")] = 90,
     count: Annotated[int, typer.Option(min=0, help="Records of history.")] = 100_000,
     rate: Annotated[float, typer.Option(min=0, help="Live records per second; 0 for as fast as possible.")] = 50,
-    for_: Annotated[float | None, typer.Option("--for", parser=seconds, help="Live time; else until stopped.")] = None,
+    for_: Annotated[
+        float | None, typer.Option("--for", parser=seconds, help="Live time; by default until stopped.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds, times and counts give equal records.")] = 7,
     cards: Annotated[int, typer.Option(min=LEAST_CARDS)] = 1000,
     merchants: Annotated[int, typer.Option(min=LEAST_MERCHANTS)] = 400,
-    poison_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of records that are spoilt.")] = 0.002,
+    malformed_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of malformed records.")] = 0.002,
     case_every: Annotated[float, typer.Option(min=0.1, help="Seconds between two live cases.")] = 3.0,
     format: Annotated[Format, typer.Option(help="The raw form.")] = Format.json,
-    summary: Annotated[Path | None, typer.Option(help="Where the JSON summary goes.")] = None,
+    summary: Annotated[Path | None, typer.Option(help="File for the JSON summary.")] = None,
 ) -> None:
-    """Sends made-up card authorisations and remembers what a detector should find in them."""
+    """Sends generated card authorisations and records what a detector should find in them."""
     stopped = Stop()
     form = FORMS[format]
     end = datetime.now(UTC)
-    feed = Feed(
-        end - timedelta(days=past_days), seed=seed, cards=cards, merchants=merchants, poison_rate=poison_rate, form=form
+    feed = Generator(
+        end - timedelta(days=past_days),
+        seed=seed,
+        cards=cards,
+        merchants=merchants,
+        malformed_rate=malformed_rate,
+        form=form,
     )
-    sender: Sender | None = None
+    sender: RecordProducer | None = None
     past = 0
     try:
         kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
-        sender = Sender(kafka, form.topic, stopped)
+        sender = RecordProducer(kafka, form.topic, stopped)
         if past_days and count:
             sender.send(feed.past(end, count))
             past = feed.sent
@@ -112,10 +119,10 @@ def _slots(rate: float, limit: float | None, stopped: Stop) -> Iterator[int]:
     return paced(steady(datetime.now(UTC), rate, limit), stopped)
 
 
-def _write(path: Path, feed: Feed, run: dict[str, object]) -> None:
-    """Replaces the summary in one step, so that a reader never sees half of it."""
+def _write(path: Path, feed: Generator, run: dict[str, object]) -> None:
+    """Replaces the summary in one step, so that a reader never sees a part of it."""
     cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.cases]
-    text = json.dumps(run | {"sent": feed.sent, "poison": dict(feed.poison), "cases": cases}, indent=1)
+    text = json.dumps(run | {"sent": feed.sent, "malformed": dict(feed.malformed), "cases": cases}, indent=1)
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

@@ -1,6 +1,6 @@
 """The raw forms in which an authorisation is written, one `Form` each.
 
-Hand-formatted, because every character is known to need no escape and this is the feed's hottest path.
+Hand-formatted, because every character is known to need no escape and this is the generator's hottest path.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Authorisation(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How one raw topic writes an authorisation, and the field names that a poison record spoils."""
+    """How one raw topic writes an authorisation, and the fields that a malformed record breaks."""
 
     topic: str
     write: Callable[[Authorisation, datetime], bytes]

@@ -1,8 +1,8 @@
-"""The stream of raw records: ordinary traffic of a small world, with injected cases and poison records.
+"""The stream of raw records: ordinary traffic of a small population, with injected cases and malformed records.
 
-Equal arguments give byte-equal records, transaction ids included. What a detector should find is injected
-and remembered in `Feed.cases`; ordinary traffic never shows it (see `world`), so a case without an alert
-was missed and an alert without a case is false.
+Equal arguments give byte-equal records, transaction ids included. What a detector should find is injected and recorded
+in `Generator.cases`. Ordinary traffic never looks like it (see `population`): a case without an alert is missed, an
+alert without a case is false.
 """
 
 from collections import Counter
@@ -16,8 +16,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form
-from lozenge_deploy.demo.feed.malformed_records import reasons, spoil
-from lozenge_deploy.demo.feed.population import DAY, REST, SECOND, Card, Subscription, World
+from lozenge_deploy.demo.feed.malformed_records import malform, reasons
+from lozenge_deploy.demo.feed.population import COOLDOWN, DAY, SECOND, Card, Population, Subscription
 from lozenge_deploy.demo.feed.schedule import history, micros, moment
 
 VELOCITY = "card_velocity"
@@ -43,8 +43,8 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """Something a detector should find; the last of `txn_ids`, at `at`, completes it."""
+class InjectedCase:
+    """A case that a detector should find; the last of `txn_ids`, at time `at`, completes it."""
 
     kind: str
     txn_ids: tuple[str, ...]
@@ -53,14 +53,14 @@ class Case:
 
 
 class _Tempo(NamedTuple):
-    """How quickly a case unfolds, microseconds: the gaps of a burst, the longest wait for a second charge."""
+    """The timing of cases in microseconds: the gaps of a burst, the longest wait for a second charge."""
 
     burst_gap: int
     second_charge: int
 
 
 class _FollowUp(NamedTuple):
-    """A charge of a case that is still to come; the last of a case names the case's kind and all its charges."""
+    """A scheduled charge of a case; the last one names the kind and all charges of the case."""
 
     at: int
     number: int
@@ -73,11 +73,11 @@ _PAST = _Tempo(8 * SECOND, 9 * 60 * SECOND)
 _LIVE = _Tempo(SECOND // 4, 5 * SECOND)
 
 
-class Feed:
-    """Call `past`, then `live`, then `finish`, each to its end; one feed is one run.
+class Generator:
+    """Call `past`, then `live`, then `finish`, each to its end; one generator is one run.
 
-    `start` is where the history begins (and where a purely live feed begins). `sent`, `poison` and `cases`
-    grow with every record taken from an iterator, so whoever takes one must send it.
+    `start` is the start of the history, or of a run without one. `sent`, `malformed` and `cases` grow with every
+    record taken from an iterator, so the caller must send each one.
     """
 
     def __init__(
@@ -87,16 +87,16 @@ class Feed:
         seed: int = 7,
         cards: int = 1000,
         merchants: int = 400,
-        poison_rate: float = 0.002,
+        malformed_rate: float = 0.002,
         form: Form = JSON,
     ) -> None:
-        self.cases: list[Case] = []
-        self.poison: Counter[str] = Counter()
+        self.cases: list[InjectedCase] = []
+        self.malformed: Counter[str] = Counter()
         self.sent = 0
         self._random = Random(seed)
-        self._world = World(self._random, cards, merchants, seed)
+        self._population = Population(self._random, cards, merchants, seed)
         self._form = form
-        self._poison_rate = poison_rate
+        self._malformed_rate = malformed_rate
         self._reasons = cycle(reasons(form))
         self._kinds = cycle(KINDS)
         self._increase_wanted = False
@@ -107,12 +107,12 @@ class Feed:
         first = micros(start)
         self._renewals: list[tuple[int, int, Subscription]] = [
             (first + int(self._random.random() * subscription.period), order, subscription)
-            for order, subscription in enumerate(self._world.subscriptions)
+            for order, subscription in enumerate(self._population.subscriptions)
         ]
         heapify(self._renewals)
 
     def past(self, end: datetime, count: int) -> Iterator[Raw]:
-        """`count` records in event-time order from the feed's start to `end`, with a case in every 2,000.
+        """`count` records in event-time order from the start to `end`, with a case in every 2,000.
 
         Subscriptions run from the start, so a history of 90 days holds three periods of each.
         """
@@ -122,17 +122,16 @@ class Feed:
         return self._stream(slots, repeat(every), _PAST)
 
     def live(self, slots: Iterable[int], case_every: float = 3.0) -> Iterator[Raw]:
-        """A record for each of `slots`, dated then; within ten seconds a case of each kind, then one each `case_every`.
+        """A record for each of `slots`, with that time; a case of each kind in ten seconds, then one per `case_every`.
 
-        A price increase needs a subscription that is due within a day and has three equal periods behind it;
-        while there is none it waits. At fewer than ten records a second raise `case_every`, or the cases
-        displace the ordinary traffic.
+        A price increase needs a subscription that is due within a day after three equal periods; it waits for one. At
+        fewer than ten records per second raise `case_every`, or the cases displace the ordinary traffic.
         """
         soon = [SECOND, *[5 * SECOND // 2] * (len(KINDS) - 1)]
         return self._stream(slots, chain(soon, repeat(int(case_every * SECOND))), _LIVE)
 
     def finish(self, now: datetime) -> Iterator[Raw]:
-        """Completes at once, dated no later than `now`, the cases that have begun."""
+        """Completes the started cases at once, with times no later than `now`."""
         while self._follow_ups:
             yield self._follow_up(micros(now))
 
@@ -143,7 +142,7 @@ class Feed:
             while self._follow_ups and self._follow_ups[0].at <= at:
                 yield self._follow_up(at)
                 debt += 1
-            # A follow-up keeps its own time but takes the place of an ordinary record, so that counts and rates hold.
+            # A follow-up keeps its own time but replaces an ordinary record, so that counts and rates stay as asked.
             if debt:
                 debt -= 1
                 continue
@@ -162,7 +161,7 @@ class Feed:
             self._increase_wanted = True
             self._bring_forward(at)
             return None
-        card = self._world.rested_card(at)
+        card = self._population.available_card(at)
         if kind == VELOCITY:
             return self._burst(card, at, tempo)
         auth = self._charge(card, at)
@@ -172,11 +171,11 @@ class Feed:
         return self._found(LARGE, auth._replace(minor=large))
 
     def _burst(self, card: Card, at: int, tempo: _Tempo) -> Raw:
-        """Somebody tries a stolen card: small, rising amounts at merchants everywhere."""
+        """A stolen card is tested: small, rising amounts at many merchants."""
         least, most = _BURST
         charges = []
         for n in range(least + int(self._random.random() * (most - least + 1))):
-            merchant = self._world.anyone()
+            merchant = self._population.anyone()
             charges.append(Authorisation(self._next(), at, card, merchant, merchant.terminals[0], 50 + 7 * n))
             at += int(tempo.burst_gap * (0.5 + 0.5 * self._random.random()))
         txn_ids = tuple(charge.txn_id for charge in charges)
@@ -184,14 +183,14 @@ class Feed:
             heappush(self._follow_ups, _FollowUp(charge.at, charge.number, charge))
         last = charges[-1]
         heappush(self._follow_ups, _FollowUp(last.at, last.number, last, VELOCITY, txn_ids))
-        card.rested = last.at + REST
+        card.available_at = last.at + COOLDOWN
         return self._raw(charges[0])
 
     def _duplicate(self, auth: Authorisation, tempo: _Tempo) -> Raw:
         at = auth.at + int(tempo.second_charge * (0.1 + 0.9 * self._random.random()))
         again = auth._replace(number=self._next(), at=at)
         heappush(self._follow_ups, _FollowUp(at, again.number, again, DUPLICATE, (auth.txn_id, again.txn_id)))
-        auth.card.rested = at + REST
+        auth.card.available_at = at + COOLDOWN
         return self._raw(auth)
 
     def _follow_up(self, latest: int) -> Raw:
@@ -200,10 +199,10 @@ class Feed:
         return self._found(due.kind, auth, due.txn_ids) if due.kind else self._raw(auth)
 
     def _bring_forward(self, at: int) -> None:
-        """Makes a renewal that is due soon and could show an increase due now, if there is one."""
-        for place, (due, order, subscription) in enumerate(self._renewals):
+        """Moves a renewal that is due soon and can show an increase to now, if there is one."""
+        for index, (due, order, subscription) in enumerate(self._renewals):
             if subscription.equal >= EQUAL_PERIODS and due <= at + _EARLY_RENEWAL:
-                self._renewals[place] = (min(due, at), order, subscription)
+                self._renewals[index] = (min(due, at), order, subscription)
                 heapify(self._renewals)
                 return
 
@@ -223,19 +222,19 @@ class Feed:
         return self._found(INCREASE, auth) if increase else self._raw(auth)
 
     def _purchase(self, at: int) -> Raw:
-        auth = self._charge(self._world.rested_card(at), at)
+        auth = self._charge(self._population.available_card(at), at)
         draw = self._random.random()
-        if draw < self._poison_rate:
-            return self._poisoned(self._raw(auth))
+        if draw < self._malformed_rate:
+            return self._malformed(self._raw(auth))
         return self._raw(auth if draw < 1 - _DECLINED else auth._replace(approved=False))
 
     def _charge(self, card: Card, at: int) -> Authorisation:
-        merchant = self._world.merchant_for(card)
+        merchant = self._population.merchant_for(card)
         terminals = merchant.terminals
         terminal = terminals[int(self._random.random() * len(terminals))]
-        amount = self._world.amount(card, merchant)
+        amount = self._population.amount(card, merchant)
         card.purchases += 1
-        card.rested = at + REST
+        card.available_at = at + COOLDOWN
         return Authorisation(self._next(), at, card, merchant, terminal, amount)
 
     def _next(self) -> int:
@@ -249,10 +248,10 @@ class Feed:
 
     def _found(self, kind: str, auth: Authorisation, txn_ids: tuple[str, ...] = ()) -> Raw:
         raw = self._raw(auth)
-        self.cases.append(Case(kind, txn_ids or (auth.txn_id,), auth.card.pan, raw.event_time))
+        self.cases.append(InjectedCase(kind, txn_ids or (auth.txn_id,), auth.card.pan, raw.event_time))
         return raw
 
-    def _poisoned(self, raw: Raw) -> Raw:
+    def _malformed(self, raw: Raw) -> Raw:
         reason = next(self._reasons)
-        self.poison[reason] += 1
-        return raw._replace(value=spoil(reason, raw.value, raw.event_time, self._form))
+        self.malformed[reason] += 1
+        return raw._replace(value=malform(reason, raw.value, raw.event_time, self._form))

@@ -1,4 +1,4 @@
-"""Records that no normaliser can accept, each made from a good one for a named reason."""
+"""Malformed records: records that no normaliser can accept, each made from a valid one for a named reason."""
 
 import json
 from datetime import datetime, timedelta
@@ -20,12 +20,12 @@ _FAR = timedelta(days=400)  # from any point of a history of less than a year th
 
 
 def reasons(form: Form) -> tuple[str, ...]:
-    """The reasons that `form` can show: without a year a time is never certainly in the future."""
+    """The reasons that `form` supports: a time without a year is never certainly in the future."""
     return REASONS if form is JSON else tuple(reason for reason in REASONS if reason != "future_time")
 
 
-def spoil(reason: str, value: bytes, when: datetime, form: Form) -> bytes:
-    """The good record `value`, dated `when`, spoilt for `reason`."""
+def malform(reason: str, value: bytes, when: datetime, form: Form) -> bytes:
+    """The valid record `value`, of the time `when`, made malformed for `reason`."""
     match reason:
         case "empty_value":
             return b""

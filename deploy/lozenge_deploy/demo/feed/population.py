@@ -1,8 +1,8 @@
-"""The world that the feed draws from: merchants, cards with habits, subscriptions.
+"""The population that the generator draws from: merchants, cards with habits, subscriptions.
 
-Its natural limits are what makes an injected case mean something, and all of them hold by construction:
+Its limits distinguish an injected case from ordinary traffic. All of them hold by construction:
 
-- a card rests `REST` between two purchases and has one subscription, so it is charged at most three times in
+- a card waits `COOLDOWN` between two purchases and has one subscription, so it is charged at most three times in
   any ten minutes;
 - of three consecutive purchases of a card no two have the same amount, so no card pays one merchant the
   same amount twice within ten minutes;
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
-REST = 301 * SECOND
+COOLDOWN = 301 * SECOND
 CEILING = 200
 
 _TRIES = 8
@@ -36,7 +36,7 @@ class Category(NamedTuple):
 
 
 class Country(NamedTuple):
-    """Where merchants and cards are at home; the numbers are ISO 3166-1 and ISO 4217, `share` is of the cards."""
+    """The home of merchants and cards; the numbers are ISO 3166-1 and ISO 4217, `share` is the share of the cards."""
 
     code: str
     number: str
@@ -47,7 +47,7 @@ class Country(NamedTuple):
 
 
 class Merchant(NamedTuple):
-    """Who is paid, and the terminals where."""
+    """A merchant and its terminals."""
 
     id: str
     category: Category
@@ -87,19 +87,19 @@ LEAST_CARDS = 10
 
 _EARLY, _LATE, _NIGHT = range(3)
 _AWAKE = (_NIGHT,) * 6 + (_EARLY,) * 10 + (_LATE,) * 8
-"""Who is mostly about at each hour, UTC."""
+"""Which group of cards is mostly active at each hour, UTC."""
 
 
 @dataclass(slots=True)
 class Card:
-    """A card, its habits, and from when it may be used again (`rested`, microseconds since 1970)."""
+    """A card, its habits, and from when it may be used again (`available_at`, microseconds since 1970)."""
 
     pan: str
     account: str
     home: Country
     favourites: tuple[Merchant, ...]
     spends: float
-    rested: int = 0
+    available_at: int = 0
     purchases: int = 0
 
 
@@ -120,12 +120,12 @@ class Subscription:
         self.equal = 0
 
 
-class World:
-    """Everybody who pays and is paid; a pure function of the random source, so equal seeds give equal worlds."""
+class Population:
+    """All cards and merchants; a pure function of the random source, so equal seeds give equal populations."""
 
     def __init__(self, random: Random, cards: int, merchants: int, seed: int) -> None:
         if cards < LEAST_CARDS or merchants < LEAST_MERCHANTS:
-            raise ValueError(f"a world needs at least {LEAST_CARDS} cards and {LEAST_MERCHANTS} merchants")
+            raise ValueError(f"a population needs at least {LEAST_CARDS} cards and {LEAST_MERCHANTS} merchants")
         self._random = random
         self._seed = seed
         self._cards = 0
@@ -138,25 +138,25 @@ class World:
         self._about: tuple[list[Card], ...] = ([], [], [])
         self.subscriptions = [self._subscribe(self._join(number)) for number in range(cards)]
 
-    def rested_card(self, at: int) -> Card:
-        """A card that may be used at `at`, likely one that is usually about then.
+    def available_card(self, at: int) -> Card:
+        """A card that may be used at time `at`, likely one that is usually active then.
 
-        Where the rate asks for more than the cards at rest can give, a new card joins. Hence a steady live
-        rate needs, and remembers, some 450 cards per record and second, less than half a kilobyte each.
+        If the rate needs more cards than are available, a new card joins. Hence a steady live rate needs, and keeps,
+        some 450 cards per record and second, less than half a kilobyte each.
         """
         random = self._random.random
         hour = at // (3600 * SECOND) % 24
         about = self._about[_AWAKE[hour] if random() < 0.7 else int(random() * 3)]
         for _ in range(_TRIES):
             card = about[int(random() * len(about))]
-            if card.rested <= at:
+            if card.available_at <= at:
                 return card
         card = self._open_card()
         about.append(card)
         return card
 
     def merchant_for(self, card: Card) -> Merchant:
-        """Mostly a favourite, else another shop at home, seldom one abroad."""
+        """Mostly a favourite, sometimes another shop at home, seldom one abroad."""
         random = self._random.random
         draw = random()
         if draw < _HABIT:
@@ -165,11 +165,11 @@ class World:
         return shops[int(random() * len(shops))]
 
     def anyone(self) -> Merchant:
-        """Any shop of the world."""
+        """Any shop of the population."""
         return self._everywhere[int(self._random.random() * len(self._everywhere))]
 
     def amount(self, card: Card, merchant: Merchant) -> int:
-        """What the card spends there, in minor units; small amounts are the usual ones."""
+        """The amount that the card spends there, in minor units; small amounts are frequent."""
         category = merchant.category
         unit = 10**merchant.country.decimals
         draw = self._random.random()
@@ -180,8 +180,8 @@ class World:
         return (steps - (steps - card.purchases) % 3) * step
 
     def _open_merchant(self, number: int) -> None:
-        round_, place = divmod(number, len(COUNTRIES))
-        country = COUNTRIES[place]
+        round_, index = divmod(number, len(COUNTRIES))
+        country = COUNTRIES[index]
         kinds = SHOPS + SERVICES
         category = kinds[round_ % len(kinds)]
         terminals = 1 + int(self._random.random() * 4) if category.channel == "pos" else 1

@@ -1,6 +1,6 @@
-"""Getting raw records into Kafka: as fast as the broker takes them, in order, none twice.
+"""The producer of raw records: as fast as the broker accepts them, in order, none twice.
 
-Refuses to wait in silence: what the broker has not acknowledged in the end is counted in `failed`.
+Records that the broker has not acknowledged in the end are counted in `failed`.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,14 +15,14 @@ from lozenge_deploy.demo.feed.generator import Raw
 
 FLUSH_SECONDS = 30.0
 _RETRY_SECONDS = 0.1
-_SERVE_EVERY = 1000  # records between two looks at delivery errors
+_SERVE_EVERY = 1000  # records between two polls for delivery errors
 
 
-class Sender:
-    """A producer for one raw topic; raises BrokerUnavailable or TopicError at once if that cannot work.
+class RecordProducer:
+    """A producer for one raw topic; raises BrokerUnavailable or TopicError at once if it cannot send.
 
-    Keys decide the partition and the record's Kafka timestamp is the time of sending. `stopped` is asked
-    before every record; after it turned true only `close` sends what is already queued.
+    The key decides the partition, and the Kafka timestamp is the time of sending. `stopped` is called before every
+    record; once it is true, only `close` sends the queued records.
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str, stopped: Callable[[], bool]) -> None:
@@ -43,7 +43,7 @@ class Sender:
         )
 
     def send(self, records: Iterable[Raw]) -> None:
-        """Sends `records` until they end or `stopped`; blocks while the broker cannot follow."""
+        """Sends `records` until they end or `stopped`; blocks while the broker is slower."""
         records = iter(records)
         n = 0
         while not self._stopped() and (raw := next(records, None)) is not None:
@@ -53,7 +53,7 @@ class Sender:
                 self._producer.poll(0)
 
     def send_one(self, raw: Raw) -> None:
-        """Queues one record; if the queue is full, waits for room or, once `stopped`, gives the record up."""
+        """Queues one record; if the queue is full, waits for space or, once `stopped`, counts the record as failed."""
         partition = partition_of(raw.key, RAW_PARTITIONS)
         while True:
             try:
@@ -66,7 +66,7 @@ class Sender:
                     return
 
     def close(self) -> None:
-        """Waits up to `FLUSH_SECONDS` for the broker; whatever is still queued then counts as failed."""
+        """Waits up to `FLUSH_SECONDS` for the broker; records that are still queued then count as failed."""
         self.failed += self._producer.flush(FLUSH_SECONDS)
 
     def _on_delivery(self, error: KafkaError | None, _: Message) -> None:

@@ -1,7 +1,7 @@
-"""When records happen: rising times in microseconds since 1970, one per record.
+"""The times of records: rising, in microseconds since 1970, one per record.
 
-The feed itself never reads a clock or sleeps. A history is a pure function of its bounds; a live schedule
-is one too, and `paced` holds each of its times back until that moment has come.
+The generator itself never reads a clock or sleeps. A history is a pure function of its bounds, and so is a live
+schedule; `paced` yields each of its times when that time has come.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR = 3600 * SECOND
 _BY_HOUR = (2, 1, 1, 1, 1, 2, 5, 9, 11, 10, 10, 12, 14, 12, 10, 10, 12, 15, 16, 14, 11, 8, 6, 4)
 _BY_WEEKDAY = (9, 9, 10, 10, 12, 13, 7)  # from Monday
-_NAP_SECONDS = 0.05  # how long a stop may go unnoticed
+_SLEEP_SECONDS = 0.05  # how late a stop may be noticed
 
 
 def micros(when: datetime) -> int:
@@ -45,7 +45,7 @@ def history(random: Random, start: datetime, end: datetime, count: int) -> Itera
 
 
 def steady(start: datetime, rate: float, seconds: float | None = None) -> Iterator[int]:
-    """`rate` times a second from `start` on, for `seconds` (None: without end)."""
+    """`rate` times per second from `start`, for `seconds` (None: without end)."""
     first = micros(start)
     for n in count_from() if seconds is None else range(int(rate * seconds)):
         yield first + int(n * SECOND / rate)
@@ -54,18 +54,18 @@ def steady(start: datetime, rate: float, seconds: float | None = None) -> Iterat
 def paced(schedule: Iterable[int], stopped: Callable[[], bool]) -> Iterator[int]:
     """Each time of `schedule` once it has come; ends when `stopped`.
 
-    An open loop: after a stall the missed times follow at once, still with their own dates.
+    An open loop: after a stall the missed times follow at once, unchanged.
     """
     for at in schedule:
         while not stopped() and (ahead := at / SECOND - time_ns() / 1e9) > 0:
-            sleep(min(ahead, _NAP_SECONDS))
+            sleep(min(ahead, _SLEEP_SECONDS))
         if stopped():
             return
         yield at
 
 
 def flat_out(seconds: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """The present, as often as somebody asks, for `seconds` (None: until `stopped`)."""
+    """The present time whenever the caller asks, for `seconds` (None: until `stopped`)."""
     at = time_ns() // 1000
     end = None if seconds is None else at + int(seconds * SECOND)
     while not stopped() and (end is None or at < end):

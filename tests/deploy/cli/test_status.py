@@ -1,4 +1,4 @@
-"""What `lozenge status` says of an app beyond its figures."""
+"""What `lozenge status` shows of an app besides its figures."""
 
 import pytest
 
@@ -20,16 +20,16 @@ def test_some_dead_letters_are_no_trouble(dead_share: float) -> None:
     assert _dead_letters("upstream", reading(dead_share), None) == {}
 
 
-def test_many_dead_letters_are_said_with_what_to_look_at() -> None:
+def test_many_dead_letters_are_shown_with_the_next_step() -> None:
     assert _dead_letters("upstream", reading(0.4), None) == {
         "reason": "40 % of its newest input becomes dead letters",
         "next": "`lozenge dlq ls upstream` shows the reasons",
     }
 
 
-def test_what_the_agent_says_of_a_detector_comes_first() -> None:
+def test_the_reason_of_the_agent_comes_first() -> None:
     desired = DeploymentSpec(detector="spotter", revision="one", release="r1")
-    parked = DeploymentStatus(
+    status = DeploymentStatus(
         detector="spotter", phase=Phase.PARKED, outcome=Outcome.DONE, reason="it raises on everything"
     )
-    assert _dead_letters("spotter", reading(0.4), Deployment(desired, parked)) == {}
+    assert _dead_letters("spotter", reading(0.4), Deployment(desired, status)) == {}

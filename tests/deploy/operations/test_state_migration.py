@@ -1,4 +1,4 @@
-"""Which releases may go on with the state of which, and what becomes of it."""
+"""Which releases can keep the state of which, and what happens to it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def test_a_state_of_the_same_shape_is_kept() -> None:
     assert refused(None, fold(n="int"), "rebuild") is None
 
 
-def test_another_key_cannot_be_kept_but_rebuilt_or_begun_afresh() -> None:
+def test_another_key_cannot_be_kept_but_rebuilt_or_started_fresh() -> None:
     error = refused(fold(), fold(by="merchant_id"), "keep")
     assert error is not None
     assert "its keys were made of card_id and are now made of merchant_id" in error.message
@@ -32,7 +32,7 @@ def test_another_key_cannot_be_kept_but_rebuilt_or_begun_afresh() -> None:
     assert refused(fold(), fold(by="merchant_id"), "fresh") is None
 
 
-def test_a_fold_cannot_keep_what_a_release_of_another_kind_never_stored() -> None:
+def test_a_fold_cannot_keep_state_that_a_release_of_another_kind_never_had() -> None:
     error = refused(release(), fold(), "keep")
     assert error is not None
     assert "the previous release is of kind rule and has no state" in error.message
@@ -40,7 +40,7 @@ def test_a_fold_cannot_keep_what_a_release_of_another_kind_never_stored() -> Non
     assert refused(fold(), release(), "keep") is None
 
 
-def test_nothing_is_rebuilt_that_reaches_back_further_than_events_are_kept() -> None:
+def test_state_is_not_rebuilt_beyond_the_retention_of_events() -> None:
     error = refused(fold(), fold(expires="30d"), "rebuild")
     assert error is not None
     assert "reaches back 30d, but events are retained for 7d" in error.message
@@ -57,8 +57,8 @@ def test_a_rollback_rebuilds_state_that_the_earlier_release_cannot_read() -> Non
     assert rollback_policy(fold(n="int"), fold(n="str")) == "rebuild"
 
 
-def test_what_becomes_of_the_memory_is_told_for_every_kind_that_has_one() -> None:
+def test_the_consequence_for_the_state_is_named_for_every_kind_that_has_one() -> None:
     assert consequence(release(), release(), "keep") is None
     assert consequence(None, fold(), "rebuild") == "starts empty"
-    told = [consequence(fold(), fold(), policy) or "" for policy in ("keep", "rebuild", "fresh")]
-    assert [text.split()[0] for text in told] == ["keep:", "rebuild:", "fresh:"]
+    texts = [consequence(fold(), fold(), policy) or "" for policy in ("keep", "rebuild", "fresh")]
+    assert [text.split()[0] for text in texts] == ["keep:", "rebuild:", "fresh:"]

@@ -1,4 +1,4 @@
-"""The feed against definitions of its own: an oracle that knows only the records, never the feed's state."""
+"""The generator compared with an oracle that knows only the records, never the generator's state."""
 
 import csv
 import json
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import typer
 
-from lozenge_deploy.demo.feed import ISO, JSON, Feed, Form, Raw
+from lozenge_deploy.demo.feed import ISO, JSON, Form, Generator, Raw
 from lozenge_deploy.demo.feed.__main__ import seconds
 from lozenge_deploy.demo.feed.generator import DUPLICATE, INCREASE, KINDS, LARGE, LARGE_FROM, VELOCITY
 from lozenge_deploy.demo.feed.malformed_records import reasons
@@ -33,16 +33,18 @@ def records(raws: Iterable[Raw]) -> list[Record]:
     return [json.loads(raw.value) | {"at": raw.event_time} for raw in raws]
 
 
-def run(poison_rate: float = 0.0, *, seed: int = 7, past: int = 30_000, form: Form = JSON) -> tuple[Feed, list[Raw]]:
+def run(
+    malformed_rate: float = 0.0, *, seed: int = 7, past: int = 30_000, form: Form = JSON
+) -> tuple[Generator, list[Raw]]:
     """A history, a minute of live traffic at 200 a second, and what completes the cases."""
-    feed = Feed(START, seed=seed, poison_rate=poison_rate, form=form)
+    feed = Generator(START, seed=seed, malformed_rate=malformed_rate, form=form)
     raws = [*feed.past(END, past), *feed.live(steady(LIVE_START, 200, 60))]
     raws += feed.finish(LIVE_START + timedelta(seconds=60))
     return feed, raws
 
 
 @pytest.fixture(scope="module")
-def clean() -> tuple[Feed, list[Record]]:
+def clean() -> tuple[Generator, list[Record]]:
     feed, raws = run()
     return feed, records(raws)
 
@@ -50,7 +52,7 @@ def clean() -> tuple[Feed, list[Record]]:
 def test_equal_arguments_give_equal_bytes() -> None:
     (one, first), (two, second) = run(0.01, past=5000), run(0.01, past=5000)
     assert first == second
-    assert (one.cases, one.poison, one.sent) == (two.cases, two.poison, two.sent)
+    assert (one.cases, one.malformed, one.sent) == (two.cases, two.malformed, two.sent)
 
 
 @pytest.mark.parametrize(("text", "value"), [("60s", 60.0), ("1.5m", 90.0), ("1000000.000000s", 1e6)])
@@ -59,26 +61,26 @@ def test_its_time_is_a_duration(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "1e+06s", "-5s"])
-def test_what_is_no_time_to_run_is_refused(text: str) -> None:
+def test_a_text_that_is_no_run_time_is_rejected(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=re.escape(repr(text))):
         seconds(text)
 
 
-def test_another_seed_gives_another_world() -> None:
+def test_another_seed_gives_another_population() -> None:
     (_, one), (_, two) = run(past=2000), run(past=2000, seed=8)
     assert {raw.value for raw in one}.isdisjoint(raw.value for raw in two)
     assert {raw.key for raw in one}.isdisjoint(raw.key for raw in two)
 
 
-def test_transaction_ids_are_unique_within_a_run_and_across_runs(clean: tuple[Feed, list[Record]]) -> None:
+def test_transaction_ids_are_unique_within_a_run_and_across_runs(clean: tuple[Generator, list[Record]]) -> None:
     ids = [record["txn_id"] for record in clean[1]]
     assert len(set(ids)) == len(ids) == clean[0].sent
-    later = Feed(START + timedelta(seconds=1))
+    later = Generator(START + timedelta(seconds=1))
     assert set(ids).isdisjoint(record["txn_id"] for record in records(later.past(END, 1000)) if "txn_id" in record)
 
 
 def test_the_past_is_in_order_complete_and_before_its_end() -> None:
-    feed = Feed(START)
+    feed = Generator(START)
     raws = list(feed.past(END, 20_000))
     assert len(raws) == feed.sent == 20_000
     assert all(one.event_time <= two.event_time for one, two in pairwise(raws))
@@ -87,7 +89,7 @@ def test_the_past_is_in_order_complete_and_before_its_end() -> None:
 
 
 def test_days_and_nights_and_weekends() -> None:
-    times = [raw.event_time for raw in Feed(START).past(END, 50_000)]
+    times = [raw.event_time for raw in Generator(START).past(END, 50_000)]
     hours = Counter(time.hour for time in times)
     days = Counter(time.weekday() for time in times)
     assert sum(hours[h] for h in range(6)) < sum(hours[h] for h in range(12, 18)) / 5
@@ -95,7 +97,7 @@ def test_days_and_nights_and_weekends() -> None:
 
 
 def test_a_live_record_is_never_dated_after_its_slot() -> None:
-    feed = Feed(START)
+    feed = Generator(START)
     list(feed.past(END, 5000))
     reached = 0
 
@@ -110,12 +112,12 @@ def test_a_live_record_is_never_dated_after_its_slot() -> None:
     assert all(raw.event_time <= stop for raw in feed.finish(stop))
 
 
-def test_every_key_is_the_card_number(clean: tuple[Feed, list[Record]]) -> None:
-    raws = list(Feed(START, poison_rate=0).past(END, 500))
+def test_every_key_is_the_card_number(clean: tuple[Generator, list[Record]]) -> None:
+    raws = list(Generator(START, malformed_rate=0).past(END, 500))
     assert all(raw.key.decode() == json.loads(raw.value)["pan"] and len(raw.key) == 16 for raw in raws)
 
 
-def test_large_amounts_are_the_injected_ones(clean: tuple[Feed, list[Record]]) -> None:
+def test_large_amounts_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     large = [record for record in stream if Decimal(record["amount"]) >= CEILING]
     assert {(record["txn_id"],) for record in large} == ids_of(feed, LARGE)
@@ -123,14 +125,14 @@ def test_large_amounts_are_the_injected_ones(clean: tuple[Feed, list[Record]]) -
 
 
 def test_every_limit_lies_between_ordinary_and_injected_amounts() -> None:
-    table = Path(__file__).parents[2] / "detectors" / "large_amount" / "mcc_limits.csv"
+    table = Path(__file__).parents[4] / "detectors" / "large_amount" / "mcc_limits.csv"
     limits = {row["mcc"]: Decimal(row["mcc_limit"]) for row in csv.DictReader(table.read_text().splitlines())}
     for category in SHOPS + SERVICES:
-        assert category.high < CEILING <= limits.get(category.mcc, 220), f"lower {category} in world.py"
-    assert max(limits.values()) * 3 <= LARGE_FROM, "raise LARGE_FROM in feed.py"
+        assert category.high < CEILING <= limits.get(category.mcc, 220), f"lower {category} in population.py"
+    assert max(limits.values()) * 3 <= LARGE_FROM, "raise LARGE_FROM in generator.py"
 
 
-def test_duplicate_charges_are_the_injected_ones(clean: tuple[Feed, list[Record]]) -> None:
+def test_duplicate_charges_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     last: dict[tuple[str, ...], Record] = {}
     found = set()
@@ -144,7 +146,7 @@ def test_duplicate_charges_are_the_injected_ones(clean: tuple[Feed, list[Record]
     assert found == ids_of(feed, DUPLICATE)
 
 
-def test_bursts_are_the_injected_ones_and_ordinary_cards_are_calm(clean: tuple[Feed, list[Record]]) -> None:
+def test_bursts_are_the_injected_ones_and_ordinary_cards_have_none(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     by_card: dict[str, list[Record]] = defaultdict(list)
     for record in stream:
@@ -168,7 +170,7 @@ def test_bursts_are_the_injected_ones_and_ordinary_cards_are_calm(clean: tuple[F
     assert busy == {case.pan for case in feed.cases if case.kind == VELOCITY}
 
 
-def test_price_increases_are_the_injected_ones(clean: tuple[Feed, list[Record]]) -> None:
+def test_price_increases_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     paid: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for record in stream:
@@ -191,7 +193,7 @@ def test_price_increases_are_the_injected_ones(clean: tuple[Feed, list[Record]])
     assert all(len(charges) >= 3 for charges in paid.values())
 
 
-def test_the_past_has_cases_and_live_has_each_kind_soon(clean: tuple[Feed, list[Record]]) -> None:
+def test_the_past_has_cases_and_live_has_each_kind_soon(clean: tuple[Generator, list[Record]]) -> None:
     feed, _ = clean
     assert {case.kind for case in feed.cases if case.at < END} == set(KINDS)
     soon = LIVE_START + timedelta(seconds=15)
@@ -201,7 +203,7 @@ def test_the_past_has_cases_and_live_has_each_kind_soon(clean: tuple[Feed, list[
     assert all(case.at <= LIVE_START + timedelta(seconds=60) for case in feed.cases)
 
 
-def test_a_case_names_records_that_were_sent(clean: tuple[Feed, list[Record]]) -> None:
+def test_a_case_names_records_that_were_sent(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     sent = {record["txn_id"]: record for record in stream}
     for case in feed.cases:
@@ -209,11 +211,11 @@ def test_a_case_names_records_that_were_sent(clean: tuple[Feed, list[Record]]) -
         assert sent[case.txn_ids[-1]]["at"] == case.at
 
 
-def test_poison_comes_at_its_rate_and_for_every_reason() -> None:
+def test_malformed_records_come_at_their_rate_and_for_every_reason() -> None:
     feed, raws = run(0.02)
-    assert sum(feed.poison.values()) == pytest.approx(0.02 * feed.sent, rel=0.15)
-    assert set(feed.poison) == set(reasons(JSON))
-    assert sum(not acceptable(raw) for raw in raws) == sum(feed.poison.values())
+    assert sum(feed.malformed.values()) == pytest.approx(0.02 * feed.sent, rel=0.15)
+    assert set(feed.malformed) == set(reasons(JSON))
+    assert sum(not acceptable(raw) for raw in raws) == sum(feed.malformed.values())
 
 
 def test_the_iso_form_writes_the_same_authorisations() -> None:
@@ -230,13 +232,13 @@ def test_the_iso_form_writes_the_same_authorisations() -> None:
         assert all(len(two[field]) == 3 for field in ("de19", "de22", "de49"))
 
 
-def test_iso_poison_has_no_future_because_its_times_have_no_year() -> None:
+def test_malformed_iso_records_have_no_future_time_because_they_have_no_year() -> None:
     feed, _ = run(0.05, past=3000, form=ISO)
-    assert set(feed.poison) == set(reasons(ISO)) == set(reasons(JSON)) - {"future_time"}
+    assert set(feed.malformed) == set(reasons(ISO)) == set(reasons(JSON)) - {"future_time"}
 
 
 def test_a_history_of_any_length_is_streamed_in_bounded_memory() -> None:
-    feed = Feed(START)
+    feed = Generator(START)
     stream = feed.past(END, 1_000_000)
     for _ in islice(stream, 1000):
         pass
@@ -248,24 +250,24 @@ def test_a_history_of_any_length_is_streamed_in_bounded_memory() -> None:
     assert peak < 2_000_000
 
 
-def test_a_world_too_small_is_refused() -> None:
+def test_a_population_that_is_too_small_is_rejected() -> None:
     with pytest.raises(ValueError, match="at least 10 cards and 98 merchants"):
-        Feed(START, cards=3)
+        Generator(START, cards=3)
 
 
-def test_new_cards_join_rather_than_that_a_card_is_overused() -> None:
-    feed = Feed(START, cards=10, poison_rate=0)
+def test_new_cards_join_before_a_card_is_used_too_often() -> None:
+    feed = Generator(START, cards=10, malformed_rate=0)
     raws = [*feed.live(steady(START, 1000, 3)), *feed.finish(START + timedelta(seconds=3))]
     again = {pan for pan, times in Counter(raw.key.decode() for raw in raws).items() if times > 1}
     assert again == {case.pan for case in feed.cases if case.kind in (VELOCITY, DUPLICATE)}
 
 
-def ids_of(feed: Feed, kind: str) -> set[tuple[str, ...]]:
+def ids_of(feed: Generator, kind: str) -> set[tuple[str, ...]]:
     return {case.txn_ids for case in feed.cases if case.kind == kind}
 
 
 def acceptable(raw: Raw) -> bool:
-    """Whether a careful normaliser could take this record."""
+    """Whether a careful normaliser could accept this record."""
     try:
         record = json.loads(raw.value.decode())
         amount, when = Decimal(record["amount"]), datetime.fromisoformat(record["ts"])

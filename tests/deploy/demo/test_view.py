@@ -3,7 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lozenge_deploy.demo.view import Scene, Stage, draw, plain, seconds
+from lozenge_deploy.demo.view import Frame, Stage, draw, plain, seconds
 from lozenge_deploy.observe.metrics_reader import Reading, quantile
 
 READING = Reading(
@@ -11,7 +11,7 @@ READING = Reading(
     dead_share=0.0, batches=9, at=1.0, release="1", cpu_seconds=1.0, cores=0.1, memory_bytes=1
 )  # fmt: skip
 MESSAGE = {"data": {"severity": "high", "detector": "large_amount", "text": "412.00 EUR is too much\n- amount: 412"}}
-SCENE = Scene(
+FRAME = Frame(
     elapsed=21.5,
     first=18.2,
     stages=[
@@ -24,14 +24,14 @@ SCENE = Scene(
 )
 
 
-def drawn(scene: Scene) -> str:
+def drawn(scene: Frame) -> str:
     console = Console(width=110, file=io.StringIO(), record=True)
     console.print(draw(scene))
     return console.export_text()
 
 
 def test_shows_every_stage_with_its_numbers_and_its_trouble() -> None:
-    text = drawn(SCENE)
+    text = drawn(FRAME)
     row = next(line for line in text.splitlines() if "upstream" in line)
     assert [part for part in row.replace("│", " ").split() if part] == [
         *("upstream", "running", "12,345", "51", "7", "300", "ms", "2.2", "s", "4", "9"),
@@ -41,17 +41,17 @@ def test_shows_every_stage_with_its_numbers_and_its_trouble() -> None:
 
 
 def test_shows_what_was_found_with_its_reason_on_one_line() -> None:
-    line = next(line for line in drawn(SCENE).splitlines() if line.startswith("high"))
+    line = next(line for line in drawn(FRAME).splitlines() if line.startswith("high"))
     assert line.rstrip().endswith("large_amount              412.00 EUR is too much")
 
 
 def test_markup_in_a_reason_is_text() -> None:
     odd = {"data": {"severity": "high", "detector": "d", "text": "[red]x[/blue]"}}
-    assert "[red]x[/blue]" in drawn(Scene(1, None, [], [odd]))
+    assert "[red]x[/blue]" in drawn(Frame(1, None, [], [odd]))
 
 
 def test_a_plain_line() -> None:
-    line = plain(SCENE)
+    line = plain(FRAME)
     trouble = "importing detector large_amount: no module named numpy"
     assert line == f" 21.5 s  upstream 12345 (51/s, lag 7); large_amount restarting: {trouble}; card_velocity waiting"
 

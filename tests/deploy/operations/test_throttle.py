@@ -1,4 +1,4 @@
-"""What may be set of a detector's pace, and what of it outlives a change of the mode."""
+"""How a detector can be throttled, and which of it survives a change of the mode."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,7 +21,7 @@ def present(**fields: Any) -> DeploymentSpec:
 
 
 @pytest.mark.parametrize("given", [{"max_batch": 500}, {"rate": 50}, {"trigger": "500ms"}, {"trigger": "4999ms"}])
-def test_real_time_mode_takes_no_bound_and_no_trigger_that_spark_refuses(given: dict[str, Any]) -> None:
+def test_real_time_mode_takes_no_batch_size_and_no_trigger_that_spark_refuses(given: dict[str, Any]) -> None:
     refusal = refused(of_mode("realtime"), given)
     assert refusal is not None
     assert f"setting {next(iter(given))} of spotter" in str(refusal)
@@ -33,7 +33,7 @@ def test_real_time_mode_takes_the_rest(given: dict[str, Any]) -> None:
     assert refused(of_mode("realtime"), given) is None
 
 
-def test_what_was_set_does_not_outlive_a_change_of_the_mode_and_the_plan_says_so() -> None:
+def test_a_change_of_the_mode_resets_the_throttle_and_the_plan_shows_it() -> None:
     was = present(trigger="500ms", max_batch=7)
     left = reset_by_mode(was, of_mode("micro-batch"), of_mode("realtime"))
     assert was.but(**left) == present(at=was.at)
@@ -43,7 +43,7 @@ def test_what_was_set_does_not_outlive_a_change_of_the_mode_and_the_plan_says_so
     ]
 
 
-def test_what_was_set_holds_while_the_mode_does() -> None:
+def test_the_throttle_is_kept_while_the_mode_is() -> None:
     was = present(trigger="10s")
     assert reset_by_mode(was, of_mode("realtime"), of_mode("realtime")) == {}
     assert reset_by_mode(None, None, of_mode("realtime")) == {}
@@ -51,7 +51,7 @@ def test_what_was_set_holds_while_the_mode_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "guarantee", "set_", "told"),
+    ("mode", "guarantee", "set_", "expected"),
     [
         ("micro-batch", "exactly-once", {}, None),
         ("micro-batch", "at-most-once", {}, None),
@@ -61,9 +61,11 @@ def test_what_was_set_holds_while_the_mode_does() -> None:
         ("realtime", "at-least-once", {"trigger": "10s"}, "a crash may repeat the alerts of the last 10s"),
     ],
 )
-def test_what_a_crash_may_repeat_is_told(mode: str, guarantee: str, set_: dict[str, Any], told: str | None) -> None:
+def test_the_most_that_a_crash_repeats_is_named(
+    mode: str, guarantee: str, set_: dict[str, Any], expected: str | None
+) -> None:
     declared = of_mode(mode).declaration.model_copy(update={"guarantee": guarantee})
-    assert repeats(release(declaration=declared), present(**set_)) == told
+    assert repeats(release(declaration=declared), present(**set_)) == expected
 
 
 @pytest.mark.parametrize(("kind", "repeating"), [("rule", True), ("aggregate", False)])

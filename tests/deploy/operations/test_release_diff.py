@@ -1,4 +1,4 @@
-"""What another release changes, told row by row."""
+"""What another release changes, row by row."""
 
 import io
 import zipfile
@@ -13,7 +13,7 @@ from tests.deploy.test_releases import release
 
 
 def wheel(**files: str) -> Wheel:
-    """A wheel of modules, with what packaging adds."""
+    """A wheel of modules with its packaging metadata."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in files.items():
@@ -22,7 +22,7 @@ def wheel(**files: str) -> Wheel:
     return Wheel(file="spotter-1.0.0-py3-none-any.whl", content=content.getvalue())
 
 
-def told(old: Release | None, **changed: Any) -> list[tuple[str, Any, Any]]:
+def rows_of(old: Release | None, **changed: Any) -> list[tuple[str, Any, Any]]:
     new = release(number=8, digest="ffff", wheel=wheel(spotter="a\nb\n"), lock="x==1.0 \\\n    --hash=sha256:1\n")
     return [tuple(row.values()) for row in differences(old, new.model_copy(update=changed))]
 
@@ -31,19 +31,19 @@ def before() -> Release:
     return release(wheel=wheel(spotter="a\nb\n"), lock="x==1.0 \\\n    --hash=sha256:1\n")
 
 
-def test_without_a_release_before_there_is_only_its_name() -> None:
-    assert told(None) == [("release", None, "r8")]
+def test_without_a_previous_release_there_is_only_its_name() -> None:
+    assert rows_of(None) == [("release", None, "r8")]
 
 
 def test_the_same_contents_are_the_same_release() -> None:
-    assert told(before(), digest=before().digest, number=7, settings={"never": "looked at"}) == [
+    assert rows_of(before(), digest=before().digest, number=7, settings={"never": "looked at"}) == [
         ("release", "r7", "r7")
     ]
 
 
-def test_the_lines_of_each_file_are_counted_without_what_packaging_adds() -> None:
+def test_the_lines_of_each_file_are_counted_without_packaging_metadata() -> None:
     changed = wheel(spotter="a\nc\nd\n", helper="e\n")
-    assert told(before(), wheel=changed)[1:] == [
+    assert rows_of(before(), wheel=changed)[1:] == [
         ("helper.py", "-0 lines", "+1 lines"),
         ("spotter.py", "-1 lines", "+2 lines"),
     ]
@@ -51,7 +51,7 @@ def test_the_lines_of_each_file_are_counted_without_what_packaging_adds() -> Non
 
 def test_defaults_dependencies_and_the_platform_are_named() -> None:
     lock = "x==1.1 \\\n    --hash=sha256:2\ny==3.0\n"
-    assert told(before(), settings={"within": "20m"}, lock=lock, platform="cc")[1:] == [
+    assert rows_of(before(), settings={"within": "20m"}, lock=lock, platform="cc")[1:] == [
         ("default of within", "10m", "20m"),
         ("x", "1.0", "1.1"),
         ("y", None, "3.0"),
@@ -59,16 +59,16 @@ def test_defaults_dependencies_and_the_platform_are_named() -> None:
     ]
 
 
-def test_what_is_declared_is_told_in_the_words_of_the_declaration() -> None:
+def test_declared_values_are_named_as_in_the_declaration() -> None:
     declared = Manifest(
         kind="rule", owner="me", title="Spotted", trigger=timedelta(seconds=2), resources=Resources(cores=2)
     )
-    assert told(before(), declaration=declared)[1:] == [
+    assert rows_of(before(), declaration=declared)[1:] == [
         ("declared resources.cores", 1, 2),
         ("declared trigger", "1s", "2s"),
     ]
 
 
-def test_a_setting_that_goes_back_to_its_default_is_told() -> None:
+def test_a_setting_that_returns_to_its_default_is_a_row() -> None:
     rows = settings_rows({"limit": 3, "within": "5m"}, {"limit": 3, "until": 4})
     assert [tuple(row.values()) for row in rows] == [("setting until", None, 4), ("setting within", "5m", None)]

@@ -1,7 +1,6 @@
-"""The `lozenge` command as a person meets it: a process, its two streams and its exit code."""
+"""The `lozenge` command as a process: its two streams and its exit code."""
 
 import json
-import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -10,20 +9,7 @@ from pathlib import Path
 import pytest
 
 from lozenge_deploy.cli.author.scaffold import write
-
-ROOT = Path(__file__).parents[2]
-
-
-def lozenge(*arguments: str, cwd: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, env=surroundings(**variables), capture_output=True, text=True, timeout=400)
-
-
-def surroundings(**variables: str) -> dict[str, str]:
-    """The environment of a person with this checkout and nothing set for Kafka but `variables`."""
-    paths = os.pathsep.join(str(ROOT / source) for source in ("shared", "deploy"))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
-    return kept | {"PYTHONPATH": paths, "NO_COLOR": "1", "COLUMNS": "200"} | variables
+from tests.deploy.command import lozenge, surroundings
 
 
 @pytest.fixture
@@ -38,14 +24,14 @@ def made(checkout: Path, name: str, kind: str = "rule") -> None:
     write(checkout / "detectors", name, kind, "tests")
 
 
-def test_it_imports_no_spark_and_no_kafka_to_tell_what_it_can() -> None:
+def test_help_needs_no_import_of_spark_or_kafka() -> None:
     code = "import sys, lozenge_deploy.cli.__main__; print([m for m in sys.modules if m.split('.')[0] in sys.argv[1:]])"
     heavy = ("pyspark", "py4j", "pandas", "pyarrow", "confluent_kafka", "fastavro", "sqlalchemy")
     run = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 
 
-def test_help_lists_the_verbs(checkout: Path) -> None:
+def test_help_lists_the_commands(checkout: Path) -> None:
     run = lozenge("--help", cwd=checkout)
     assert run.returncode == 0
     assert all(verb in run.stdout for verb in ("new", "check", "test", "status", "logs", "state", "describe", "doctor"))
@@ -60,13 +46,13 @@ def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: P
         assert (run.returncode, run.stderr) == (0, "")
 
 
-def test_a_dry_run_tells_what_it_would_do_and_does_nothing(checkout: Path) -> None:
+def test_a_dry_run_shows_what_it_would_do_and_does_nothing(checkout: Path) -> None:
     run = lozenge("new", "spotter", "--dry-run", "-o", "json", cwd=checkout)
     assert [Path(row["file"]).name for row in json.loads(run.stdout)][:2] == ["spotter.py", "test_spotter.py"]
     assert list((checkout / "detectors").iterdir()) == []
-    run = lozenge("up", "--dry-run", "--folder", "place", "--port", "19999", cwd=checkout)
+    run = lozenge("up", "--dry-run", "--folder", "platform", "--port", "19999", cwd=checkout)
     assert (run.returncode, "127.0.0.1:19999" in run.stdout) == (0, True)
-    assert not (checkout / "place").exists()
+    assert not (checkout / "platform").exists()
     made(checkout, "spotter")
     run = lozenge("dev", "spotter", "--dry-run", cwd=checkout)
     assert (run.returncode, "would run" in run.stdout) == (0, True)
@@ -90,7 +76,7 @@ def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str)
 
 
 @pytest.mark.parametrize("name", ["json", "class", "pytest", "lozenge", "upstream"])
-def test_new_refuses_a_name_that_something_else_has(checkout: Path, name: str) -> None:
+def test_new_refuses_a_name_that_is_taken(checkout: Path, name: str) -> None:
     run = lozenge("new", name, cwd=checkout)
     assert run.returncode == 2
     assert "has that name" in run.stderr
@@ -111,7 +97,7 @@ def test_new_never_writes_over_a_folder(checkout: Path) -> None:
     assert "exists already" in run.stderr
 
 
-def test_check_tells_every_problem(checkout: Path) -> None:
+def test_check_shows_every_problem(checkout: Path) -> None:
     made(checkout, "spotter")
     (checkout / "detectors" / "spotter" / "README.md").unlink()
     run = lozenge("check", "spotter", cwd=checkout)
@@ -121,7 +107,7 @@ def test_check_tells_every_problem(checkout: Path) -> None:
     assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]
 
 
-def test_an_unknown_detector_and_a_place_without_detectors_are_usage_errors(checkout: Path, tmp_path: Path) -> None:
+def test_an_unknown_detector_and_a_folder_without_detectors_are_usage_errors(checkout: Path, tmp_path: Path) -> None:
     run = lozenge("check", "nobody", cwd=checkout)
     assert (run.returncode, "lozenge new nobody" in run.stderr) == (2, True)
     (checkout / "detectors").rmdir()
@@ -139,7 +125,7 @@ def test_describe_names_the_topics(checkout: Path) -> None:
     assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
 
 
-def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path) -> None:
+def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) -> None:
     verbs = (
         ["status"],
         ["logs", "x"],
@@ -157,7 +143,7 @@ def test_without_a_broker_it_ends_with_3_and_says_so(checkout: Path) -> None:
         assert "Traceback" not in run.stderr, verb
 
 
-def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_broker(checkout: Path) -> None:
+def test_plan_and_deploy_report_an_unknown_folder_before_they_need_a_broker(checkout: Path) -> None:
     for verb in ("plan", "deploy"):
         run = lozenge(verb, "nobody", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
         assert (run.returncode, "looking for detector nobody" in run.stderr) == (2, True)
@@ -182,7 +168,9 @@ def test_what_changes_something_names_an_unknown_folder_before_it_asks_for_a_bro
         (["set", "spotter", "--trigger", "often"], "reading --trigger: 'often' is not a duration"),
     ],
 )
-def test_a_wrong_argument_is_told_before_a_broker_is_asked(checkout: Path, arguments: list[str], said: str) -> None:
+def test_a_wrong_argument_is_reported_before_a_broker_is_needed(
+    checkout: Path, arguments: list[str], said: str
+) -> None:
     write(checkout / "detectors", "spotter", "rule", "me")
     run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert (run.returncode, said in run.stderr, "Traceback" in run.stderr) == (2, True, False), run.stderr
@@ -197,7 +185,7 @@ def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Pa
     assert (run.returncode, f"add a test {missing}..." in run.stderr) == (2, True), run.stderr
 
 
-def test_where_no_terminal_is_a_line_is_never_broken(checkout: Path) -> None:
+def test_without_a_terminal_a_row_is_never_wrapped(checkout: Path) -> None:
     made(checkout, "spotter")
     project = checkout / "detectors" / "spotter" / "pyproject.toml"
     project.write_text(project.read_text().replace('title = "Spotter"', f'title = "{"long " * 60}end"'))
@@ -207,12 +195,12 @@ def test_where_no_terminal_is_a_line_is_never_broken(checkout: Path) -> None:
     assert "long long end" in run.stdout
 
 
-def test_debug_shows_the_stack(checkout: Path) -> None:
+def test_debug_shows_the_stack_trace(checkout: Path) -> None:
     run = lozenge("--debug", "check", "nobody", cwd=checkout)
     assert "Traceback" in run.stderr
 
 
-def test_doctor_names_what_is_missing_and_the_cure(checkout: Path) -> None:
+def test_doctor_names_what_is_missing_and_the_fix(checkout: Path) -> None:
     run = lozenge("doctor", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     checks = {row["check"]: row for row in json.loads(run.stdout)}
     assert (checks["Python"]["ok"], checks["broker"]["ok"]) == ("yes", "NO")

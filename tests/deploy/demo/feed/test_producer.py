@@ -1,4 +1,4 @@
-"""Sending and the command, against librdkafka's own in-process mock cluster (no JVM)."""
+"""The producer and the command, with librdkafka's in-process mock cluster (no JVM)."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import RAW_ISO, RAW_JSON, RAW_PARTITIONS
 from lozenge.errors import TopicError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.feed import Feed
-from lozenge_deploy.demo.feed.producer import Sender
+from lozenge_deploy.demo.feed import Generator
+from lozenge_deploy.demo.feed.producer import RecordProducer
 
 NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 
@@ -55,9 +55,9 @@ def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Pop
 
 
 def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) -> None:
-    feed = Feed(NOW - timedelta(days=9), poison_rate=0.05)
+    feed = Generator(NOW - timedelta(days=9), malformed_rate=0.05)
     raws = list(feed.past(NOW, 5000))
-    sender = Sender(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: False)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: False)
     began = time.time()
     sender.send(raws)
     sender.close()
@@ -70,9 +70,9 @@ def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) ->
         assert [m.value() or b"" for m in messages if m.partition() == n] == sent
 
 
-def test_a_stop_ends_the_stream_and_loses_nothing_taken(broker: str) -> None:
-    feed = Feed(NOW - timedelta(days=9))
-    sender = Sender(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: feed.sent >= 700)
+def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) -> None:
+    feed = Generator(NOW - timedelta(days=9))
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: feed.sent >= 700)
     sender.send(feed.past(NOW, 5000))
     sender.close()
     assert len(read_all(broker, RAW_JSON)) == feed.sent == 700
@@ -80,10 +80,10 @@ def test_a_stop_ends_the_stream_and_loses_nothing_taken(broker: str) -> None:
 
 def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
     with pytest.raises(TopicError, match="AUTH-OTHER does not exist"):
-        Sender(KafkaSettings(bootstrap=broker), "AUTH-OTHER", stopped=lambda: False)
+        RecordProducer(KafkaSettings(bootstrap=broker), "AUTH-OTHER", stopped=lambda: False)
 
 
-def test_the_command_sends_past_and_live_and_says_what_it_injected(broker: str, tmp_path: Path) -> None:
+def test_the_command_sends_history_and_live_records_and_summarises_its_cases(broker: str, tmp_path: Path) -> None:
     summary = tmp_path / "feed.json"
     with feed_command(broker, summary, "--count", "3000", "--rate", "100", "--for", "2s", "--format", "iso") as feed:
         _, errors = feed.communicate(timeout=30)
@@ -111,7 +111,7 @@ def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(
     assert any(len(case["txn_ids"]) > 12 for case in said["cases"]), "the burst that had begun was completed"
 
 
-def test_without_a_broker_the_command_says_so_and_still_writes_its_summary(tmp_path: Path) -> None:
+def test_without_a_broker_the_command_fails_and_still_writes_its_summary(tmp_path: Path) -> None:
     summary = tmp_path / "feed.json"
     with feed_command("127.0.0.1:1", summary) as feed:
         _, errors = feed.communicate(timeout=30)

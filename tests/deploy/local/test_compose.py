@@ -1,4 +1,4 @@
-"""docker-compose.yml and the images, as far as they can be held to the code without Docker."""
+"""docker-compose.yml and the images, as far as they can be checked without Docker."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ from lozenge_downstream.routing.config import Routing, routing
 from lozenge_downstream.settings import Settings as DownstreamSettings
 from lozenge_upstream.settings import UpstreamSettings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 FOLDERS = detectors_in(ROOT / "detectors")
@@ -116,7 +116,9 @@ def test_what_it_waits_for_can_happen(service: str) -> None:
     for other, wait in SERVICES[service].get("depends_on", {}).items():
         match wait["condition"]:
             case "service_healthy":
-                assert "healthcheck" in SERVICES[other], f"{service} waits for the health of {other}, which tells none"
+                assert "healthcheck" in SERVICES[other], (
+                    f"{service} waits for the health of {other}, which has no health check"
+                )
             case "service_completed_successfully":
                 assert "restart" not in SERVICES[other], f"{service} waits for the end of {other}, which never ends"
             case condition:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.local.platform import become, programs
+from lozenge_deploy.local.platform import apply_programs, programs
 from lozenge_deploy.local.upstream_replicas import instance_names, requested_instances
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
-from tests.deploy.test_cli import lozenge
+from tests.deploy.command import lozenge
 
 
-def test_what_is_wanted_is_told_and_holds_for_every_later_start(tmp_path: Path) -> None:
+def test_a_requested_count_is_shown_and_kept_for_every_later_start(tmp_path: Path) -> None:
     assert requested_instances(tmp_path) == 1
     (tmp_path / "platform.json").write_text('{"pid": 0}')
     for arguments, before, now in ((["2"], 1, 2), (["3", "--dry-run"], 2, 2)):
@@ -24,7 +24,7 @@ def test_what_is_wanted_is_told_and_holds_for_every_later_start(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("count", "because"), [("2", "is not a platform's folder"), ("9", "it reads 4 partitions")])
-def test_what_cannot_be_is_refused(count: str, because: str, tmp_path: Path) -> None:
+def test_an_impossible_count_is_refused(count: str, because: str, tmp_path: Path) -> None:
     run = lozenge("scale", "upstream", "--instances", count, "--folder", ".", cwd=tmp_path)
     assert (run.returncode, because in run.stderr) == (2, True)
     assert requested_instances(tmp_path) == 1
@@ -35,14 +35,14 @@ def test_every_instance_is_a_program(tmp_path: Path) -> None:
     assert [name for name in names if name.startswith("upstream")] == instance_names(3)
 
 
-def test_instances_come_and_go_and_the_others_keep_their_process(tmp_path: Path) -> None:
+def test_instances_start_and_stop_and_the_others_keep_their_process(tmp_path: Path) -> None:
     def wanted(count: int) -> dict[str, Program]:
         return {n: Program(n, ["sleep", "600"], lambda _: os.environ, tmp_path) for n in instance_names(count)}
 
     with Supervisor(tmp_path / "logs") as supervisor, closing(Shipper(KafkaSettings(bootstrap="127.0.0.1:1"))) as logs:
-        become(wanted(1), supervisor, logs)
+        apply_programs(wanted(1), supervisor, logs)
         pid = supervisor.children["upstream"].pid
         for count in (3, 2):
-            become(wanted(count), supervisor, logs)
+            apply_programs(wanted(count), supervisor, logs)
             assert list(supervisor.children) == instance_names(count)
             assert supervisor.children["upstream"].pid == pid
