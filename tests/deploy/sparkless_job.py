@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.record import Record
 from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector, find
@@ -28,15 +29,16 @@ from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.partition_writers import PartitionWriters
-from lozenge.kafka.positions import CommitMetadata, Group, refuse_if_stale
+from lozenge.kafka.group_offsets import Group, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.kafka.writers import Record
+from lozenge.kafka.topic_reader import read_log
+from lozenge.kafka.writers import PartitionWriters
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
-from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
+from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, newest
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 
@@ -100,7 +102,7 @@ class SparklessJob:
         if not new.standby and (before.standby or before.shared != new.shared):
             self._claim(new.generation)
         elif digest != self._reporter.status.digest:
-            self._open(SETTINGS)
+            self._open(RECONFIGURED)
             self._reporter.update(since=dict(self._offsets))
         self._reporter.update(rejected="", revision=new.revision, digest=digest)
 
@@ -114,29 +116,29 @@ class SparklessJob:
             mine = range(EVENT_PARTITIONS)
         if not shared:  # else a newer generation is another instance's
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
-        known = newest(openings(self._kafka, self._coverage))
+        known = newest(read_log(self._kafka, self._coverage, CoverageSegment))
         self._writers.fence(mine, shared=shares, before=known is not None and known.shared)
         self._assignment.claimed, self._shared = frozenset(mine), shares
         positions = self._group.read(mine)
         if not shared:
             refuse_if_stale(positions, generation, self._identity.app)
         self._offsets = dict(positions.offsets)
-        self._stamp = CommitMetadata(max(generation, positions.stamp.generation if positions.stamp else 0))
-        self._open(START)
+        self._stamp = CommitMetadata(max(generation, positions.metadata.generation if positions.metadata else 0))
+        self._open(STARTED)
         self._consumer.assign([TopicPartition(self._identity.input, p, o) for p, o in self._offsets.items()])
         self._reporter.went_live(self._stamp.generation, self._offsets, self._offsets)
 
-    def _open(self, what: str) -> None:
+    def _open(self, reason: str) -> None:
         for writer, own in self._writers.each():
             offsets = _of(self._offsets, own)
             line = CoverageSegment(
-                what=what,
+                reason=reason,
                 release=self._identity.release,
                 digest=self._config.settings.digest,
                 generation=self._stamp.generation,
                 ended=offsets,
                 since=offsets,
-                input=topic_id(self._kafka, self._identity.input),
+                input_id=topic_id(self._kafka, self._identity.input),
                 shared=self._spec.shared,
             )
             writer.commit([line.record(self._coverage)], self._group, offsets, self._stamp)

@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Record
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import Record, produce
+from lozenge.kafka.writers import produce
 from tests.faults.records import Sort, record
 
 FLUSH_SECONDS = 120.0

@@ -23,10 +23,12 @@ from kafka import KafkaConsumer
 from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
+from lozenge.contracts.record import Record
 from lozenge.errors import BrokerUnavailable, UsageError
-from lozenge.kafka.positions import CommitMetadata, Group
+from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied, SecureListener, _answers, free_port
 
 PROXIED, PROXY = free_port(0), 1

@@ -17,6 +17,7 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Record
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import BrokerUnavailable, Fenced
@@ -29,11 +30,12 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import fill
-from lozenge.kafka.positions import CommitMetadata
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.kafka.topic_reader import read_log
+from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import Metrics
-from lozenge.protocol.coverage import gaps, openings
+from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import CoverageSegment, gaps
 from lozenge_deploy.observe.coverage_report import covered
 from tests.integration import clients
 from tests.integration.conftest import Broker
@@ -215,7 +217,7 @@ def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: Ka
     if guarantee != "at-most-once":
         assert left_out == []
         return
-    lines = openings(kafka, topics.coverage(loaded.name))
+    lines = read_log(kafka, topics.coverage(loaded.name), CoverageSegment)
     assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
     if kind == "rule":
         assert [step.alerts for step in fill(loaded, JobSettings(), kafka)] == [EVENTS]

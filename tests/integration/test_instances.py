@@ -11,9 +11,10 @@ from lozenge import Detector
 from lozenge.contracts.topics import coverage
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
-from lozenge.kafka.partition_writers import PartitionWriters
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.coverage import gaps, intervals, openings, overlaps
+from lozenge.kafka.topic_reader import read_log
+from lozenge.kafka.writers import PartitionWriters
+from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.job_status import Phase
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
@@ -47,7 +48,7 @@ def share(job: Job) -> int:
 
 def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
     committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
-    covered = intervals(openings(kafka, coverage(loaded.name)), committed)
+    covered = intervals(read_log(kafka, coverage(loaded.name), CoverageSegment), committed)
     assert (gaps(covered), overlaps(covered)) == ([], [])
 
 

@@ -11,16 +11,18 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import ids, topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import cut, dead_letter
+from lozenge.contracts.record import Record
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import dlq_replay as replaying
 from lozenge.job.tools.dlq_replay import Step, replay
-from lozenge.kafka.dead_letter_queue import Letter, letters
+from lozenge.kafka.dead_letter_queue import Resolver, dead_letter_of, read_dead_letters, unresolved
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import Record, TransactionalWriter
-from lozenge.protocol.dlq_resolutions import DROPPED, Choice, Resolver, standing
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.protocol.dlq_resolutions import DROPPED, DeadLetterSelection
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.operations.dlq_resend import refuse_unsendable, resend
@@ -112,9 +114,9 @@ def write(kafka: KafkaSettings, records: list[Record]) -> None:
     writer.write(records)
 
 
-def open_(kafka: KafkaSettings, loaded: LoadedDetector) -> list[Letter]:
-    """The letters that stand, in the order of what they stand for."""
-    return Choice().of(loaded.name, standing(kafka, loaded.name))
+def open_(kafka: KafkaSettings, loaded: LoadedDetector) -> list[DeadLetter]:
+    """The unresolved dead letters, in the order of their origins."""
+    return DeadLetterSelection().of(loaded.name, unresolved(kafka, loaded.name))
 
 
 def told(kafka: KafkaSettings, loaded: LoadedDetector, card: str = "") -> list[str]:
@@ -135,7 +137,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     before = {letter.key: letter for letter in open_(kafka, loaded)}
     assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", topics.EVENTS)}
 
-    assert list(replay(loaded, mended("b"), kafka, Choice(), in_order=False)) == [Step(3, 2, 1, 0, 0)]
+    assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [Step(3, 2, 1, 0, 0)]
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2"]
     for number, card in ((0, "card_1"), (1, "card_2")):
         [one] = [a for a in new if a["entity"]["id"] == card]
@@ -148,7 +150,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     Resolver(kafka, loaded.name).write(DROPPED, [again], message="known")
     assert open_(kafka, loaded) == []
     assert len(committed(kafka, topics.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
-    assert list(replay(loaded, mended(), kafka, Choice(), in_order=False)) == []
+    assert list(replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == []
     assert len(told(kafka, loaded)) == 2
 
 
@@ -157,13 +159,13 @@ def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
 ) -> None:
     loaded = put(kafka, tmp_path, "abaa", "1112")
     monkeypatch.setattr(replaying, "STEP", 3)
-    steps = list(replay(loaded, mended("b"), kafka, Choice(), in_order=True))
+    steps = list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=True))
     assert [sum(counts) for counts in zip(*((s.letters, s.alerts, s.again, s.held) for s in steps), strict=True)] == [
         *(3, 2, 1, 1)
     ]
     assert sorted(told(kafka, loaded)) == ["event-0", "event-3"]
     assert [(x.key, x.attempt) for x in open_(kafka, loaded)] == [(b"card_1", 2), (b"card_1", 1)]
-    assert sum(s.alerts for s in replay(loaded, mended(), kafka, Choice(), in_order=True)) == 2
+    assert sum(s.alerts for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=True)) == 2
     assert told(kafka, loaded, "card_1") == ["event-0", "event-1", "event-2"]
     assert open_(kafka, loaded) == []
 
@@ -173,9 +175,9 @@ def test_a_replay_that_was_cut_short_is_run_again_and_of_two_at_once_the_earlier
 ) -> None:
     loaded = put(kafka, tmp_path, "aaaaa", "12345")
     monkeypatch.setattr(replaying, "STEP", 2)
-    first = replay(loaded, mended(), kafka, Choice(), in_order=False)
+    first = replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)
     assert next(first).left == 3
-    assert sum(s.letters for s in replay(loaded, mended(), kafka, Choice(), in_order=False)) == 3
+    assert sum(s.letters for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == 3
     with pytest.raises(Fenced):
         next(first)
     assert sorted(told(kafka, loaded)) == [f"event-{n}" for n in range(5)]
@@ -201,7 +203,7 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
         assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {
             p: o for p, (o, _) in before.items()
         }
-        assert not list(letters(kafka, loaded.name))
+        assert not list(read_dead_letters(kafka, loaded.name))
         turned = report().last_progress_at
         wait_for(lambda: report().last_progress_at > turned, "a sign that it is not hung")
         JobSpec(revision="two", settings={"bad": "b"}).write(folder)
@@ -219,8 +221,8 @@ def _open_breakers(runner: Any) -> Any:
 
 def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
     write(kafka, [dead("upstream", topics.RAW_JSON, "key_of_a_test", "normalise", times=2)])
-    mine = Choice(key="key_of_a_test")
-    assert [line.letters for line in resend(kafka, "upstream", mine, "mapping mended")] == [1]
+    mine = DeadLetterSelection(key="key_of_a_test")
+    assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping mended")] == [1]
     [raw] = [record for record in committed(kafka, topics.RAW_JSON) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
@@ -256,7 +258,7 @@ def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> Non
         refuse_unsendable(kafka, "downstream", [letter])
 
 
-def _letter(app: str, record: Record) -> Letter:
+def _letter(app: str, record: Record) -> DeadLetter:
     """The letter in a record that was never written."""
 
     class Message:
@@ -264,7 +266,7 @@ def _letter(app: str, record: Record) -> Letter:
             given = {"partition": 1, "offset": 0, "timestamp": (1, 0)} | record._asdict()
             return lambda: given[name]
 
-    return Letter.of(app, Message())  # type: ignore[arg-type]
+    return dead_letter_of(app, Message())  # type: ignore[arg-type]
 
 
 def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSettings, tmp_path: Path) -> None:
@@ -283,7 +285,7 @@ def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSetting
     [whole] = said("dlq", "show", name, rows[1]["place"])
     assert (whole["value"], whole["now"], whole["from"]) == ({"pan": 1}, "stands", f"{topics.EVENTS} 3:17")
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
-    assert said("dlq", "drop", name, rows[1]["place"], "-m", "a test card") == [{"app": name, "letters": 1}]
-    assert [letter.key for letter in standing(kafka, name)] == [b"card_1"]
+    assert said("dlq", "drop", name, rows[1]["place"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
+    assert [letter.key for letter in unresolved(kafka, name)] == [b"card_1"]
     [line] = said("history", name)
     assert (line["what"], line["detail"]) == ("dropped", "1 dead letter; a test card")

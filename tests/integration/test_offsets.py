@@ -22,10 +22,11 @@ from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import backfill as filling
 from lozenge.job.tools.backfill import fill
+from lozenge.kafka.dead_letter_queue import unresolved
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import read_log
 from lozenge.metrics.app_metrics import Metrics
-from lozenge.protocol.coverage import CoverageSegment, Interval, gaps, intervals, openings, overlaps
-from lozenge.protocol.dlq_resolutions import standing
+from lozenge.protocol.coverage import BACKFILLED, OFFSETS_RESET, CoverageSegment, Interval, gaps, intervals, overlaps
 from lozenge_deploy.observe.coverage_report import covered, verdict
 from lozenge_deploy.observe.dead_letter_report import put_aside
 from lozenge_deploy.operations import offset_reset
@@ -168,13 +169,17 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
     assert not gaps(covered(kafka, name))
     assert list(fill(over_limit, settings, kafka)) == []
-    (letter,) = standing(kafka, name)
+    (letter,) = unresolved(kafka, name)
     said = f"put aside as dead letter {places_of([letter.place])}, which stands"
     assert [put_aside(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
 
 
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
-    return next(line.since for line in openings(kafka, topics.coverage(detector)) if line.what == "moved")
+    return next(
+        line.since
+        for line in read_log(kafka, topics.coverage(detector), CoverageSegment)
+        if line.reason == OFFSETS_RESET
+    )
 
 
 def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
@@ -211,12 +216,16 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     monkeypatch.setattr(filling, "STEP", 16)
 
     def steps() -> list[CoverageSegment]:
-        return [line for line in openings(kafka, topics.coverage(loaded.name)) if line.what == "filled"]
+        return [
+            line for line in read_log(kafka, topics.coverage(loaded.name), CoverageSegment) if line.reason == BACKFILLED
+        ]
 
     end = ends(kafka)
     with running(loaded, kafka, spark, tmp_path, generation=5):
         wait_for(steps, "a step of what was left behind")
-    start = next(line for line in openings(kafka, topics.coverage(loaded.name)) if line.generation == 5)
+    start = next(
+        line for line in read_log(kafka, topics.coverage(loaded.name), CoverageSegment) if line.generation == 5
+    )
     assert (start.ended, start.since) == (before, end)
     assert gaps(covered(kafka, loaded.name)), "the first process did not end in the middle"
     beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
@@ -242,7 +251,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
 ) -> None:
     ids = large(kafka, 8)
     judge(over_limit)
-    last = openings(kafka, topics.coverage(over_limit.name))[-1].since
+    last = read_log(kafka, topics.coverage(over_limit.name), CoverageSegment)[-1].since
     admin = AdminClient(kafka.client())
     admin.delete_consumer_groups([over_limit.name])[over_limit.name].result(30)
     with pytest.raises(
@@ -253,7 +262,9 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     offset_reset.commit(kafka, OffsetReset(over_limit.name, topics.EVENTS, last, ends(kafka), "keep", None))
     judge(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
-    assert intervals(openings(kafka, topics.coverage(over_limit.name)), ends(kafka))[0].begin >= last[0]
+    assert (
+        intervals(read_log(kafka, topics.coverage(over_limit.name), CoverageSegment), ends(kafka))[0].begin >= last[0]
+    )
 
 
 def test_offsets_behind_the_end_of_the_topic_are_refused(

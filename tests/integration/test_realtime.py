@@ -16,6 +16,7 @@ from lozenge.errors import DetectorError
 from lozenge.job.drivers.realtime import RealtimeLoop
 from lozenge.job.lifecycle.job_loop import WARM_UP_OFFSETS
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 from tests.integration.conftest import Broker
@@ -95,14 +96,18 @@ def test_alerts_come_at_once_and_offsets_with_the_end_of_the_batch(
         return group_offsets(kafka, loaded.name) == before
 
     with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/realtime/-1", "the claim")
+        wait_for(
+            lambda: group_offsets(kafka, loaded.name)[0][1] == CommitMetadata(1, output_ahead=True).encode(),
+            "the claim",
+        )
         start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
         wait_for(come_before_the_commit, "alerts before the commit")
         wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
         samples = run.runner._metrics.snapshot()["samples"]
     checkpoint = run.runner._checkpoint.id
-    assert checkpoint.startswith("realtime")
-    assert {stamp.rpartition("/")[0] for _, stamp in group_offsets(kafka, loaded.name).values()} == {f"1/{checkpoint}"}
+    committed = {CommitMetadata.decode(metadata) for _, metadata in group_offsets(kafka, loaded.name).values()}
+    assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
+    assert None not in committed
     assert samples["lozenge_emitted_total"] == samples["lozenge_offsets_committed_total"] == sent
     assert samples["lozenge_latency_seconds_count"] == sent
 

@@ -21,6 +21,7 @@ from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
 from lozenge.job.query import canonical_events
 from lozenge.job.query.realtime_plan_check import refuse_ineligible
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 from lozenge.spark.triggers import TriggerProgress
@@ -115,14 +116,19 @@ def test_crossings_come_at_once_and_once_though_the_group_goes_on(
         return each_once("3", "5", cards=of)
 
     with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: group_offsets(kafka, loaded.name)[0][1] == "1/realtime/-1", "the claim")
+        wait_for(
+            lambda: group_offsets(kafka, loaded.name)[0][1] == CommitMetadata(1, output_ahead=True).encode(),
+            "the claim",
+        )
         start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
         assert any(come_before_the_commit() for _ in range(20)), "crossings never came before the commit"
         sent = 8 * len(cards)
         wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
         samples = run.runner._metrics.snapshot()["samples"]
     checkpoint = run.runner._checkpoint.id
-    assert {stamp.rpartition("/")[0] for _, stamp in group_offsets(kafka, loaded.name).values()} == {f"1/{checkpoint}"}
+    committed = {CommitMetadata.decode(metadata) for _, metadata in group_offsets(kafka, loaded.name).values()}
+    assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
+    assert None not in committed
     assert crossings(kafka, loaded.name) == both(cards)
     assert samples["lozenge_emitted_total"] == 2 * len(cards)
     assert samples["lozenge_offsets_committed_total"] == sent

@@ -10,6 +10,7 @@ from uuid import uuid4
 from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.group_offsets import newest_commit_metadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
@@ -20,7 +21,6 @@ from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.agent.restart_policy import Launches
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
-from lozenge_deploy.observe.group_lag import newest_commit_metadata
 from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1

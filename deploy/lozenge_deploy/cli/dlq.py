@@ -11,9 +11,9 @@ from lozenge_deploy.cli.output import Format, say, show
 from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
-    from lozenge.kafka.dead_letter_queue import Letter
+    from lozenge.contracts.dead_letters import DeadLetter
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.dlq_resolutions import Choice
+    from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 
 app = typer.Typer(help="Show, replay or drop dead letters: records that could not be processed.", no_args_is_help=True)
 
@@ -34,16 +34,15 @@ def ls(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Count unresolved dead letters, with the first and last time and the reason."""
-    from lozenge.kafka.dead_letter_queue import apps_with_dead_letters
+    from lozenge.kafka.dead_letter_queue import apps_with_dead_letters, unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.dlq_resolutions import standing
     from lozenge_deploy.observe.dead_letter_report import summaries
 
     kafka = KafkaSettings.load()
     if name is not None:
-        rows = summaries(standing(kafka, app_of(name)), lambda dead_letter: dead_letter.reason)
+        rows = summaries(unresolved(kafka, app_of(name)), lambda dead_letter: dead_letter.reason)
     else:
-        found = (dead_letter for each in apps_with_dead_letters(kafka) for dead_letter in standing(kafka, each))
+        found = (dead_letter for each in apps_with_dead_letters(kafka) for dead_letter in unresolved(kafka, each))
         rows = summaries(found, lambda dead_letter: dead_letter.app)
     if rows or output is Format.JSON:
         show(rows, output)
@@ -62,15 +61,15 @@ def show_(
 ) -> None:
     """Show an app's unresolved dead letters; or one of them, decoded, with all its fields."""
     from lozenge.contracts.record import place_of
+    from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.dlq_resolutions import standing
     from lozenge_deploy.observe.dead_letter_report import whole
 
     target = app_of(name)
     where = place_of(position) if position is not None else None
     kafka = KafkaSettings.load()
     if where is None:
-        newest = sorted(standing(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
+        newest = sorted(unresolved(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
         _list(target, newest, output)
         return
     found = whole(kafka, target, where)
@@ -98,8 +97,8 @@ def replay(
     Those of upstream and downstream return to the topic that they came from.
     """
     from lozenge.contracts.topics import STAGES
+    from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.dlq_resolutions import standing
     from lozenge_deploy.operations.dlq_resend import refuse_unsendable
 
     choice, target, kafka = _choice("replaying", name, positions, key, all_), app_of(name), KafkaSettings.load()
@@ -111,21 +110,28 @@ def replay(
             f"replaying dead letters of {target}: it processes them later, so none can wait for one that fails again",
             hint="they are sent in their order anyway; or name them by position, one after the other",
         )
-    chosen = choice.of(target, standing(kafka, target))
+    chosen = choice.of(target, unresolved(kafka, target))
     refuse_unsendable(kafka, target, chosen)
     if dry_run or not chosen:
         _list(target, chosen, output)
         return
     from lozenge_deploy.operations.dlq_resend import resend
 
-    sent = sum(line.letters for line in resend(kafka, target, choice, message))
+    sent = sum(line.dead_letters for line in resend(kafka, target, choice, message))
     say(f"{target}: {sent} sent back to their topics", {"app": target, "dead_letters": sent}, output)
 
 
 def _process(
-    kafka: "KafkaSettings", target: str, choice: "Choice", in_order: bool, message: str, dry_run: bool, output: Format
+    kafka: "KafkaSettings",
+    target: str,
+    choice: "DeadLetterSelection",
+    in_order: bool,
+    message: str,
+    dry_run: bool,
+    output: Format,
 ) -> None:
-    from lozenge.protocol.dlq_resolutions import replayable, standing
+    from lozenge.kafka.dead_letter_queue import unresolved
+    from lozenge.protocol.dlq_resolutions import replayable
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.releases import detector_process
     from lozenge_deploy.releases.release_store import Releases, environment_for
@@ -134,7 +140,7 @@ def _process(
         present = control.deployed(target)
     releases = Releases(kafka)
     release = releases.get(target, present.release)
-    chosen = replayable(target, release.kind, choice.of(target, standing(kafka, target)))
+    chosen = replayable(target, release.kind, choice.of(target, unresolved(kafka, target)))
     if dry_run or not chosen:
         _list(target, chosen, output)
         return
@@ -168,32 +174,32 @@ def drop(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Mark dead letters as resolved without processing them; they stay in their topic until its retention ends."""
+    from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.protocol.dlq_resolutions import standing
     from lozenge_deploy.operations import dlq_resend
 
     choice, target, kafka = _choice("dropping", name, positions, key, all_), app_of(name), KafkaSettings.load()
-    chosen = choice.of(target, standing(kafka, target))
+    chosen = choice.of(target, unresolved(kafka, target))
     if dry_run or not chosen:
         _list(target, chosen, output)
         return
-    dropped = sum(line.letters for line in dlq_resend.drop(kafka, target, choice, message))
+    dropped = sum(line.dead_letters for line in dlq_resend.drop(kafka, target, choice, message))
     say(f"{target}: {dropped} dropped", {"app": target, "dead_letters": dropped}, output)
 
 
-def _choice(doing: str, name: str, positions: list[str] | None, key: str | None, all_: bool) -> "Choice":
+def _choice(doing: str, name: str, positions: list[str] | None, key: str | None, all_: bool) -> "DeadLetterSelection":
     from lozenge.contracts.record import place_of
-    from lozenge.protocol.dlq_resolutions import Choice
+    from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 
     choices = bool(positions) + (key is not None) + all_
     if choices != 1:
         what = "more than one choice is given" if choices else "which of them?"
         hint = f"`lozenge dlq show {app_of(name)}` lists them; give POSITION..., --key KEY, or --all"
         raise UsageError(f"{doing} dead letters of {app_of(name)}: {what}", hint=hint)
-    return Choice(tuple(map(place_of, positions or ())), key)
+    return DeadLetterSelection(tuple(map(place_of, positions or ())), key)
 
 
-def _list(target: str, dead_letters: "Sequence[Letter]", output: Format) -> None:
+def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: Format) -> None:
     from lozenge_deploy.observe.dead_letter_report import row_of
 
     if dead_letters or output is Format.JSON:

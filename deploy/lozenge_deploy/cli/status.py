@@ -150,13 +150,13 @@ def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     from lozenge_deploy.observe.group_lag import alerts_last_hour, standing
 
     where = standing(kafka, name)
-    stamp = where.stamp if where else None
+    metadata = where.metadata if where else None
     return {
-        "generation": stamp.generation if stamp else None,
-        "batch": stamp.batch if stamp and stamp.batch >= 0 else None,
+        "generation": (metadata.generation or None) if metadata else None,
+        "batch": metadata.batch if metadata and metadata.batch >= 0 else None,
         "committed_lag": where.behind if where else None,
         "committed_lag_seconds": round(where.seconds, 1) if where else None,
-        "output_ahead": where.ahead if where else None,
+        "output_ahead": where.output_ahead if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),
     }
 

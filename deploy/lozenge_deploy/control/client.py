@@ -16,10 +16,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.dead_letter_queue import resolutions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
-from lozenge.protocol.dlq_resolutions import resolutions
 from lozenge_deploy.control.leader_election import TIMING
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Lease, Outcome, now
 
@@ -217,7 +217,7 @@ class Control:
         resolved = [
             HistoryEvent(
                 detector=detector,
-                what=line.what,
+                what=line.action,
                 release=line.release,
                 by=line.by,
                 detail=str(line),

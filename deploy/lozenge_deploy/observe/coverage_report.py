@@ -6,19 +6,20 @@ from typing import Any
 from lozenge.contracts import topics
 from lozenge.contracts.record import parse_offsets
 from lozenge.errors import UsageError
+from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.coverage import Interval, gaps, intervals, judges, openings, overlaps
-from lozenge_deploy.observe.group_lag import committed
+from lozenge.kafka.topic_reader import read_log
+from lozenge.protocol.coverage import CoverageSegment, Interval, covering, gaps, intervals, overlaps
 
 
 def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
     """The intervals of `detector`; raises UsageError if it never judged anything, BrokerUnavailable."""
     if detector in topics.STAGES:
         raise UsageError(
-            f"looking what {detector} has judged: it is no detector, but a stage of the platform, which judges nothing",
+            f"looking what {detector} has processed: it is a stage of the platform, not a detector",
             hint=f"`lozenge status {detector}` tells where it stands",
         )
-    lines = openings(kafka, topics.coverage(detector))
+    lines = read_log(kafka, topics.coverage(detector), CoverageSegment)
     if not lines:
         raise UsageError(
             f"looking what {detector} has judged: it never ran", hint="`lozenge status` lists what there is"
@@ -62,7 +63,7 @@ def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
     mine = [i for i in found if i.partition == partition]
     if not mine:
         raise UsageError(f"looking who judged {place}: it has judged nothing of that partition", hint="such as 2:9120")
-    by = judges(mine, partition, offset)
+    by = covering(mine, partition, offset)
     if by:
         said = " and ".join(f"judged by {i.release}, settings {i.digest}{_of(i.generation)}" for i in by)
     elif offset >= max((i.end for i in mine if i.open), default=mine[-1].end):

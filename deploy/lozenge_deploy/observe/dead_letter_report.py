@@ -1,21 +1,21 @@
-"""Dead letters for a person: how many stand and why, one in a line, and one whole."""
+"""Dead letters for a person: how many are unresolved and why, one in a line, and one whole."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import Place, places_of
 from lozenge.errors import UsageError
-from lozenge.kafka.dead_letter_queue import Letter, letters
+from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.dlq_resolutions import resolution_of
 from lozenge_deploy.observe.topic_tail import decoded, text
 
 Row = dict[str, Any]
 
 
-def summaries(found: Iterable[Letter], by: Callable[[Letter], str]) -> list[Row]:
-    """One row for each group of letters, the largest first: how many, since when and until when, mostly why."""
+def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> list[Row]:
+    """One row for each group of dead letters, the largest first: how many, from when to when, mostly why."""
     rows: dict[str, Row] = {}
     reasons: dict[str, Counter[str]] = {}
     for letter in found:
@@ -33,7 +33,7 @@ def summaries(found: Iterable[Letter], by: Callable[[Letter], str]) -> list[Row]
     return sorted(rows.values(), key=lambda row: -row["standing"])
 
 
-def row_of(letter: Letter) -> Row:
+def row_of(letter: DeadLetter) -> Row:
     """A letter in a line."""
     return {
         "place": places_of([letter.place]),
@@ -47,7 +47,7 @@ def row_of(letter: Letter) -> Row:
 
 def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
     """The letter at `place`, whether it stands or not; raises UsageError if there is none, BrokerUnavailable."""
-    letter = next((letter for letter in letters(kafka, app) if letter.place == place), None)
+    letter = next((letter for letter in read_dead_letters(kafka, app) if letter.place == place), None)
     if letter is None:
         raise UsageError(
             f"looking for the dead letter {places_of([place])} of {app}: there is none",
@@ -58,7 +58,7 @@ def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
         "error": letter.error,
         "message": letter.message,
         "at": letter.at.isoformat(timespec="milliseconds"),
-        "now": f"{line.what} by {line.by}{f': {line.message}' if line.message else ''}" if line else "stands",
+        "now": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}" if line else "stands",
         "value": decoded(letter.value),
         "headers": {name: text(value) for name, value in letter.headers},
     }
@@ -66,10 +66,10 @@ def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
 
 def put_aside(kafka: KafkaSettings, app: str, event: Place) -> str:
     """What became of `event`, a place in the input of `app`, as its newest dead letter; "" if it is none."""
-    found = [letter for letter in letters(kafka, app) if letter.origin == event]
+    found = [letter for letter in read_dead_letters(kafka, app) if letter.origin == event]
     if not found:
         return ""
     newest = max(found, key=lambda letter: letter.attempt)
     line = resolution_of(kafka, app, newest.place)
-    became = f"was {line.what}" if line else "stands"
+    became = f"was {line.action}" if line else "stands"
     return f"put aside as dead letter {places_of([newest.place])}, which {became}"

@@ -5,30 +5,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from lozenge.contracts import topics
 from lozenge.contracts.record import Partition
-from lozenge.errors import BrokerUnavailable
-from lozenge.kafka.positions import REALTIME, CommitMetadata
+from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions as existing_topics
 from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read, reader
+from lozenge.protocol.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True)
 class GroupLag:
-    """`stamp` says who committed last, if it was a job; `ahead` that it had read more than it committed.
+    """`metadata` is that of the last commit; with `output_ahead` more was read, and published, than is committed.
 
     `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
     them, or 0.
     """
 
-    stamp: CommitMetadata | None
+    metadata: CommitMetadata | None
     behind: int
     seconds: float
-    ahead: bool
+    output_ahead: bool
 
 
 def standing(kafka: KafkaSettings, group: str) -> GroupLag | None:
@@ -41,31 +40,13 @@ def standing(kafka: KafkaSettings, group: str) -> GroupLag | None:
         ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
         late = [p for p in found if ends[_partition(p)] > p.offset]
         written = _written(consumer, late)
+    metadata = [p.metadata for p in found]
     return GroupLag(
-        stamp=CommitMetadata.newest(found),
+        metadata=CommitMetadata.newest(metadata),
         behind=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
-        # upstream writes a moment behind this word, a job its batch
-        ahead=any(REALTIME in (p.metadata or "") for p in found),
+        output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
-
-
-def newest_commit_metadata(kafka: KafkaSettings, group: str) -> CommitMetadata | None:
-    """Who committed last for `group`; None if no job ever did. Raises BrokerUnavailable."""
-    return CommitMetadata.newest(committed(kafka, group))
-
-
-def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
-    """All that `group` has committed, with its metadata; raises BrokerUnavailable."""
-    admin = AdminClient(kafka.client())  # it has to live until the answer is there
-    try:
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
-        return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
-    except KafkaException as error:
-        raise BrokerUnavailable(
-            f"looking what {group} has committed: {error.args[0].str()}",
-            hint=f"check the broker at {kafka.bootstrap}",
-        ) from error
 
 
 def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:

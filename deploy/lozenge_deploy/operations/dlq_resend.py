@@ -8,21 +8,21 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lozenge.contracts import topics
+from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import CUT, for_another_try
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import Record, places_of
 from lozenge.errors import UsageError
-from lozenge.kafka.dead_letter_queue import Letter
+from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.writers import Record
-from lozenge.protocol.dlq_resolutions import DROPPED, REPLAYED, Choice, Resolution, Resolver
+from lozenge.protocol.dlq_resolutions import DROPPED, REPLAYED, DeadLetterSelection, Resolution
 
 STEP = 1000
 """Dead letters per transaction; the resolution with their positions must fit into one record."""
 _OURS = ("pay.", "lozenge.", "_")
 
 
-def resend(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterator[Resolution]:
+def resend(kafka: KafkaSettings, app: str, choice: DeadLetterSelection, message: str) -> Iterator[Resolution]:
     """Sends the dead letters of `choice` back, in the order of their records; yields each transaction's resolution.
 
     Raises UsageError before anything is sent if one of them cannot be sent; Fenced, BrokerUnavailable.
@@ -34,7 +34,7 @@ def resend(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iter
         yield resolver.write(REPLAYED, step, map(_original, step), message=message)
 
 
-def drop(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterator[Resolution]:
+def drop(kafka: KafkaSettings, app: str, choice: DeadLetterSelection, message: str) -> Iterator[Resolution]:
     """Marks the dead letters of `choice` as resolved; they stay in their topic.
 
     Yields each transaction's resolution; raises UsageError, Fenced, BrokerUnavailable.
@@ -44,7 +44,7 @@ def drop(kafka: KafkaSettings, app: str, choice: Choice, message: str) -> Iterat
         yield resolver.write(DROPPED, step, message=message)
 
 
-def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Letter]) -> None:
+def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[DeadLetter]) -> None:
     """Raises UsageError if one is truncated, or did not come from a topic that `app` reads.
 
     Headers are checked because any producer can write them.
@@ -70,7 +70,7 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Let
         )
 
 
-def _steps(dead_letters: Sequence[Letter]) -> Iterator[Sequence[Letter]]:
+def _steps(dead_letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]:
     return (dead_letters[begin : begin + STEP] for begin in range(0, len(dead_letters), STEP))
 
 
@@ -80,11 +80,11 @@ def _reads(app: str, topic: str) -> bool:
     return bool(topic) and not topic.startswith(_OURS)
 
 
-def _named(dead_letters: Sequence[Letter]) -> str:
+def _named(dead_letters: Sequence[DeadLetter]) -> str:
     few = places_of([each.place for each in dead_letters[:5]])
     return f"{few} and {len(dead_letters) - 5} more" if len(dead_letters) > 5 else few
 
 
-def _original(failed: Letter) -> Record:
+def _original(failed: DeadLetter) -> Record:
     """The original record for the partition of its key; its headers say where it first failed, and how often."""
     return Record(failed.topic, failed.origin[0], failed.key, failed.value, for_another_try(failed.headers))

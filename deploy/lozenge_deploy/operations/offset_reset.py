@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from lozenge.contracts import topics
 from lozenge.durations import duration
 from lozenge.errors import UsageError
-from lozenge.job.commit.resume_offsets import decided
-from lozenge.kafka.partition_writers import PartitionWriters
-from lozenge.kafka.positions import CommitMetadata, Group
+from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.protocol.coverage import MOVED, CoverageSegment, newest, openings
+from lozenge.kafka.topic_reader import read_log
+from lozenge.kafka.writers import PartitionWriters
+from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
 from lozenge_deploy.control.records import places
 from lozenge_deploy.operations import state_migration
 from lozenge_deploy.operations.release_diff import Rows
@@ -145,24 +146,24 @@ def moment_of(text: str) -> datetime:
 def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
     """Commits the reset; returns it as one line of history. Raises Fenced, BrokerUnavailable."""
     topic = topics.coverage(reset.detector)
-    known = newest(openings(kafka, topic))
+    known = newest(read_log(kafka, topic, CoverageSegment))
     input_id = topic_id(kafka, reset.topic)
     writers, group = PartitionWriters(kafka, reset.detector), Group(kafka, reset.detector, reset.topic, PARTITIONS)
     try:
         writers.fence(range(PARTITIONS), shared=False, before=known is not None and known.shared)
         before = group.read()
-        stamp = before.stamp or CommitMetadata(0)
+        stamp = before.metadata or CommitMetadata(0)
         new = CommitMetadata(stamp.generation + 1, batch=stamp.batch)
-        ended = decided(before, known)
+        ended = processed_offsets(before.offsets, before.missing, known)
         target = {**ended, **reset.target}
         line = CoverageSegment(
-            what=MOVED,
+            reason=OFFSETS_RESET,
             release="",
             digest="",
             generation=new.generation,
             ended=ended,
             since=target,
-            input=input_id,
+            input_id=input_id,
             by=getpass.getuser(),
         )
         for writer, _ in writers.each():

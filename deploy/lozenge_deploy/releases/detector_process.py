@@ -17,7 +17,7 @@ from typing import Any
 from lozenge.contracts.record import places_of
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.dlq_resolutions import Choice
+from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 from lozenge_deploy.releases import test_report
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.supervision.temp_dirs import passing_scratch
@@ -117,7 +117,7 @@ def replayed(
     kafka: KafkaSettings,
     release: str,
     overrides: Mapping[str, Any],
-    choice: Choice,
+    choice: DeadLetterSelection,
     *,
     in_order: bool,
     message: str,

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lozenge.contracts import topics
+from lozenge.contracts.record import Record
 from lozenge.errors import Fenced, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.topic_reader import read
-from lozenge.kafka.writers import Record, TransactionalWriter
+from lozenge.kafka.writers import TransactionalWriter
 from lozenge_deploy.releases.build import PLATFORM, Parts, Wheel
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release import Built, Release

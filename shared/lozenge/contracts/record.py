@@ -1,7 +1,8 @@
 """Where records lie: a partition of a topic, a place in it, and how people write that."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from lozenge.errors import UsageError
 
@@ -9,6 +10,16 @@ Partition = tuple[str, int]
 """Topic and number."""
 Place = tuple[int, int]
 """Number of a partition, and offset."""
+
+
+class Record(NamedTuple):
+    """One record to write. The partition is always explicit."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 def place_of(text: str) -> Place:

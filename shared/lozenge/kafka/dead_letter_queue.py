@@ -1,87 +1,64 @@
-"""Dead letters as those see them who have to do something about them. Here they are only read."""
+"""Dead letters of an app and their resolutions, read from their topics and written to them.
+
+No dead letter is ever deleted: it stays in its topic for as long as that retains it. What was replayed or dropped is
+recorded in a topic of the app, in the transaction that does it. All of that goes under one transactional id per app.
+So of two processes that resolve dead letters of one app the earlier one is fenced, and nothing is done twice.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from textwrap import shorten
+from typing import Any
 
+import msgspec
 from confluent_kafka import Message
 
 from lozenge.contracts import headers, topics
-from lozenge.contracts.record import Place
+from lozenge.contracts.dead_letters import DeadLetter
+from lozenge.contracts.record import Place, Record
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import retained
-
-REASON = 120
-"""Characters that are enough to tell one reason from another."""
-
-
-@dataclass(frozen=True)
-class Letter:
-    """One dead letter: at `place` in the topic of its `app`, once at `origin` in `topic`; why, and how often it failed.
-
-    An `origin` below 0 stands for no record. `first_failed_at` is ISO 8601 in UTC, `at` when this letter was written.
-    """
-
-    place: Place
-    app: str
-    topic: str
-    origin: Place
-    stage: str
-    error: str
-    message: str
-    attempt: int
-    first_failed_at: str
-    at: datetime
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
-
-    @classmethod
-    def of(cls, app: str, message: Message) -> "Letter":
-        """The letter in a record of a dead-letter topic; whoever wrote it, every record there is one."""
-        given = message.headers() or []
-        pairs = [(name, value) for name, value in (given.items() if isinstance(given, dict) else given)]
-        kept = [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
-        said = {name: (value or b"").decode(errors="replace") for name, value in kept}
-
-        def told(name: str) -> str:
-            return said.get(f"{headers.ERROR_PREFIX}{name}", "")
-
-        return cls(
-            place=(message.partition() or 0, message.offset() or 0),
-            app=app,
-            topic=told("topic"),
-            origin=(_number(told("partition")), _number(told("offset"))),
-            stage=told("stage"),
-            error=told("exception.class.name"),
-            message=told("exception.message"),
-            attempt=max(1, _number(said.get(headers.ATTEMPT, ""))),
-            first_failed_at=said.get(headers.FIRST_FAILED_AT, ""),
-            at=datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
-            key=message.key(),
-            value=message.value(),
-            headers=kept,
-        )
-
-    @property
-    def reason(self) -> str:
-        """At which stage it failed and why, in a line."""
-        said = self.message.strip() or self.error or "nobody said why"
-        return f"{self.stage}: {shorten(said.splitlines()[0], REASON, placeholder=' ...')}"
+from lozenge.kafka.topic_admin import ensure_topics, partitions, topic_id
+from lozenge.kafka.topic_reader import read_log, retained
+from lozenge.kafka.writers import TransactionalWriter
+from lozenge.protocol.dlq_resolutions import DeadLetterSelection, Resolution, ranges_of
 
 
-def letters(kafka: KafkaSettings, app: str) -> Iterator[Letter]:
-    """Every letter of `app` that is retained; raises UsageError if there is no such app, BrokerUnavailable."""
-    topic, there = topics.dead_letters(app), partitions(kafka)
-    if topic not in there:
-        apps = ", ".join(_apps(there)) or "none"
+def dead_letter_of(app: str, message: Message) -> DeadLetter:
+    """The dead letter in a record of a dead-letter topic, by whatever producer: every record there is one."""
+    found = message.headers() or []
+    pairs = [(name, value) for name, value in (found.items() if isinstance(found, dict) else found)]
+    kept = [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
+    texts = {name: (value or b"").decode(errors="replace") for name, value in kept}
+
+    def error_header(name: str) -> str:
+        return texts.get(f"{headers.ERROR_PREFIX}{name}", "")
+
+    return DeadLetter(
+        place=(message.partition() or 0, message.offset() or 0),
+        app=app,
+        topic=error_header("topic"),
+        origin=(_number(error_header("partition")), _number(error_header("offset"))),
+        stage=error_header("stage"),
+        error=error_header("exception.class.name"),
+        message=error_header("exception.message"),
+        attempt=max(1, _number(texts.get(headers.ATTEMPT, ""))),
+        first_failed_at=texts.get(headers.FIRST_FAILED_AT, ""),
+        at=datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
+        key=message.key(),
+        value=message.value(),
+        headers=kept,
+    )
+
+
+def read_dead_letters(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
+    """Every dead letter of `app` that is retained; raises UsageError if there is no such app, BrokerUnavailable."""
+    topic, existing = topics.dead_letters(app), partitions(kafka)
+    if topic not in existing:
+        apps = ", ".join(_apps(existing)) or "none"
         raise UsageError(
             f"looking for dead letters of {app}: there is no topic {topic}", hint=f"the apps that have one: {apps}"
         )
-    yield from (Letter.of(app, message) for message in retained(kafka, topic, there[topic]))
+    yield from (dead_letter_of(app, message) for message in retained(kafka, topic, existing[topic]))
 
 
 def apps_with_dead_letters(kafka: KafkaSettings) -> list[str]:
@@ -89,8 +66,59 @@ def apps_with_dead_letters(kafka: KafkaSettings) -> list[str]:
     return _apps(partitions(kafka))
 
 
-def _apps(there: Iterable[str]) -> list[str]:
-    return sorted(app for topic in there if (app := topics.app_of_dead_letters(topic)))
+def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
+    """Every resolution of dead letters of `app`, the oldest first; raises BrokerUnavailable."""
+    return read_log(kafka, topics.resolutions(app), Resolution)
+
+
+def unresolved(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
+    """The dead letters of `app` that no resolution covers; raises as `read_dead_letters` does."""
+    resolved = {place for resolution in _in_force(kafka, app) for place in resolution.places()}
+    yield from (letter for letter in read_dead_letters(kafka, app) if letter.place not in resolved)
+
+
+def resolution_of(kafka: KafkaSettings, app: str, place: Place) -> Resolution | None:
+    """The resolution of the dead letter at `place`; None if it is unresolved. Raises BrokerUnavailable."""
+    return next((resolution for resolution in _in_force(kafka, app) if place in resolution.places()), None)
+
+
+class Resolver:
+    """The one process that resolves dead letters of `app`; once there is another it raises Fenced.
+
+    Records given to `write` go out in one transaction with the resolution.
+    """
+
+    def __init__(self, kafka: KafkaSettings, app: str) -> None:
+        self._kafka, self._app = kafka, app
+        ensure_topics(kafka, [topics.resolution_topic(app)])
+        self._writer = TransactionalWriter(kafka, f"{app}@replay")
+        self._writer.fence()  # before any dead letter is read: resolutions of an earlier process are final
+
+    def choose(self, selection: DeadLetterSelection) -> list[DeadLetter]:
+        """The unresolved dead letters of `selection`; raises as that does."""
+        return selection.of(self._app, unresolved(self._kafka, self._app))
+
+    def write(
+        self, action: str, resolved: Sequence[DeadLetter], records: Iterable[Record] = (), **fields: Any
+    ) -> Resolution:
+        """Writes `records`, and that `action` was taken on `resolved`; returns the resolution."""
+        current = topic_id(self._kafka, topics.dead_letters(self._app))
+        ranges = ranges_of(letter.place for letter in resolved)
+        resolution = Resolution(action, current, ranges, len(resolved), **fields)
+        written = Record(topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
+        self._writer.write([*records, written])
+        return resolution
+
+
+def _in_force(kafka: KafkaSettings, app: str) -> list[Resolution]:
+    """Without those of an earlier topic of the same name: their offsets mean other dead letters."""
+    found = resolutions(kafka, app)
+    current = topic_id(kafka, topics.dead_letters(app)) if found else ""
+    return [resolution for resolution in found if resolution.topic_id == current]
+
+
+def _apps(existing: Iterable[str]) -> list[str]:
+    return sorted(app for topic in existing if (app := topics.app_of_dead_letters(topic)))
 
 
 def _number(text: str) -> int:

@@ -1,20 +1,26 @@
-"""What a consumer group has committed, read by one who never joins it and so never makes it rebalance."""
+"""Committed offsets of a consumer group, read without joining the group, so that nothing rebalances.
+
+The group is the one truth about how far a job or upstream has come.
+"""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts.record import Partition
-from lozenge.errors import BrokerUnavailable
+from lozenge.errors import BrokerUnavailable, StaleGeneration
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
 GLANCE_SECONDS = 1.0
 DEADLINE_SECONDS, TRIES = 60.0, 3
-"""How long, and how often at least, it asks: a process that stood still has waited for nobody."""
+"""How long, and how often at least, a call is tried: a process that was suspended has not waited for the broker."""
 
 
 class Committed:
@@ -52,13 +58,13 @@ class Committed:
             time.sleep(0.05)
 
     def glance(self, asked: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """The same without waiting: what an open transaction would move stands where it stood."""
+        """The same without waiting: an open transaction has moved nothing yet."""
         return self._ask(self._glancing, asked)
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        """The earliest offset of a partition and its end, which lies before what is not committed yet."""
+        """The earliest offset of a partition, and its end; records of open transactions come after that end."""
         return self._patiently(
-            f"looking what {partition.topic} has",
+            f"reading the bounds of {partition.topic}",
             lambda: self._waiting.get_watermark_offsets(partition, timeout=CALL_SECONDS),
         )
 
@@ -70,7 +76,7 @@ class Committed:
             return None
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
         self._waiting.close()
         self._glancing.close()
 
@@ -97,3 +103,86 @@ class Committed:
                         f"{doing}: {error.args[0].str()}", hint=f"check that the broker at {self._bootstrap} runs"
                     ) from error
                 time.sleep(0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The next offset of every input partition, and the metadata of the last commit among them.
+
+    Nobody has committed an offset of the partitions `missing`.
+    """
+
+    offsets: Mapping[int, int]
+    metadata: CommitMetadata | None
+    missing: frozenset[int] = frozenset()
+
+
+class Group:
+    """Positions of a group on one topic. It never joins the group; every method but `ends` raises BrokerUnavailable."""
+
+    def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:
+        self._committed = Committed(kafka, group)
+        self.topic, self._partitions = topic, partitions
+
+    @property
+    def metadata(self) -> object:
+        """What a transactional producer needs to commit for this group."""
+        return self._committed.metadata
+
+    def read(self, among: Collection[int] | None = None) -> Positions:
+        """The committed positions; a partition without one starts at its earliest offset.
+
+        Of all partitions, or of those `among` them. Waits for an open transaction of the group on these to end.
+        """
+        return self._positions(self._committed.read(self._asked(among)))
+
+    def glance(self) -> Positions:
+        """The same without waiting: an open transaction has moved nothing yet."""
+        return self._positions(self._committed.glance(self._asked()))
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """The earliest offset and the end of each partition."""
+        return {asked.partition: self._committed.bounds(asked) for asked in self._asked()}
+
+    def ends(self, partitions: Collection[int]) -> dict[Partition, int] | None:
+        """The ends of some partitions as they are now; None while the broker does not answer at once."""
+        return self._committed.ends([(self.topic, p) for p in partitions])
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._committed.close()
+
+    def _asked(self, among: Collection[int] | None = None) -> list[TopicPartition]:
+        return [TopicPartition(self.topic, p) for p in (range(self._partitions) if among is None else among)]
+
+    def _positions(self, committed: Sequence[TopicPartition]) -> Positions:
+        offsets = {t.partition: t.offset if t.offset >= 0 else self._committed.bounds(t)[0] for t in committed}
+        missing = frozenset(t.partition for t in committed if t.offset < 0)
+        return Positions(offsets, CommitMetadata.newest(t.metadata for t in committed), missing)
+
+
+def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:
+    """Raises StaleGeneration if a newer generation has committed."""
+    if positions.metadata is not None and positions.metadata.generation > generation:
+        raise StaleGeneration(
+            f"starting {app} generation {generation}: generation {positions.metadata.generation} has taken over",
+            hint="a newer job spec runs this detector; nothing to do unless that was a mistake",
+        )
+
+
+def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
+    """All that `group` has committed on any topic, with its metadata; raises BrokerUnavailable."""
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    try:
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
+        return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
+    except KafkaException as error:
+        raise BrokerUnavailable(
+            f"reading the offsets of {group}: {error.args[0].str()}",
+            hint=f"check the broker at {kafka.bootstrap}",
+        ) from error
+
+
+def newest_commit_metadata(kafka: KafkaSettings, group: str) -> CommitMetadata | None:
+    """The metadata of the last commit of `group`; None if no job ever committed. Raises BrokerUnavailable."""
+    return CommitMetadata.newest(partition.metadata for partition in committed(kafka, group))

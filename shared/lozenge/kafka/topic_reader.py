@@ -4,12 +4,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TypeVar
 
+import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
 
+T = TypeVar("T")
 CALL_SECONDS = 10.0
 FETCH_SECONDS = 15.0
 DEADLINE_SECONDS = 600.0
@@ -43,24 +47,32 @@ def read(
                     unread.discard(message.partition())
 
 
-def retained(kafka: KafkaSettings, topic: str, partitions: int) -> Iterator[Message]:
+def read_log(kafka: KafkaSettings, topic: str, kind: type[T]) -> list[T]:
+    """Every entry of a log in one partition, the oldest first; none if there is no such topic.
+
+    Entries are `kind` as JSON. Raises BrokerUnavailable.
+    """
+    if topic not in partitions(kafka):
+        return []
+    return [msgspec.json.decode(message.value() or b"", type=kind) for message in retained(kafka, topic, 1)]
+
+
+def retained(kafka: KafkaSettings, topic: str, count: int) -> Iterator[Message]:
     """Every committed record that `topic` still has; raises BrokerUnavailable."""
-    yield from read(kafka, topic, {p: earliest for p, (earliest, _) in bounds(kafka, topic, partitions).items()})
+    yield from read(kafka, topic, {p: earliest for p, (earliest, _) in bounds(kafka, topic, count).items()})
 
 
-def bounds(kafka: KafkaSettings, topic: str, partitions: int) -> dict[int, tuple[int, int]]:
+def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int, int]]:
     """The earliest offset and the end of each partition; raises BrokerUnavailable."""
     with reader(kafka, topic) as consumer:
-        places = [TopicPartition(topic, partition) for partition in range(partitions)]
+        places = [TopicPartition(topic, partition) for partition in range(count)]
         return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in places}
 
 
-def offsets_at(kafka: KafkaSettings, topic: str, partitions: int, moment: datetime) -> dict[int, int]:
+def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> dict[int, int]:
     """The first offset of each partition that was written at `moment` or later, else its end."""
     with reader(kafka, topic) as consumer:
-        asked = [
-            TopicPartition(topic, partition, max(0, int(moment.timestamp() * 1000))) for partition in range(partitions)
-        ]
+        asked = [TopicPartition(topic, partition, max(0, int(moment.timestamp() * 1000))) for partition in range(count)]
         found = consumer.offsets_for_times(asked, timeout=CALL_SECONDS)
         ends = {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found if p.offset < 0}
         return {p.partition: ends.get(p.partition, p.offset) for p in found}

@@ -1,15 +1,17 @@
 """One Kafka transaction per batch: its records and the consumed offsets, all or nothing."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from lozenge.contracts.record import Record
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
 from lozenge.errors import BrokerUnavailable, Fenced
-from lozenge.kafka.positions import CommitMetadata, Group
+from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 
 RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
@@ -19,16 +21,6 @@ FENCED = {
     KafkaError.PRODUCER_FENCED,
 }
 """The errors by which a writer learns that another one has taken its place."""
-
-
-class Record(NamedTuple):
-    """One record to write. The partition is always explicit."""
-
-    topic: str
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 def produce(producer: Producer, record: Record, **more: Any) -> None:
@@ -69,13 +61,13 @@ class TransactionalWriter:
         self._retrying("claiming", lambda: self._producer.init_transactions(15))
 
     def commit(
-        self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], stamp: CommitMetadata
+        self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], metadata: CommitMetadata
     ) -> None:
         """Writes `records` and moves the group to `offsets`, both or neither.
 
         Raises Fenced if a newer writer exists, BrokerUnavailable if the broker stayed away.
         """
-        positions = [TopicPartition(group.topic, p, o, metadata=str(stamp)) for p, o in sorted(offsets.items())]
+        positions = [TopicPartition(group.topic, p, o, metadata=metadata.encode()) for p, o in sorted(offsets.items())]
         self._transact(records, lambda: self._producer.send_offsets_to_transaction(positions, group.metadata, 15))
 
     def write(self, records: Sequence[Record]) -> None:
@@ -168,3 +160,40 @@ class AcknowledgedWriter:
                 f"writing alerts: {len(self._failed)} were not acknowledged: {self._failed[0].str()}",
                 hint=f"check the broker at {self._bootstrap}; the agent restarts the job",
             )
+
+
+class PartitionWriters:
+    """The writers of one job, each with a transactional id of its own.
+
+    All partitions have one writer, or each has its own, `<app>-<partition>`, where instances share them. So a partition
+    can be taken from one instance without harm to the others. Fencing ends an open transaction of its former owner.
+    """
+
+    def __init__(self, kafka: KafkaSettings, app: str) -> None:
+        self._kafka, self._app = kafka, app
+        self._unused = {app: TransactionalWriter(kafka, app)}  # it connects while the caller waits for other things
+        self._writers: dict[frozenset[int], TransactionalWriter] = {}
+
+    def fence(self, partitions: Collection[int], *, shared: bool, before: bool) -> None:
+        """From now on nobody else writes for `partitions`, whose former owner shared them if `before` says so.
+
+        Raises BrokerUnavailable.
+        """
+        self._writers = {own: self._fenced(name) for name, own in self._names(partitions, shared).items()}
+        if shared != before:
+            for name in self._names(partitions, before):
+                self._fenced(name)
+
+    def each(self) -> Iterator[tuple[TransactionalWriter, frozenset[int]]]:
+        """Every writer, with the partitions for which it writes."""
+        yield from ((writer, own) for own, writer in self._writers.items())
+
+    def _fenced(self, name: str) -> TransactionalWriter:
+        writer = self._unused.pop(name, None) or TransactionalWriter(self._kafka, name)
+        writer.fence()
+        return writer
+
+    def _names(self, partitions: Collection[int], shared: bool) -> dict[str, frozenset[int]]:
+        if not shared:
+            return {self._app: frozenset(partitions)}
+        return {f"{self._app}-{partition}": frozenset([partition]) for partition in partitions}

@@ -1,53 +1,51 @@
-"""Which release judged which events: a line wherever that changes, so that nothing is written per batch.
+"""Which release processed which events. A segment is written where that changes, so nothing is written per batch.
 
-The lines of a detector lie in a topic of its own, each in the transaction that claims or moves the very offsets
-that it speaks of. The end of the newest interval is what the consumer group has committed.
+The segments of a detector are in a topic of its own. Each is written in the transaction that claims or moves the
+offsets that it names. The newest interval ends at the committed offsets of the consumer group.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
 import msgspec
 
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import retained
-from lozenge.kafka.writers import Record
+from lozenge.contracts.record import Record
 
-START, SETTINGS, MOVED, FILLED = "start", "settings", "moved", "filled"
+STARTED, RECONFIGURED, OFFSETS_RESET, BACKFILLED = "started", "reconfigured", "offsets-reset", "backfilled"
+"""Reasons of a segment."""
 
 
 class CoverageSegment(msgspec.Struct, frozen=True):
-    """From `since` on, by partition of the input, `release` judges under the settings `digest`.
+    """From `since` on, by partition of the input, `release` processes events with the settings of `digest`.
 
-    `ended` is where that ends which was so before, and `until`, of what was filled in later, where this ends. `input`
-    is the id of the topic that it judges. What was moved by hand is nobody's yet: its `release` is "". One that is
-    `shared` is one of several instances, each with a writer for each of its partitions.
+    The segments before end at `ended`. A backfill ends at `until`. `input_id` is the id of the topic that is
+    processed. After a reset of offsets no release processes anything yet: `release` is "". With `shared` several
+    instances process the detector, each with a writer for each of its partitions.
     """
 
-    what: str
+    reason: str
     release: str
     digest: str
     generation: int
     ended: dict[int, int]
     since: dict[int, int]
     until: dict[int, int] = {}
-    input: str = ""
+    input_id: str = ""
     by: str = ""
     shared: bool = False
     at: float = msgspec.field(default_factory=time.time)
 
     def record(self, topic: str) -> Record:
-        """It as a record of the coverage topic."""
+        """The segment as a record of the coverage topic."""
         return Record(topic, 0, None, msgspec.json.encode(self))
 
 
 class Interval(msgspec.Struct, frozen=True, order=True):
-    """The offsets from `begin` to before `end` of one partition. `open`: its end grows with what is committed.
+    """The offsets from `begin` to before `end` of one partition. With `open`, its end is the committed offset.
 
-    A `generation` of 0 stands for several.
+    A `generation` of 0 means several.
     """
 
     partition: int
@@ -60,48 +58,50 @@ class Interval(msgspec.Struct, frozen=True, order=True):
 
     @property
     def size(self) -> int:
-        """How many offsets it has."""
+        """The number of its offsets."""
         return self.end - self.begin
 
 
-def openings(kafka: KafkaSettings, topic: str) -> list[CoverageSegment]:
-    """The lines of a coverage topic, the oldest first; none if there is no such topic. Raises BrokerUnavailable."""
-    if topic not in partitions(kafka):
-        return []
-    return [msgspec.json.decode(m.value() or b"", type=CoverageSegment) for m in retained(kafka, topic, 1)]
+def newest(segments: Sequence[CoverageSegment]) -> CoverageSegment | None:
+    """The newest segment that moved the detector, as a backfill does not; None if there is none.
 
-
-def newest(lines: Sequence[CoverageSegment]) -> CoverageSegment | None:
-    """The line that says where its jobs stand; None if there is none. What was filled in moves nobody.
-
-    Its `since` also has the partitions of which only earlier lines tell.
+    Its `since` also has the partitions that only earlier segments name.
     """
-    moves = [line for line in lines if line.what != FILLED]
+    moves = [segment for segment in segments if segment.reason != BACKFILLED]
     if not moves:
         return None
-    same = [line.since for line in moves if line.input == moves[-1].input]
+    same = [segment.since for segment in moves if segment.input_id == moves[-1].input_id]
     return msgspec.structs.replace(moves[-1], since={p: o for since in same for p, o in since.items()})
 
 
-def intervals(lines: Iterable[CoverageSegment], committed: Mapping[int, int]) -> list[Interval]:
-    """What was judged by whom, in the order of partition and offset; `committed` ends what is still open.
+def processed_offsets(
+    offsets: Mapping[int, int], missing: Collection[int], known: CoverageSegment | None
+) -> dict[int, int]:
+    """How far a detector has processed: the group's `offsets`, or what `known` recorded where those are `missing`."""
+    if known is None:
+        return dict(offsets)
+    return {p: known.since.get(p, o) if p in missing else o for p, o in offsets.items()}
 
-    Only of the newest topic: offsets of one that was there before under its name say nothing of this one's. The first
-    interval of a partition is there even if it is empty: from it on somebody was to judge.
+
+def intervals(segments: Iterable[CoverageSegment], committed: Mapping[int, int]) -> list[Interval]:
+    """Which release processed what, in the order of partition and offset; open intervals end at `committed`.
+
+    Only of the newest input topic: offsets of an earlier topic of the same name mean other events. The first interval
+    of a partition is kept even if it is empty, because processing was to begin there.
     """
     found: list[Interval] = []
     current: dict[int, Interval] = {}
     topic = ""
-    for line in lines:
-        if line.input != topic:
-            topic, found, current = line.input, [], {}
-        for partition, begin in line.since.items():
-            new = Interval(partition, begin, begin, line.release, line.digest, line.generation, open=True)
-            if partition in line.until:
-                found.append(msgspec.structs.replace(new, end=line.until[partition], open=False))
+    for segment in segments:
+        if segment.input_id != topic:
+            topic, found, current = segment.input_id, [], {}
+        for partition, begin in segment.since.items():
+            new = Interval(partition, begin, begin, segment.release, segment.digest, segment.generation, open=True)
+            if partition in segment.until:
+                found.append(msgspec.structs.replace(new, end=segment.until[partition], open=False))
                 continue
             if (before := current.get(partition)) is not None:
-                found.append(msgspec.structs.replace(before, end=line.ended.get(partition, begin), open=False))
+                found.append(msgspec.structs.replace(before, end=segment.ended.get(partition, begin), open=False))
             current[partition] = new
     found += [msgspec.structs.replace(i, end=max(i.begin, committed.get(p, i.begin))) for p, i in current.items()]
     began = dict[int, int]()
@@ -112,7 +112,7 @@ def intervals(lines: Iterable[CoverageSegment], committed: Mapping[int, int]) ->
 
 
 def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
-    """Restarts of one release under the same settings are one interval, of no one generation."""
+    """Restarts of one release with the same settings are one interval of several generations."""
     last: Interval | None = None
     for each in ordered:
         same = last is not None and (last.partition, last.release, last.digest) == (
@@ -132,18 +132,20 @@ def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
 
 
 def gaps(covered: Sequence[Interval]) -> list[Interval]:
-    """What nobody judged, nor will, though earlier events were judged, in the order of `intervals`.
+    """What was not processed and will not be, though earlier events were; in the order of `intervals`.
 
-    What lies behind an open interval is still to be judged.
+    Events after an open interval are still to be processed.
     """
     next_ = {i.partition: i.end for i in covered if i.open}
     return [Interval(p, end, begin) for p, end, begin in _seams(covered) if end < begin <= next_.get(p, begin)]
 
 
-def left_behind(lines: Sequence[CoverageSegment], covered: Sequence[Interval]) -> list[Interval]:
-    """Those gaps, or parts of gaps, that a start has made; what was moved by hand is somebody's will."""
-    starts = [line for line in lines if line.what == START and line.input == lines[-1].input]
-    jumps = [(p, line.ended.get(p, o), o) for line in starts for p, o in line.since.items()]
+def left_behind(segments: Sequence[CoverageSegment], covered: Sequence[Interval]) -> list[Interval]:
+    """The parts of gaps that a start has left for a backfill; a reset of offsets skips events on purpose."""
+    starts = [
+        segment for segment in segments if segment.reason == STARTED and segment.input_id == segments[-1].input_id
+    ]
+    jumps = [(p, segment.ended.get(p, o), o) for segment in starts for p, o in segment.since.items()]
     parts = (
         Interval(gap.partition, max(gap.begin, ended), min(gap.end, since))
         for gap in gaps(covered)
@@ -154,12 +156,12 @@ def left_behind(lines: Sequence[CoverageSegment], covered: Sequence[Interval]) -
 
 
 def overlaps(covered: Sequence[Interval]) -> list[Interval]:
-    """What was judged more than once, in the order of `intervals`."""
+    """What was processed more than once, in the order of `intervals`."""
     return [Interval(p, begin, end) for p, end, begin in _seams(covered) if begin < end]
 
 
 def _seams(covered: Sequence[Interval]) -> Iterator[tuple[int, int, int]]:
-    """Partition, how far it is covered by the intervals before, and where the next one begins or overlaps no more."""
+    """Partition, the end of the intervals before, and where the next one begins or stops overlapping them."""
     for partition, found in groupby(covered, key=attrgetter("partition")):
         reach: int | None = None
         for each in found:
@@ -170,6 +172,6 @@ def _seams(covered: Sequence[Interval]) -> Iterator[tuple[int, int, int]]:
             reach = max(reach or 0, each.end)
 
 
-def judges(covered: Iterable[Interval], partition: int, offset: int) -> list[Interval]:
-    """Every interval that the event at `offset` lies in."""
+def covering(covered: Iterable[Interval], partition: int, offset: int) -> list[Interval]:
+    """Every interval that contains the event at `offset`."""
     return [i for i in covered if i.partition == partition and i.begin <= offset < i.end]

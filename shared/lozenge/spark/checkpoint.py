@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 class Checkpoint:
-    """The folder of one query's checkpoint, with an id of its own (it begins with `kind`) in a file beside Spark's."""
+    """The folder of one query's checkpoint, with an id of its own in a file next to Spark's."""
 
-    def __init__(self, folder: Path, kind: str = "") -> None:
-        self.folder, self._kind = folder.absolute(), kind
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
         self._id_file = self.folder.with_suffix(".id")
 
     @property
@@ -22,7 +22,7 @@ class Checkpoint:
         """Throws the checkpoint away and begins an empty one under a new id."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self._id_file.write_text(self._kind + uuid.uuid4().hex[:12], "utf-8")
+        self._id_file.write_text(uuid.uuid4().hex[:12], "utf-8")
 
     def planned(self, batch: int) -> dict[int, int] | None:
         """End offsets by partition that Spark wrote down before it ran `batch`; None if it did not."""

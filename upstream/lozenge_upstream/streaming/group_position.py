@@ -10,20 +10,10 @@ from confluent_kafka import TopicPartition
 from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 
-_REALTIME = "realtime/"
 Offsets = dict[str, dict[str, int]]
 """The next offset to read, by topic and partition, in the form that Spark writes and takes."""
-
-
-def mark(moment: datetime) -> str:
-    """Commit metadata that says: since `moment`, records ahead of these offsets may have been written."""
-    return f"{_REALTIME}{moment.isoformat()}"
-
-
-def _moment_of(metadata: str | None) -> datetime | None:
-    name, _, moment = (metadata or "").rstrip("\0").partition("/")
-    return datetime.fromisoformat(moment) if f"{name}/" == _REALTIME else None
 
 
 class Position:
@@ -47,8 +37,8 @@ class Position:
         self._positions = {
             (at.topic, at.partition): at.offset if at.offset >= 0 else self._committed.bounds(at)[0] for at in found
         }
-        moments = [moment for at in found if (moment := _moment_of(at.metadata)) is not None]
-        self.written_since = min(moments, default=None)
+        metadata = [CommitMetadata.decode(at.metadata) for at in found]
+        self.written_since = min((m.ahead_since for m in metadata if m and m.ahead_since), default=None)
         offsets: Offsets = {topic: {} for topic in partitions}
         for (topic, number), at in self._positions.items():
             offsets[topic][str(number)] = at

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.kafka_sink import AT_ONCE, SinkProducer
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping import Mapping as Source
@@ -15,7 +16,7 @@ from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
 from lozenge_upstream.streaming.batch_metrics import Progress
-from lozenge_upstream.streaming.group_position import Offsets, Position, mark
+from lozenge_upstream.streaming.group_position import Offsets, Position
 from lozenge_upstream.streaming.query_builder import stream
 from lozenge_upstream.streaming.read_back import read_back
 from lozenge_upstream.streaming.transactional_sink import LARGE_RECORDS, Sink
@@ -77,7 +78,7 @@ class PartitionWorker:
     def _run_realtime(self, start: Offsets, progress: Progress, ended: Callable[[], bool]) -> None:
         rows = self._rows(start, bounded=False)
         if self._position.written_since is None:  # before records are written ahead of the offsets
-            self._sink.move(start, mark(datetime.now(UTC)))
+            self._sink.move(start, CommitMetadata(output_ahead=True, ahead_since=datetime.now(UTC)))
         realtime.run(
             rows,
             self._sink,

@@ -17,13 +17,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, in_real_time
 from lozenge.spark.live_lag import LiveLag, looking
 from lozenge.spark.query_progress import NewProgress
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
-from lozenge_upstream.streaming.group_position import Position, mark, merged
+from lozenge_upstream.streaming.group_position import Position, merged
 from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
 
@@ -100,7 +101,7 @@ class Batches:
         offsets = self._position.distance_to(ends)
         self._progress.started(self._live.unseen(offsets))
         # records after these offsets were written after this batch began
-        self._sink.move(ends, mark(datetime.fromisoformat(batch.timestamp)))
+        self._sink.move(ends, CommitMetadata(output_ahead=True, ahead_since=datetime.fromisoformat(batch.timestamp)))
         self._position.advance(ends)
         self._progress.committed(batch.batchId, offsets, batch.batchDuration / 1000)
         self._progress.report(self._query, self._position.lag())

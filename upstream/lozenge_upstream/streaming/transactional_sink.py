@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.kafka_sink import SinkProducer
 from lozenge_upstream.streaming.group_position import Offsets
 
@@ -59,11 +60,11 @@ class Sink:
             self._move(ends)
             self._commit()
 
-    def move(self, ends: Offsets, metadata: str) -> None:
+    def move(self, ends: Offsets, metadata: CommitMetadata) -> None:
         """Commits `ends` with `metadata`; raises as `commit` does."""
         with self._raising("committing"):
             self._producer.beginTransaction()
-            self._move(ends, metadata)
+            self._move(ends, metadata.encode())
             self._commit()
 
     def abort(self) -> None:

@@ -7,11 +7,11 @@ from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import cloud_event
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Record
 from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
-from lozenge.kafka.writers import Record
 
 
 class AlertEncoder:

@@ -8,25 +8,26 @@ from typing import TypeVar
 
 import msgspec
 
-from lozenge.contracts.record import Partition
+from lozenge.contracts.record import Partition, Record
 from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
 from lozenge.job.commit.published_alerts import published_since
-from lozenge.job.commit.resume_offsets import decided, is_far_behind, refuse_recreated_topic, resolve_start_offsets
+from lozenge.job.commit.resume_offsets import is_far_behind, refuse_recreated_topic, resolve_start_offsets
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
-from lozenge.kafka.partition_writers import PartitionWriters
-from lozenge.kafka.positions import REALTIME, CommitMetadata, Group, Positions, refuse_if_stale
+from lozenge.kafka.group_offsets import Group, Positions, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.kafka.writers import AcknowledgedWriter, Record, TransactionalWriter
+from lozenge.kafka.topic_reader import read_log
+from lozenge.kafka.writers import AcknowledgedWriter, PartitionWriters, TransactionalWriter
 from lozenge.process.logging import logger
-from lozenge.protocol.coverage import SETTINGS, START, CoverageSegment, newest, openings
+from lozenge.protocol.commit_metadata import NO_CHECKPOINT, CommitMetadata
+from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, newest, processed_offsets
 
 T = TypeVar("T")
 
@@ -89,17 +90,17 @@ class Committer:
         if from_end:
             self.offsets = self._ends()
             self.metadata = CommitMetadata(generation)
-            self._write_segment(START, digest, positions, deletions=self._deletions())
+            self._write_segment(STARTED, digest, positions, deletions=self._deletions())
             return
         self._resume(positions)
         if self.buffer is None and not self._shared:
             self._skip_backlog()
         if not self._declaration.realtime:
             self.skip_published()
-        elif not self.metadata.ahead:  # from now on it is
-            self.metadata = replace(self.metadata, checkpoint=REALTIME)
+        elif not self.metadata.output_ahead:  # from now on it is
+            self.metadata = replace(self.metadata, checkpoint=NO_CHECKPOINT, output_ahead=True)
         self.metadata = replace(self.metadata, generation=max(generation, self.metadata.generation))
-        self._write_segment(START, digest, positions)
+        self._write_segment(STARTED, digest, positions)
 
     def published_ids(self) -> frozenset[str]:
         """The ids of alerts published in Real-Time Mode of events from the offsets on; raises BrokerUnavailable.
@@ -107,7 +108,7 @@ class Committer:
         No other process may still publish. A rule whose guarantee allows repeats does without the read.
         """
         repeats = self._declaration.kind == "rule" and self._declaration.guarantee != "exactly-once"
-        if not self.metadata.ahead or repeats:
+        if not self.metadata.output_ahead or repeats:
             return frozenset()
         return published_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)
 
@@ -119,7 +120,7 @@ class Committer:
     def record_settings(self, digest: str) -> None:
         """Writes a coverage segment from which on these settings hold; nothing if they do already."""
         if self._known is not None and self._known.digest != digest:
-            self._write_segment(SETTINGS, digest, Positions(self.offsets, self.metadata))
+            self._write_segment(RECONFIGURED, digest, Positions(self.offsets, self.metadata))
 
     def begin_standby(self) -> None:
         """Starts at the group's offsets without a claim, and buffers the output from now on.
@@ -175,6 +176,8 @@ class Committer:
         result = result._replace(alerts=self._unpublished(result.alerts, encoder))
         if self._published and all(offset >= self._published_until[p] for p, offset in offsets.items()):
             self._published = frozenset()
+        if self._published:  # what was published ahead is not all before these offsets
+            metadata = replace(metadata, output_ahead=True)
         for writer, own in self._writers.each():
             part = result.within(own) if self._shared else result
             others = [*dead_letters(self._kafka, self._identity, part)]
@@ -252,7 +255,7 @@ class Committer:
     def _read_coverage(self, *, any_topic: bool = False, again: bool = False) -> None:
         """Reads what earlier jobs of this detector processed; once, before anything is fenced."""
         if self._identity.coverage is not None and (again or not self._input_id):
-            self._known = newest(openings(self._kafka, self._identity.coverage))
+            self._known = newest(read_log(self._kafka, self._identity.coverage, CoverageSegment))
             self._input_id = topic_id(self._kafka, self._identity.input)
             if not any_topic:
                 refuse_recreated_topic(self._identity.app, self._identity.input, self._known, self._input_id)
@@ -266,13 +269,13 @@ class Committer:
 
     def _write_segment(self, reason: str, digest: str, before: Positions, deletions: Sequence[Record] = ()) -> None:
         segment = CoverageSegment(
-            what=reason,
+            reason=reason,
             release=self._identity.release,
             digest=digest,
             generation=self.metadata.generation,
-            ended=decided(before, self._known),
+            ended=processed_offsets(before.offsets, before.missing, self._known),
             since=dict(self.offsets),
-            input=self._input_id,
+            input_id=self._input_id,
             shared=self._shared,
         )
         for writer, own in self._writers.each():
@@ -298,7 +301,7 @@ class Committer:
         app, topic = self._identity.app, self._identity.input
         bounds = _of(self._group.bounds(), positions.offsets)
         self.offsets = resolve_start_offsets(app, topic, positions, bounds, self._known, self._declaration.missed)
-        self.metadata = positions.stamp or CommitMetadata(0)
+        self.metadata = positions.metadata or CommitMetadata(0)
 
 
 def _of(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:

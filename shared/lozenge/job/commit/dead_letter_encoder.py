@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lozenge.contracts.headers import dead_letter
+from lozenge.contracts.record import Record
 from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord
 from lozenge.job.identity import Identity
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import fetch
-from lozenge.kafka.writers import Record
 
 NO_OFFSET = -1
 """The offset in the headers of a dead letter without an input record."""

@@ -6,7 +6,7 @@ detector's state is exact even where its alerts may be repeated or lost.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lozenge.kafka.writers import Record
+from lozenge.contracts.record import Record
 
 Write = Callable[[Sequence[Record]], None]
 

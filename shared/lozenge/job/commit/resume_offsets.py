@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import OffsetsLost
-from lozenge.kafka.positions import Positions
+from lozenge.kafka.group_offsets import Positions
 from lozenge.process.logging import logger
-from lozenge.protocol.coverage import MOVED, CoverageSegment
+from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment
 
 
 def resolve_start_offsets(
@@ -59,7 +59,7 @@ def is_far_behind(
 
     Not at its first start, of which no coverage would show the gap, nor after an operator has reset the offsets.
     """
-    if declaration.backlog == "oldest-first" or known is None or known.what == MOVED:
+    if declaration.backlog == "oldest-first" or known is None or known.reason == OFFSETS_RESET:
         return False
     return sum(ends[p] - offset for p, offset in offsets.items()) > declaration.max_batch
 
@@ -73,7 +73,7 @@ def decided(positions: Positions, known: CoverageSegment | None) -> dict[int, in
 
 def refuse_recreated_topic(app: str, topic: str, known: CoverageSegment | None, input_id: str) -> None:
     """Raises OffsetsLost if the topic, whose id is `input_id`, was created again since the segment `known`."""
-    if known is not None and known.input not in ("", input_id):
+    if known is not None and known.input_id not in ("", input_id):
         raise OffsetsLost(
             f"starting {app}: {topic} was deleted and created again since {app} last processed it",
             problems=["the committed offsets are those of the deleted topic"],

@@ -40,7 +40,6 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, refuse_too_many
 from lozenge.job.query.query_builder import Plan
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.positions import REALTIME, CommitMetadata
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
@@ -48,6 +47,7 @@ from lozenge.kafka.topic_reader import bounds
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_status import Phase
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.triggers import TriggerHistory, TriggerProgress
@@ -89,7 +89,7 @@ class JobLoop:
         self._reporter = JobStatusReporter(job.folder)
         self._circuit = CircuitBreaker(self._reporter, metrics)
         folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
-        self._checkpoint = Checkpoint(folder, REALTIME if self._output_ahead else "")
+        self._checkpoint = Checkpoint(folder)
         self._committer = Committer(kafka, identity, self._partitions, self._declaration)
         self._assignment = PartitionAssignment(kafka, identity)
         self._warm = False
@@ -370,7 +370,7 @@ class JobLoop:
         self._reporter.first_batch_done()
 
     def _commit_metadata(self) -> CommitMetadata:
-        return CommitMetadata(self._spec.generation, self._checkpoint.id, self._batch)
+        return CommitMetadata(self._spec.generation, self._checkpoint.id, self._batch, self._output_ahead)
 
     def _report_commit(self, result: BatchResult, events: int, started: float) -> None:
         self._reporter.committed(self._batch, self.offsets, events, len(result.failures))

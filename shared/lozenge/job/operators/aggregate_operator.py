@@ -6,13 +6,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lozenge.contracts.record import Record
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.operators import rows
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.job.operators.rule_operator import RuleOperator, drafts_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored
-from lozenge.kafka.writers import Record
 
 
 class AggregateOperator(RuleOperator):

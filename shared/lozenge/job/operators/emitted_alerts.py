@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Record
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
-from lozenge.kafka.writers import Record
 
 RETENTION = timedelta(days=2)
 """How long after the end of its window an alert is remembered at least, in event time."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lozenge.contracts.record import Record
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
@@ -24,7 +25,6 @@ from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, Fail
 from lozenge.job.operators import rows
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
-from lozenge.kafka.writers import Record
 
 CHUNK_ROWS = 20_000
 """Rows that are Python objects at a time; bounds memory, not batches."""

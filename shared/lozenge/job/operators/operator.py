@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lozenge.contracts.record import Record
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored
-from lozenge.kafka.writers import Record
 
 
 class Operator(Protocol):

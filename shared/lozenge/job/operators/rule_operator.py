@@ -7,12 +7,12 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lozenge.contracts.record import Record
 from lozenge.errors import EncodeError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.operators import rows
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored
-from lozenge.kafka.writers import Record
 
 
 class RuleOperator:

@@ -29,15 +29,15 @@ from lozenge.job.query.query_builder import Plan
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools.backtest import chunks, judge
 from lozenge.job.tools.command import tell
-from lozenge.kafka.positions import Group
+from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
-from lozenge.kafka.topic_reader import bounds
+from lozenge.kafka.topic_reader import bounds, read_log
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
-from lozenge.protocol.coverage import FILLED, CoverageSegment, Interval, gaps, intervals, openings
+from lozenge.protocol.coverage import BACKFILLED, CoverageSegment, Interval, gaps, intervals
 from lozenge.spark.session import spark_session
 
 STEP = 50_000
@@ -111,7 +111,7 @@ def _gaps(kafka: KafkaSettings, identity: Identity, which: Which) -> tuple[Range
     earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, PARTITIONS).items()}
     first: Ranges = {}
     gone = 0
-    lines = openings(kafka, identity.coverage)
+    lines = read_log(kafka, identity.coverage, CoverageSegment)
     for gap in which(lines, intervals(lines, committed)):
         begin = max(gap.begin, min(gap.end, earliest[gap.partition]))
         gone += begin - gap.begin
@@ -132,14 +132,14 @@ def _commit(
     assert identity.coverage is not None
     now = datetime.now(UTC)
     line = CoverageSegment(
-        what=FILLED,
+        reason=BACKFILLED,
         release=identity.release,
         digest=digest,
         generation=0,
         ended={},
         since={p: begin for p, (begin, _) in part.items()},
         until={p: end for p, (_, end) in part.items()},
-        input=topic_id(kafka, identity.input),
+        input_id=topic_id(kafka, identity.input),
     )
     writer.write(
         [

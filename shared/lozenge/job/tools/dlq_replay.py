@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import dead_letter, for_another_try
-from lozenge.contracts.record import place_of
+from lozenge.contracts.record import Record, place_of
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError
@@ -34,13 +35,12 @@ from lozenge.job.query.query_builder import Plan
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools.backtest import judge
 from lozenge.job.tools.command import tell
-from lozenge.kafka.dead_letter_queue import Letter
+from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.writers import Record
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
-from lozenge.protocol.dlq_resolutions import REPLAYED, Choice, Resolver, replayable
+from lozenge.protocol.dlq_resolutions import REPLAYED, DeadLetterSelection, replayable
 from lozenge.spark.session import spark_session
 
 STEP = 100
@@ -66,7 +66,7 @@ class DlqReplayPlan(Plan):
 
     def __init__(
         self,
-        letters: Sequence[Letter],
+        letters: Sequence[DeadLetter],
         loaded: LoadedDetector,
         identity: Identity,
         settings: Settings,
@@ -88,7 +88,13 @@ class DlqReplayPlan(Plan):
 
 
 def replay(
-    loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, choice: Choice, *, in_order: bool, message: str = ""
+    loaded: LoadedDetector,
+    job: JobSettings,
+    kafka: KafkaSettings,
+    choice: DeadLetterSelection,
+    *,
+    in_order: bool,
+    message: str = "",
 ) -> Iterator[Step]:
     """Replays the letters of `choice` that stand, in the order of what they stand for; raises as a job's start does.
 
@@ -118,15 +124,20 @@ def replay(
             *(of_failure(identity, failure) for failure in judged.failures_without_record),
         ]
         told = [letter for number, letter in enumerate(step) if number not in waiting]
-        counts = {"alerts": len(drafts), "again": len(again)}
         if told:
-            resolver.write(REPLAYED, told, records, **counts, release=identity.release, message=message)
-        yield Step(len(told), **counts, held=len(waiting), left=max(0, len(chosen) - begin - STEP))
+            fields = {
+                "alerts": len(drafts),
+                "failed_again": len(again),
+                "release": identity.release,
+                "message": message,
+            }
+            resolver.write(REPLAYED, told, records, **fields)
+        yield Step(len(told), len(drafts), len(again), held=len(waiting), left=max(0, len(chosen) - begin - STEP))
         if len(again) == len(step) >= ENOUGH_TO_TELL:
             return
 
 
-def _waiting(step: Sequence[Letter], records: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
+def _waiting(step: Sequence[DeadLetter], records: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
     """The numbers of those that come behind one that fails under the same key; such keys are added to `failing`."""
     failed = {record.offset for record in records}
     waiting = set()
@@ -138,7 +149,7 @@ def _waiting(step: Sequence[Letter], records: Collection[FailedRecord], failing:
     return waiting
 
 
-def _of_origin(draft: DraftAlert, step: Sequence[Letter]) -> DraftAlert:
+def _of_origin(draft: DraftAlert, step: Sequence[DeadLetter]) -> DraftAlert:
     """The draft as the live job would have made it, of the record that the letter stands for."""
     if draft.position is None:
         return draft
@@ -146,7 +157,7 @@ def _of_origin(draft: DraftAlert, step: Sequence[Letter]) -> DraftAlert:
     return replace(draft, trigger=origin if draft.trigger else None, position=origin)
 
 
-def _once_more(identity: Identity, letter: Letter, failed: FailedRecord, now: datetime) -> Record:
+def _once_more(identity: Identity, letter: DeadLetter, failed: FailedRecord, now: datetime) -> Record:
     """The letter of what failed again, which keeps where and when it first failed, and counts."""
     headers = dead_letter(
         for_another_try(letter.headers),
@@ -173,7 +184,7 @@ def main() -> int:
     logging.configure("replay")
     try:
         job, kafka = load(JobSettings, KafkaSettings)
-        choice = Choice(tuple(map(place_of, given.places.split())), given.key)
+        choice = DeadLetterSelection(tuple(map(place_of, given.places.split())), given.key)
         loaded = find(given.which)
         steps = replay(loaded, job, kafka, choice, in_order=given.in_order, message=given.message)
         tell(steps, f"replaying dead letters of {loaded.name}")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from lozenge.contracts.record import Record
 from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
-from lozenge.kafka.writers import Record
 
 ALERT, STATE = Record("alerts", 0, b"card_1", b"alert"), Record("state", 0, b"card_1", b"state")
 

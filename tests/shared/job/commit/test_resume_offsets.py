@@ -6,11 +6,12 @@ import pytest
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import OffsetsLost
 from lozenge.job.commit.resume_offsets import is_far_behind, refuse_recreated_topic, resolve_start_offsets
-from lozenge.kafka.positions import CommitMetadata, Positions
-from lozenge.protocol.coverage import CoverageSegment
+from lozenge.kafka.group_offsets import Positions
+from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import OFFSETS_RESET, STARTED, CoverageSegment
 
 BOUNDS = {0: (10, 100), 1: (0, 50)}
-KNOWN = CoverageSegment("start", "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input="one")
+KNOWN = CoverageSegment(STARTED, "r1", "d", 3, {0: 10, 1: 7}, {0: 10, 1: 7}, input_id="one")
 
 
 def at(
@@ -73,4 +74,4 @@ def test_newest_first_skips_a_backlog_of_more_than_one_batch() -> None:
 
 def test_a_backlog_is_not_skipped_at_the_first_start_or_after_a_reset_of_offsets() -> None:
     assert not skips_backlog(None)
-    assert not skips_backlog(msgspec.structs.replace(KNOWN, what="moved"))
+    assert not skips_backlog(msgspec.structs.replace(KNOWN, reason=OFFSETS_RESET))

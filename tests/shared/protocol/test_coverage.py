@@ -5,13 +5,24 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lozenge.protocol.coverage import CoverageSegment, Interval, gaps, intervals, judges, left_behind, overlaps
+from lozenge.protocol.coverage import (
+    BACKFILLED,
+    OFFSETS_RESET,
+    STARTED,
+    CoverageSegment,
+    Interval,
+    covering,
+    gaps,
+    intervals,
+    left_behind,
+    overlaps,
+)
 
 
 def line(
     release: str, since: Mapping[int, int], ended: Mapping[int, int] | None = None, **more: object
 ) -> CoverageSegment:
-    fields = {"what": "start", "digest": "d", "generation": 1, "ended": dict(ended or since), "since": dict(since)}
+    fields = {"reason": STARTED, "digest": "d", "generation": 1, "ended": dict(ended or since), "since": dict(since)}
     return CoverageSegment(**fields | {"release": release} | more)  # type: ignore[arg-type]
 
 
@@ -35,19 +46,19 @@ def test_restarts_of_one_release_are_one_interval_and_other_settings_are_another
 
 
 def test_a_move_forward_leaves_a_gap_until_it_is_filled() -> None:
-    lines = [line("r1", {0: 0}), line("", {0: 50}, {0: 20}, what="moved"), line("r1", {0: 50})]
+    lines = [line("r1", {0: 0}), line("", {0: 50}, {0: 20}, reason=OFFSETS_RESET), line("r1", {0: 50})]
     assert gaps(intervals(lines, {0: 60})) == [Interval(0, 20, 50)]
-    lines.append(line("r1", {0: 20}, what="filled", until={0: 40}))
+    lines.append(line("r1", {0: 20}, reason=BACKFILLED, until={0: 40}))
     assert gaps(intervals(lines, {0: 60})) == [Interval(0, 40, 50)]
-    lines.append(line("r2", {0: 40}, what="filled", until={0: 50}))
+    lines.append(line("r2", {0: 40}, reason=BACKFILLED, until={0: 50}))
     covered = intervals(lines, {0: 70})
     assert not gaps(covered)
-    assert judges(covered, 0, 45)[0].release == "r2"
+    assert covering(covered, 0, 45)[0].release == "r2"
     assert covered[-1].end == 70
 
 
 def test_what_was_left_out_before_the_first_event_was_judged_is_a_gap_too() -> None:
-    lines = [line("r1", {0: 4}), line("", {0: 50}, {0: 4}, what="moved"), line("r1", {0: 50})]
+    lines = [line("r1", {0: 4}), line("", {0: 50}, {0: 4}, reason=OFFSETS_RESET), line("r1", {0: 50})]
     assert gaps(intervals(lines, {0: 50})) == [Interval(0, 4, 50)]
 
 
@@ -56,22 +67,22 @@ def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> 
         line("r1", {0: 0, 1: 0}),
         line("r1", {0: 30, 1: 5}, {0: 10, 1: 5}),
         line("r1", {0: 40, 1: 5}, {0: 30, 1: 5}),  # nothing was judged in between: one gap of two starts
-        line("", {0: 40, 1: 50}, {0: 44, 1: 9}, what="moved"),
+        line("", {0: 40, 1: 50}, {0: 44, 1: 9}, reason=OFFSETS_RESET),
         line("r1", {0: 40, 1: 50}),
     ]
     assert gaps(intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 40), Interval(1, 9, 50)]
     assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 10, 30), Interval(0, 30, 40)]
-    lines.append(line("r1", {0: 10}, what="filled", until={0: 25}))
+    lines.append(line("r1", {0: 10}, reason=BACKFILLED, until={0: 25}))
     assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 25, 30), Interval(0, 30, 40)]
 
 
 def test_a_move_back_is_an_overlap_and_both_judges_are_told() -> None:
-    lines = [line("r1", {0: 0}), line("", {0: 10}, {0: 30}, what="moved"), line("r2", {0: 10})]
+    lines = [line("r1", {0: 0}), line("", {0: 10}, {0: 30}, reason=OFFSETS_RESET), line("r2", {0: 10})]
     covered = intervals(lines, {0: 35})
     assert overlaps(covered) == [Interval(0, 10, 30)]
-    assert [i.release for i in judges(covered, 0, 29)] == ["r1", "r2"]
-    assert [i.release for i in judges(covered, 0, 34)] == ["r2"]
-    assert judges(covered, 0, 35) == []
+    assert [i.release for i in covering(covered, 0, 29)] == ["r1", "r2"]
+    assert [i.release for i in covering(covered, 0, 34)] == ["r2"]
+    assert covering(covered, 0, 35) == []
 
 
 def test_an_instance_that_takes_some_partitions_leaves_the_others_alone() -> None:
@@ -88,12 +99,12 @@ def test_it_says_of_every_offset_how_often_it_was_judged(steps: list[tuple[str, 
                 times[offset] += 1
             position += by
         elif what == "move":
-            lines += [line("", {0: by}, {0: position}, what="moved"), line(f"r{number}", {0: by})]
+            lines += [line("", {0: by}, {0: position}, reason=OFFSETS_RESET), line(f"r{number}", {0: by})]
             position = by
         else:
             lines.append(line(f"r{number}", {0: position}))
     covered = intervals(lines, {0: position})
-    assert {o: len(judges(covered, 0, o)) for o in times} == times
+    assert {o: len(covering(covered, 0, o)) for o in times} == times
     holes = {o for o in range(position) if not times[o]}
     assert {o for gap in gaps(covered) for o in range(gap.begin, gap.end)} == holes
     assert {o for i in overlaps(covered) for o in range(i.begin, i.end)} == {o for o, n in times.items() if n > 1}
