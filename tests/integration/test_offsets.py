@@ -255,7 +255,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     admin = AdminClient(kafka.client())
     admin.delete_consumer_groups([over_limit.name])[over_limit.name].result(30)
     with pytest.raises(
-        OffsetsLost, match=f"partition 2: the group's offset is gone; the last that is known is {last[2]}"
+        OffsetsLost, match=f"partition 2: the committed offset has expired; the last known one is {last[2]}"
     ):
         judge(over_limit)
     assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)

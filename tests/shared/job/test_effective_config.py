@@ -1,4 +1,4 @@
-"""The job spec in a folder: each version is returned once, and one that cannot be read changes nothing."""
+"""The job spec in a folder, and the configuration that it makes of a detector's manifest."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError
 from lozenge.job import effective_config
-from lozenge.job.effective_config import JobSpecFile
+from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.settings import JobSettings
 from lozenge.protocol.job_spec import JOB_SPEC, JobSpec, read_job_spec
 
+LOADED = from_folder(Path(__file__).parents[3] / "detectors" / "large_amount")
 FULL = JobSpec(
     revision="one",
     generation=7,
@@ -79,3 +81,26 @@ def test_without_a_folder_the_spec_is_that_of_the_environment_and_stays() -> Non
 def test_a_spec_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
         FULL.generation = 8
+
+
+def test_a_spec_overrides_settings_trigger_and_batch_size() -> None:
+    config = EffectiveConfig.of(
+        LOADED, JobSpec(settings={"default_limit": 3}, trigger=timedelta(seconds=9), max_batch=7)
+    )
+    assert (config.settings.model_dump()["default_limit"], config.trigger, config.max_batch) == (
+        3,
+        timedelta(seconds=9),
+        7,
+    )
+
+
+def test_without_overrides_the_manifest_holds() -> None:
+    config = EffectiveConfig.of(LOADED, JobSpec())
+    assert (config.trigger, config.max_batch) == (LOADED.declaration.trigger, LOADED.declaration.max_batch)
+    assert config.settings == LOADED.detector.settings()
+
+
+def test_every_problem_of_the_settings_is_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        EffectiveConfig.of(LOADED, JobSpec(settings={"default_limit": "much", "unheard": 1}))
+    assert [problem.split(":")[0] for problem in raised.value.problems] == ["default_limit", "unheard"]
