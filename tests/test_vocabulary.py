@@ -29,7 +29,18 @@ PENDING_DOCUMENTS = ("docs/cli.md", "docs/measured")
 CLEAN_CODE = (
     "detectors",
     "examples",
+    "shared/lozenge/job/__init__.py",
+    "shared/lozenge/job/__main__.py",
+    "shared/lozenge/job/batch_result.py",
+    "shared/lozenge/job/commit",
+    "shared/lozenge/job/effective_config.py",
+    "shared/lozenge/job/identity.py",
+    "shared/lozenge/job/lifecycle",
+    "shared/lozenge/job/settings.py",
     "tests/documents",
+    "tests/shared/job/commit",
+    "tests/shared/job/drivers",
+    "tests/shared/job/lifecycle",
     "tests/faults/detectors",
     "upstream/lozenge_upstream",
 )

@@ -145,7 +145,7 @@ class Manifest(_Strict):
         return self.mode == "realtime"
 
     @property
-    def told_by_spark(self) -> bool:
+    def published_by_spark(self) -> bool:
         """Whether its alerts are written by Spark's own sink, which knows no fence."""
         return self.realtime and self.kind == "rule"
 

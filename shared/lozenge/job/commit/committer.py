@@ -61,7 +61,7 @@ class Committer:
         self._uncertain = False  # a transaction has failed, and may have been committed all the same
         self._published: frozenset[str] = frozenset()  # alerts that were published before their offsets,
         self._published_until = dict[int, int]()  # which are of events before these
-        if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.told_by_spark:
+        if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.published_by_spark:
             _ = self._acknowledged  # the first alert need not wait for the half second in which it gets its id
 
     def claim(self, generation: int, digest: str, among: Collection[int] | None = None) -> None:

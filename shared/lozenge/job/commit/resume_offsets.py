@@ -64,13 +64,6 @@ def is_far_behind(
     return sum(ends[p] - offset for p, offset in offsets.items()) > declaration.max_batch
 
 
-def decided(positions: Positions, known: CoverageSegment | None) -> dict[int, int]:
-    """How far a detector has processed: the group's offsets, or what `known` recorded where those have expired."""
-    if known is None:
-        return dict(positions.offsets)
-    return {p: known.since.get(p, o) if p in positions.missing else o for p, o in positions.offsets.items()}
-
-
 def refuse_recreated_topic(app: str, topic: str, known: CoverageSegment | None, input_id: str) -> None:
     """Raises OffsetsLost if the topic, whose id is `input_id`, was created again since the segment `known`."""
     if known is not None and known.input_id not in ("", input_id):

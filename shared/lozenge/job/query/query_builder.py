@@ -74,7 +74,7 @@ class Plan:
         frame = self._bounded(ranges)
         if stage != "decode":
             frame = expressions(self._detect(frame))
-        if stage == "encode" and self._loaded.declaration.told_by_spark:  # else alerts are not encoded by Spark
+        if stage == "encode" and self._loaded.declaration.published_by_spark:  # else alerts are not encoded by Spark
             frame = self.written(frame)
         frame.write.format("noop").mode("overwrite").save()
 
