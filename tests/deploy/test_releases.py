@@ -29,7 +29,7 @@ def release(**given: Any) -> Release:
         "made_at": datetime(2026, 11, 21, 12, tzinfo=UTC),
         "made_by": "you",
         "python": "3.11",
-        "platform": "ba9876543210",
+        "library": "ba9876543210",
         "wheel": Wheel(file="spotter-1.0.0-py3-none-any.whl", content=bytes(range(256))),
         "lock": LOCK,
     }

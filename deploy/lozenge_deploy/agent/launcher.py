@@ -5,7 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from lozenge.detector.manifest import Manifest
-from lozenge.toolchain.java import java_home
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
@@ -50,7 +49,6 @@ class Launcher:
             "LOZENGE_JOB_STATE": desired.state if standby else "keep",
             "LOZENGE_JOB_CORES": str(cores),
             "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
-            "JAVA_HOME": str(java_home()),
         }
         return Instance.start(
             folder,

@@ -15,7 +15,7 @@ from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
 from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
 from lozenge_deploy.releases import detector_process
-from lozenge_deploy.releases.build import digest_with_tests, parts_of
+from lozenge_deploy.releases.build import digest_of, parts_of
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release import Built, Release, described
 from lozenge_deploy.releases.release_store import Releases
@@ -78,7 +78,7 @@ class DeployPlan:
 
 def proof_of(folder: Path, python: Path) -> Path:
     """A file that exists once the tests in `folder` have passed for this code on this machine."""
-    return python.parents[1] / f"tested-{digest_with_tests(folder)}"
+    return python.parents[1] / f"tested-{digest_of(folder)}"
 
 
 def prepare(

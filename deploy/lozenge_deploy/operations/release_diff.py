@@ -23,7 +23,7 @@ def differences(old: Release | None, new: Release) -> Rows:
         *_files(_texts(old.wheel.content), _texts(new.wheel.content)),
         *_changed("default of ", old.settings, new.settings),
         *_changed("", _pins(old.lock), _pins(new.lock)),
-        *([] if old.platform == new.platform else [_row("platform", old.platform, new.platform)]),
+        *([] if old.library == new.library else [_row("library", old.library, new.library)]),
         *_changed("declared ", _flat(old.declaration), _flat(new.declaration)),
     ]
 

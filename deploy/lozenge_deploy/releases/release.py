@@ -48,14 +48,14 @@ class Built:
             made_at=datetime.now(UTC),
             made_by=by,
             python=parts.python,
-            platform=parts.platform.digest,
+            library=parts.library.digest,
             wheel=parts.wheel,
             lock=parts.lock,
         )
 
 
 class Release(Description):
-    """A numbered release; `digest` is that of its contents, `platform` that of the platform's wheel.
+    """A numbered release; `digest` is that of its contents, `library` that of the library's wheel.
 
     `python` is the minor version that its lock is for.
     """
@@ -65,7 +65,7 @@ class Release(Description):
     made_at: datetime
     made_by: str
     python: str
-    platform: str
+    library: str
     wheel: Wheel
     lock: Zipped
 

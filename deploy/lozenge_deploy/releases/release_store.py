@@ -1,6 +1,6 @@
 """The releases of all detectors, kept in Kafka for whoever has to run them.
 
-One compacted topic: `<detector>/r<N>` is a release, `lozenge-platform/<digest>` the platform's wheel, once for
+One compacted topic: `<detector>/r<N>` is a release, `lozenge/<digest>` the library's wheel, once for
 all releases that were built against it. So a host needs the broker and uv to run any release, and no folder.
 """
 
@@ -16,7 +16,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.topic_reader import read
 from lozenge.kafka.writers import TransactionalWriter
-from lozenge_deploy.releases.build import PLATFORM, Parts, Wheel
+from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release import Built, Release
 
@@ -27,8 +27,8 @@ ATTEMPTS = 20
 
 def environment_for(release: Release, releases: "Releases") -> Path:
     """The Python that runs `release`, made from what is kept of it; raises as `environment` does."""
-    platform = releases.platform(release.platform)
-    return environment(Parts(release.detector, release.wheel, release.lock, platform, release.python))
+    library = releases.library(release.library)
+    return environment(Parts(release.detector, release.wheel, release.lock, library, release.python))
 
 
 class Releases:
@@ -67,12 +67,12 @@ class Releases:
             )
         return found[name]
 
-    def platform(self, digest: str) -> Wheel:
-        """The platform's wheel that a release was built against; raises UsageError if it is not kept."""
-        key = _platform_key(digest)
+    def library(self, digest: str) -> Wheel:
+        """The library's wheel that a release was built against; raises UsageError if it is not kept."""
+        key = _library_key(digest)
         if (value := self._records(key).get(key)) is None:
             raise UsageError(
-                f"looking for the platform {digest}: {topics.RELEASES} does not have it",
+                f"looking for the library {digest}: {topics.RELEASES} does not have it",
                 hint="release the detector again",
             )
         return Wheel.model_validate_json(value)
@@ -83,9 +83,9 @@ class Releases:
         writer = TransactionalWriter(self._kafka, "lozenge-releases")
         writer.fence()
         parts = built.parts
-        key = _platform_key(parts.platform.digest)
+        key = _library_key(parts.library.digest)
         kept = self._records(f"{parts.detector}/", key)
-        records = [] if kept.pop(key, None) else [_record(key, parts.platform.model_dump_json())]
+        records = [] if kept.pop(key, None) else [_record(key, parts.library.model_dump_json())]
         earlier = _in_order(kept.values())
         for release in earlier:
             if release.digest == parts.digest:
@@ -110,8 +110,8 @@ class Releases:
         return found
 
 
-def _platform_key(digest: str) -> str:
-    return f"{PLATFORM}/{digest}"  # which no detector can be called
+def _library_key(digest: str) -> str:
+    return f"{LIBRARY}/{digest}"  # no detector can have this name
 
 
 def _in_order(values: Iterable[bytes]) -> list[Release]:

@@ -10,15 +10,28 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from platformdirs import user_cache_path
+
+from lozenge.errors import ToolchainError
 
 
 def cache_path(*parts: str) -> Path:
     """A place in the user's cache; `LOZENGE_CACHE` moves the whole of it, for instance into an image."""
     root = os.environ.get("LOZENGE_CACHE")
     return (Path(root) if root else user_cache_path("lozenge", appauthor=False)).joinpath(*parts)
+
+
+def spark_home() -> Path:
+    """The Spark that `SPARK_HOME` names, else the one inside pyspark, found without importing it."""
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ToolchainError("looking for Spark: pyspark is not installed", hint="`pip install 'lozenge[job]'`")
+    return Path(spec.origin).parent
 
 
 @contextmanager

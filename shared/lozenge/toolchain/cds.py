@@ -12,9 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from pyspark.find_spark_home import _find_spark_home
-
-from lozenge.toolchain import cache_path, one_at_a_time
+from lozenge.toolchain import cache_path, one_at_a_time, spark_home
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import find_java
 
@@ -78,7 +76,7 @@ def _training(made: Path) -> list[str]:
 def _stem() -> Path:
     """The archive's path without its size: a folder for where Java and Spark are, a name for what is there."""
     java = find_java()
-    spark = Path(_find_spark_home())
+    spark = spark_home()
     class_path = [*jars("connector"), *sorted(spark.glob("jars/*.jar"))]
     content = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in class_path]
     return cache_path("cds", f"java-{java.version}-{_digest(java.jdk, spark)}", _digest(*content))

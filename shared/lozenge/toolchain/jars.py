@@ -8,14 +8,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Literal
 
-import pyspark
-
 from lozenge.errors import ToolchainError
-from lozenge.toolchain import cache_path, one_at_a_time
+from lozenge.toolchain import cache_path, one_at_a_time, spark_home
 from lozenge.toolchain.java import java_home
 
 Conf = Literal["connector", "broker"]
@@ -85,27 +84,20 @@ def lock() -> None:
 
 def fetch(into: Path, total: int | None = None) -> None:
     """Lets Ivy resolve and copy every jar to `into/<conf>/`, unchecked."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<45}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    said: list[str] = []
-    with (
-        Progress(*columns, console=Console(stderr=True)) as progress,
-        subprocess.Popen(_ivy(into), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy,
-    ):
-        task = progress.add_task("looking up JVM jars", total=total)
+    output: list[str] = []
+    found = 0
+    with subprocess.Popen(_ivy(into), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
         for line in ivy.stdout or ():
-            said.append(line.strip())
+            output.append(line.strip())
             if line.lstrip().startswith("found "):
-                progress.advance(task)
+                found += 1
             elif line.startswith("downloading "):
-                progress.update(task, description=line.split("/")[-1].removesuffix(" ...\n"))
-        progress.update(task, description="JVM jars")
+                of = f"{found}/{total}" if total else str(found)
+                print(f"JVM jars: {of} {line.split('/')[-1].removesuffix(' ...' + chr(10))}", file=sys.stderr)
     if ivy.returncode:
-        errors = [line for line in said if "error" in line.lower() or "not found" in line.lower()]
+        errors = [line for line in output if "error" in line.lower() or "not found" in line.lower()]
         raise ToolchainError(
-            "fetching the JVM jars: " + "\n  ".join((errors or said)[-6:]),
+            "fetching the JVM jars: " + "\n  ".join((errors or output)[-6:]),
             hint="check the network and run it again. Behind a proxy set "
             'JAVA_TOOL_OPTIONS="-Dhttps.proxyHost=… -Dhttps.proxyPort=…"; for a company mirror set '
             "LOZENGE_IVY_SETTINGS to an ivysettings.xml",
@@ -113,7 +105,7 @@ def fetch(into: Path, total: int | None = None) -> None:
 
 
 def _ivy(into: Path) -> list[str]:
-    ivy_jar = next(Path(pyspark.__file__).parent.glob("jars/ivy-*.jar"))
+    ivy_jar = next(spark_home().glob("jars/ivy-*.jar"))
     settings = os.environ.get("LOZENGE_IVY_SETTINGS")
     return [
         str(java_home() / "bin" / "java"),

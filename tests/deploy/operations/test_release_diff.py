@@ -51,11 +51,11 @@ def test_the_lines_of_each_file_are_counted_without_packaging_metadata() -> None
 
 def test_defaults_dependencies_and_the_platform_are_named() -> None:
     lock = "x==1.1 \\\n    --hash=sha256:2\ny==3.0\n"
-    assert rows_of(before(), settings={"within": "20m"}, lock=lock, platform="cc")[1:] == [
+    assert rows_of(before(), settings={"within": "20m"}, lock=lock, library="cc")[1:] == [
         ("default of within", "10m", "20m"),
         ("x", "1.0", "1.1"),
         ("y", None, "3.0"),
-        ("platform", "ba9876543210", "cc"),
+        ("library", "ba9876543210", "cc"),
     ]
 
 

@@ -1,14 +1,16 @@
 """A detector's own environment, made by the real uv from its cache, and what a detector says that cannot start."""
 
 import json
+import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from lozenge.errors import ToolchainError
-from lozenge_deploy.releases.build import CHECKOUT
+from lozenge_deploy.releases.build import CHECKOUT, parts_of
 from lozenge_deploy.releases.environments import environment_of
 
 pytestmark = pytest.mark.integration
@@ -53,3 +55,16 @@ def test_dependencies_that_cannot_go_together_are_explained(folder: Path) -> Non
         environment_of(folder)
     assert caught.value.message.startswith("locking the dependencies of detector large_amount: ")
     assert "pandas" in caught.value.message
+
+
+def test_a_lock_is_small_and_holds_nothing_of_the_notifier_or_the_command(folder: Path) -> None:
+    names = re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*])?==", parts_of(folder).lock, re.MULTILINE)
+    assert {"confluent-kafka", "pandas", "pyarrow", "pyspark"} <= set(names)
+    assert len(names) <= 25, names
+    platform = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    library = tomllib.loads((CHECKOUT / "shared" / "pyproject.toml").read_text())["project"]
+    of_job = library["dependencies"] + library["optional-dependencies"]["job"]
+    every, job = ({re.split(r"[^a-z0-9._-]", text, maxsplit=1)[0] for text in texts} for texts in (platform, of_job))
+    platform_only = every - job - {"lozenge"}
+    assert {"sqlalchemy", "typer", "starlette", "uv", "kafka-python", "rich"} <= platform_only
+    assert platform_only.isdisjoint(names)

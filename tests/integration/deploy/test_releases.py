@@ -47,7 +47,7 @@ build-backend = "hatchling.build"
 [project]
 name = "{name}"
 version = "1.0.0"
-dependencies = ["lozenge-platform>=0.1,<0.2", "toposort=={version}"]
+dependencies = ["lozenge[job]>=0.2,<0.3", "toposort=={version}"]
 
 [project.entry-points."lozenge.detectors"]
 {name} = "{name}:detector"
@@ -87,7 +87,7 @@ def folder(parent: Path, name: str, version: str = "1.10") -> Path:
 def built(name: str, content: bytes = b"wheel") -> Built:
     """Contents that nobody can run, for what only concerns their keeping."""
     wheel = Wheel(file=f"{name}-1.0.0-py3-none-any.whl", content=content)
-    platform = Wheel(file="lozenge_platform-0.1.0-py3-none-any.whl", content=b"platform")
+    library = Wheel(file="lozenge-0.2.0-py3-none-any.whl", content=b"library")
     description = Description(
         detector=name,
         version="1.0.0",
@@ -98,7 +98,7 @@ def built(name: str, content: bytes = b"wheel") -> Built:
         state_shape=None,
         schemas=[],
     )
-    return Built(Parts(name, wheel, "", platform), description)
+    return Built(Parts(name, wheel, "", library), description)
 
 
 def says(python: Path, module: str) -> list[str]:
@@ -118,7 +118,7 @@ def test_numbers_rise_and_the_same_content_is_the_same_release(releases: Release
     assert releases.of(name) == [first, second]
     assert releases.get(name, "r1") == first
     assert (second.made_by, second.wheel.content) == ("you", b"two")
-    assert releases.platform(first.platform).content == b"platform"
+    assert releases.library(first.library).content == b"library"
 
 
 def test_what_was_never_released_is_told(releases: Releases, name: str) -> None:
@@ -127,8 +127,8 @@ def test_what_was_never_released_is_told(releases: Releases, name: str) -> None:
     releases.add(built(name), by="me")
     with pytest.raises(UsageError, match=f"looking for release r7 of {name}: there is r1"):
         releases.get(name, "r7")
-    with pytest.raises(UsageError, match="looking for the platform ffff"):
-        releases.platform("ffff")
+    with pytest.raises(UsageError, match="looking for the library ffff"):
+        releases.library("ffff")
 
 
 def test_who_adds_at_the_same_time_gets_a_number_of_their_own(releases: Releases, name: str) -> None:

@@ -1,0 +1,92 @@
+"""What a wheel is built from, and when it is built again; the back end is the real one."""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from lozenge_deploy.releases import build
+from lozenge_deploy.releases.build import CHECKOUT, Wheel, digest_of, normalised
+
+PROJECT = """
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{name}"
+version = "1.0.0"
+
+[tool.hatch.build.targets.wheel]
+only-include = ["{name}.py"]
+
+[tool.hatch.build.targets.wheel.shared-data]
+"test_limits.csv" = "share/lozenge/{name}/test_limits.csv"
+"""
+
+
+@pytest.fixture(params=["spotter", "test_spotter"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A detector with a table; the names of both may begin as those of tests do."""
+    folder = tmp_path / str(request.param)
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
+    (folder / f"{folder.name}.py").write_text("detector = 1\n")
+    (folder / "test_limits.csv").write_text("a,b\n")
+    (folder / f"test_{folder.name}.py").write_text("")
+    return folder
+
+
+def wheel_of(folder: Path, target: Path) -> Wheel:
+    """The wheel of `folder` as `parts_of` has it: built again only if the digest of the folder has changed."""
+    home = target / digest_of(folder)
+    if not home.exists():
+        build._build(folder, home, f"building {folder.name}")
+    return Wheel.within(home)
+
+
+def test_a_change_of_what_the_wheel_holds_is_another_wheel(folder: Path, tmp_path: Path) -> None:
+    wheels = [wheel_of(folder, tmp_path / "built")]
+    for file, text in ((f"{folder.name}.py", "detector = 2\n"), ("test_limits.csv", "c,d\n")):
+        (folder / file).write_text(text)
+        wheels.append(wheel_of(folder, tmp_path / "built"))
+    assert len({wheel.sha256 for wheel in wheels}) == len(wheels)
+
+
+def test_a_change_of_the_tests_is_another_digest_and_the_same_wheel(folder: Path, tmp_path: Path) -> None:
+    digest, wheel = digest_of(folder), wheel_of(folder, tmp_path / "built")
+    (folder / f"test_{folder.name}.py").write_text("def test_fires() -> None: ...\n")
+    assert digest_of(folder) != digest
+    assert wheel_of(folder, tmp_path / "built") == wheel
+
+
+def test_the_digest_follows_the_name_of_a_file_and_no_cache(folder: Path) -> None:
+    digest = digest_of(folder)
+    (folder / "__pycache__").mkdir()
+    (folder / "__pycache__" / "spotter.pyc").touch()
+    (folder / ".mypy_cache").touch()
+    assert digest_of(folder) == digest
+    shutil.move(folder / "test_limits.csv", folder / "limits.csv")
+    assert digest_of(folder) != digest
+
+
+def test_the_library_s_digest_covers_every_file_of_its_wheel_and_no_other_stage(tmp_path: Path) -> None:
+    build._build(build._SOURCES, tmp_path, "building the library")
+    wheel = Wheel.within(tmp_path)
+    assert wheel.distribution == build.LIBRARY
+    with zipfile.ZipFile(tmp_path / wheel.file) as held:
+        names = [name for name in held.namelist() if ".dist-info/" not in name]
+    assert {name.partition("/")[0] for name in names} == {"lozenge"}
+    counted = {line.partition(":")[0] for line in build._contents(build._SOURCES)}
+    assert set(names) <= counted
+    assert "pyproject.toml" in counted
+
+
+@pytest.mark.parametrize("other", ["upstream", "downstream", "deploy"])
+def test_a_change_of_another_stage_keeps_the_library_s_digest(other: str) -> None:
+    assert not any(CHECKOUT / other in file.parents for file in build._SOURCES.rglob("*"))
+
+
+def test_a_name_of_a_distribution_has_one_form() -> None:
+    assert {normalised(name) for name in ("Large_Amount", "large-amount", "large.amount")} == {"large-amount"}
