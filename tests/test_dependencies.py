@@ -21,11 +21,12 @@ NAMES = {
     "pydantic_settings": "pydantic-settings",
     "re2": "google-re2",
 }
-# what no module of ours imports, and why it is there
+# what may be declared without an import of ours, and why
 UNSEEN = {
     "lozenge": {"pandas"},  # Spark imports it
     "lozenge-platform": {
         "lozenge",
+        "alembic",  # its command runs the migrations
         "hatchling",  # uv runs it
         "psycopg",  # SQLAlchemy imports it
     },
@@ -60,7 +61,7 @@ def project(file: Path) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_a_distribution_declares_exactly_what_it_imports(name: str) -> None:
+def test_a_distribution_declares_what_it_imports_and_little_else(name: str) -> None:
     file, folders = DISTRIBUTIONS[name]
     found = project(file)
     assert found["name"] == name
@@ -68,7 +69,7 @@ def test_a_distribution_declares_exactly_what_it_imports(name: str) -> None:
     declared = required([*found["dependencies"], *(text for extra in extras for text in extra)])
     seen = set(imported(folders))
     assert seen - declared == set()
-    assert declared - seen == UNSEEN[name]
+    assert declared - seen <= UNSEEN[name]
 
 
 def test_the_platform_needs_the_library_of_its_own_version() -> None:

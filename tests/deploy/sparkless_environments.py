@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lozenge.toolchain import cache_path
 from lozenge_deploy.operations.deploy_plan import proof_of
-from lozenge_deploy.releases.build import CHECKOUT, PLATFORM, Parts, parts_of
+from lozenge_deploy.releases.build import CHECKOUT, LIBRARY, Parts, parts_of
 from lozenge_deploy.releases.uv import made_once
 
 _CACHE = cache_path()
@@ -52,7 +52,7 @@ def _make(parts: Parts, folder: Path, stage: Path) -> None:
     python = stage / "bin" / "python"
     python.write_text(_PYTHON.format(name=folder.name, cache=_CACHE, checkout=CHECKOUT, python=sys.executable))
     python.chmod(0o755)
-    for name in (PLATFORM, parts.detector):
+    for name in (LIBRARY, parts.detector):
         info = stage / "lib" / "python3" / "site-packages" / f"{name.replace('-', '_')}-1.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")

@@ -33,7 +33,7 @@ def test_command(python: Path, report: Path) -> list[str]:
     detector's.
     """
     tools = [path for path in sys.path if path.endswith("site-packages")]
-    plugins = ["-p", "no:cacheprovider", "-p", "lozenge.testing.plugin"]
+    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]
     options = ["-q", "--import-mode=importlib", *plugins, f"--junit-xml={report}", "."]
     code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
     return [str(python), "-c", code]
