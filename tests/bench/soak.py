@@ -22,7 +22,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobStatus
-from lozenge_deploy.supervision.job_process import instances
+from lozenge_deploy.supervision.job_process import job_processes
 
 CARDS = 200
 LARGE, SMALL = Decimal(900), Decimal(10)
@@ -128,8 +128,8 @@ class Alerts(threading.Thread):
 
 def live_report(folder: Path) -> JobStatus | None:
     """The report of the live job among those in the folder of a detector."""
-    for instance in instances(folder):
-        report = instance.report()
+    for instance in job_processes(folder):
+        report = instance.status()
         if report is not None and report.phase == "live" and instance.alive():
             return report
     return None

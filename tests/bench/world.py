@@ -18,7 +18,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.supervision.job_process import instances
+from lozenge_deploy.supervision.job_process import job_processes
 from tests.bench.checkout import Checkout
 from tests.bench.soak import Alerts, Traffic, Watcher, live_report
 
@@ -67,7 +67,7 @@ class World(Checkout):
         self._agent.terminate()
         self._agent.wait()
         for folder in self.jobs.iterdir():
-            for instance in instances(folder):
+            for instance in job_processes(folder):
                 instance.kill()
 
     def live(self, detector: str) -> JobStatus | None:

@@ -11,7 +11,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge_deploy.agent.controller import PATIENCE, Controller, Patience
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
-from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
 DEADLINE_SECONDS = 30.0
 FAKE_JOB = Path(__file__).with_name("fake_job.py")
@@ -23,7 +23,7 @@ class FakeJobs:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
-        self.started: list[Instance] = []
+        self.started: list[JobProcess] = []
 
     def prepared(self, desired: DeploymentSpec) -> bool:
         return True
@@ -31,15 +31,15 @@ class FakeJobs:
     def declaration(self, desired: DeploymentSpec) -> Manifest:
         return DECLARATION
 
-    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance:
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
         if self.error is not None:
             raise self.error
         _, _, behaviour = desired.release.partition(" ")
-        instance = Instance.start(
+        instance = JobProcess.start(
             folder,
             [sys.executable, str(FAKE_JOB), behaviour],
             os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            desired.order(generation, standby=standby),
+            desired.job_spec(generation, standby=standby),
             detector=desired.detector,
             release=desired.release,
             process=desired.process,
@@ -94,7 +94,7 @@ class House:
         return self.voice.observed
 
     @property
-    def live(self) -> Instance:
+    def live(self) -> JobProcess:
         """The live job, which there must be."""
         assert self.keeper.live is not None
         return self.keeper.live
@@ -126,7 +126,7 @@ class House:
 
     def leave(self) -> None:
         """Ends every process, and takes note of its end."""
-        left = {id(i): i for i in (*self.jobs.started, *instances(self.folder))}
+        left = {id(i): i for i in (*self.jobs.started, *job_processes(self.folder))}
         for instance in left.values():
             instance.kill()
         deadline = time.monotonic() + DEADLINE_SECONDS

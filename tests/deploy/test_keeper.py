@@ -16,7 +16,7 @@ from lozenge.process.atomic_write import replace
 from lozenge_deploy.agent import health, restart_policy
 from lozenge_deploy.agent.controller import Patience
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase
-from lozenge_deploy.supervision.job_process import FACTS, instances
+from lozenge_deploy.supervision.job_process import RECORD, job_processes
 from tests.deploy.keeping import House
 
 NEVER = 3600.0
@@ -33,16 +33,16 @@ def test_starts_what_is_desired_and_tells_when_it_is_live(house: House) -> None:
     house.until_runs()
     assert house.observed.outcome is Outcome.DONE  # there is nothing to fall back to, so nothing to watch for
     assert (house.observed.release, house.observed.generation, house.observed.since) == ("r1", 1, {0: 7})
-    assert house.observed.pid == psutil.Process(house.live.facts.pid).children()[0].pid
+    assert house.observed.pid == psutil.Process(house.live.record.pid).children()[0].pid
     assert [h.what for h in house.history] == ["started", "live"]
 
 
 def test_a_change_of_settings_reaches_the_same_process(house: House) -> None:
     house.until_runs()
-    before = house.live.facts.pid
+    before = house.live.record.pid
     house.change("two", settings={"limit": 3})
     house.until_runs()
-    assert house.live.facts.pid == before
+    assert house.live.record.pid == before
     assert house.happened("settings")
     assert (house.observed.outcome, house.observed.digest) == (Outcome.WATCHED, "{'limit': 3}")
 
@@ -55,9 +55,9 @@ def test_a_change_is_done_once_it_has_been_watched(house: House) -> None:
 
 def test_another_keeper_adopts_what_runs(house: House) -> None:
     house.until_runs()
-    before = house.live.facts
+    before = house.live.record
     house.keeper = house.new_keeper(house.observed)
-    assert house.live.facts == before
+    assert house.live.record == before
     house.until(lambda: house.happened("adopted"))
     house.change("two", settings={"limit": 3})
     house.until_runs()
@@ -66,10 +66,10 @@ def test_another_keeper_adopts_what_runs(house: House) -> None:
 
 def test_another_keeper_adopts_one_that_is_not_live_yet(house: House) -> None:
     house.until(lambda: house.keeper.live)
-    before = house.live.facts
+    before = house.live.record
     house.keeper = house.new_keeper(house.observed)
     house.until_runs()
-    assert house.live.facts == before
+    assert house.live.record == before
     assert len(house.happened("started")) == 1
 
 
@@ -77,9 +77,9 @@ def test_a_recycled_process_number_is_not_adopted(house: House) -> None:
     house.until_runs()
     somebody = house.live
     replace(
-        somebody.folder / FACTS,
+        somebody.folder / RECORD,
         msgspec.json.encode(
-            msgspec.structs.replace(somebody.facts, pid=os.getpid(), created=somebody.facts.created - 100)
+            msgspec.structs.replace(somebody.record, pid=os.getpid(), created=somebody.record.created - 100)
         ).decode(),
     )
     again = house.new_keeper(house.observed)
@@ -94,7 +94,7 @@ def test_a_release_relieves_another_without_a_gap(house: House) -> None:
     assert before.alive()
     house.until_runs()
     assert house.observed.release == "r2"
-    assert house.generation() > before.facts.generation
+    assert house.generation() > before.record.generation
     assert house.observed.fenced == "r1"
     assert house.live.folder != before.folder
     house.until(lambda: house.keeper.running() == [house.live])
@@ -120,12 +120,12 @@ def test_another_keeper_leaves_the_one_that_was_just_relieved(house: House) -> N
     house.change("two", release="r2")
     house.until_runs()
     assert relieved.alive()
-    new = house.live.facts
+    new = house.live.record
     house.keeper = house.new_keeper(house.observed)
-    assert house.live.facts == new
+    assert house.live.record == new
     house.until(lambda: not relieved.alive())
     house.until_runs()
-    assert house.live.facts == new
+    assert house.live.record == new
 
 
 def test_one_in_real_time_mode_is_relieved_once_it_tells_nothing_more(house: House) -> None:
@@ -138,7 +138,7 @@ def test_one_in_real_time_mode_is_relieved_once_it_tells_nothing_more(house: Hou
         house.keeper.tick(house.desired, house.calm)
         time.sleep(0.02)
     assert house.keeper.next is not None
-    assert house.keeper.next.ordered() == house.desired.order(2, standby=True)
+    assert house.keeper.next.spec() == house.desired.job_spec(2, standby=True)
     (house.folder / "quiet").touch()
     house.until_runs()
     assert before.alive()
@@ -150,11 +150,11 @@ def test_one_in_real_time_mode_is_relieved_once_it_tells_nothing_more(house: Hou
 @pytest.mark.parametrize("behaviour", ["crash at start", "crash standing by"])
 def test_one_that_crashes_standing_by_leaves_the_live_one_untouched(house: House, behaviour: str) -> None:
     house.until_runs()
-    before = house.live.facts
+    before = house.live.record
     house.change("two", release=f"r2 {behaviour}")
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
-    assert house.live.facts == before
+    assert house.live.record == before
     assert house.observed.restarts == 0
     assert "it cannot" in house.desired.message
     assert (house.desired.release, house.desired.before, house.desired.by) == ("r1", None, "agent")
@@ -179,7 +179,7 @@ def test_after_a_relief_that_failed_half_way_the_old_release_starts_anew(house: 
     house.until(lambda: house.desired.undoes == "two")
     house.until_runs()
     assert house.observed.release == "r1"
-    assert house.generation() > before.facts.generation
+    assert house.generation() > before.record.generation
     assert not before.alive()
 
 
@@ -213,11 +213,11 @@ def test_one_that_crashes_again_and_again_waits_longer_each_time(house: House) -
     house.wish(house.desired.model_copy(update={"release": "r1 crash when live"}))
     house.until(lambda: len(house.jobs.started) == 4)
     ends = [h.at.timestamp() for h in house.happened("ended")]
-    starts = [i.facts.started_at for i in house.jobs.started]
+    starts = [i.record.started_at for i in house.jobs.started]
     waits = [start - end for start, end in zip(starts[1:], ends, strict=True)]
     assert waits[1] >= 1.0
     assert waits[2] >= 2.0
-    assert [b.facts.generation - a.facts.generation for a, b in pairwise(house.jobs.started)] == [1, 1, 1]
+    assert [b.record.generation - a.record.generation for a, b in pairwise(house.jobs.started)] == [1, 1, 1]
     assert house.observed.outcome is Outcome.FAILED  # and there is nothing to go back to
     assert house.desired.revision == "one"
 
@@ -291,7 +291,7 @@ def test_one_that_finds_no_broker_tries_again_and_again(house: House, monkeypatc
     house.until(lambda: len(house.jobs.started) == 6)
     assert house.desired.revision == "two"
     assert house.observed.outcome is Outcome.WORKING
-    assert house.live.facts.release == "r1"
+    assert house.live.record.release == "r1"
 
 
 def test_a_broker_that_is_away_at_a_start_is_no_fault_of_a_release(house: House) -> None:
@@ -322,12 +322,12 @@ def test_one_that_takes_too_much_memory_is_killed(house: House) -> None:
 
 def test_refused_settings_lead_back_to_those_before(house: House) -> None:
     house.until_runs()
-    before = house.live.facts
+    before = house.live.record
     house.change("two", settings={"bad": 1})
     house.until(lambda: house.desired.undoes == "two")
     assert house.desired.message == "bad: no such setting"
     house.until_runs()
-    assert house.live.facts == before
+    assert house.live.record == before
     assert house.observed.outcome is Outcome.DONE
 
 
@@ -409,10 +409,10 @@ def test_what_is_to_be_relieved_goes_on_while_state_is_rebuilt_also_after_it_die
     assert (house.observed.release, house.desired.revision) == ("r1", "two")
     assert house.keeper.next is standby
     house.keeper = house.new_keeper(house.observed)  # another agent adopts both
-    assert house.live.facts.release == "r1"
+    assert house.live.record.release == "r1"
     assert house.keeper.next is not None
     assert standby is not None
-    assert house.keeper.next.facts == standby.facts
+    assert house.keeper.next.record == standby.record
     (house.folder / "ready").touch()
     house.until_runs()
     assert (house.observed.release, house.desired.revision) == ("r2 ready when told", "two")
@@ -432,4 +432,4 @@ def test_generations_rise_above_what_has_ever_committed(house: House) -> None:
     house.newest = 41
     house.until_runs()
     assert house.generation() == 42
-    assert [i.folder.name for i in instances(house.folder)] == ["g42"]
+    assert [i.folder.name for i in job_processes(house.folder)] == ["g42"]

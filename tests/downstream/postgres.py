@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from lozenge_deploy.supervision.supervisor import leash
+from lozenge_deploy.supervision.child import leash
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import stamina
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.supervisor import State, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
@@ -73,17 +73,17 @@ class Scene:
     def failed(self) -> str:
         """Which of the stages the supervisor has given up, with its last words; "" for none."""
         children = self._supervisor.children.items()
-        return "; ".join(f"{name}: {child.last_words()}" for name, child in children if child.state is State.FAILED)
+        return "; ".join(f"{name}: {child.last_error()}" for name, child in children if child.state is State.FAILED)
 
     def complete(self) -> bool:
         """Whether every stage and a job of every detector runs."""
         stages = all(child.state is State.RUNNING for child in self._supervisor.children.values())
         return stages and all(self.instance(detector) for detector in DETECTORS)
 
-    def instance(self, detector: str) -> Instance | None:
+    def instance(self, detector: str) -> JobProcess | None:
         """The latest job of a detector that runs; None if none does."""
-        running = [i for i in instances(self.folder / "jobs" / detector) if i.alive()]
-        return max(running, key=lambda i: i.facts.started_at, default=None)
+        running = [i for i in job_processes(self.folder / "jobs" / detector) if i.alive()]
+        return max(running, key=lambda i: i.record.started_at, default=None)
 
     def leader(self, target: str) -> int | None:
         """The process group of a stage, of the broker or of a detector's job; None if it does not run."""
@@ -91,13 +91,13 @@ class Scene:
             return self.broker.pid
         if target in DETECTORS:
             instance = self.instance(target)
-            return instance.facts.pid if instance else None
+            return instance.record.pid if instance else None
         child = self._supervisor.children[target]
         return child.pid if child.state is State.RUNNING else None
 
     def main(self, target: str) -> int | None:
         """Its own process: Python's, where a JVM runs beside it."""
-        if target in DETECTORS and (instance := self.instance(target)) and (report := instance.report()):
+        if target in DETECTORS and (instance := self.instance(target)) and (report := instance.status()):
             return report.pid
         return self.leader(target)
 

@@ -18,7 +18,7 @@ from lozenge_deploy.agent.agent import Agent
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.leader_election import Timing
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
-from lozenge_deploy.supervision.job_process import instances
+from lozenge_deploy.supervision.job_process import job_processes
 from tests.deploy.keeping import FakeJobs
 from tests.integration.conftest import Broker
 
@@ -93,7 +93,7 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
             one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             assert (done.phase, done.release, done.place.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
-        [live] = instances(tmp_path / name)
+        [live] = job_processes(tmp_path / name)
         assert live.alive()
 
         with running(kafka, tmp_path, jobs):
@@ -103,7 +103,7 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
             until(lambda: not live.folder.exists())  # all of its log is shipped
             three = control.change(two, "retire", goal=Goal.RETIRED)
             assert control.await_outcome(three, DEADLINE_SECONDS, lambda _: None).outcome is Outcome.DONE
-        assert [i.alive() for i in instances(tmp_path / name)] == [False]
+        assert [i.alive() for i in job_processes(tmp_path / name)] == [False]
         told = [(h.what, h.release) for h in control.history(name)]
         assert told[:3] == [("deploy", "r1"), ("started", "r1"), ("live", "r1")]
         assert ("adopted", "r1") in told
@@ -130,7 +130,7 @@ def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
     with Control(kafka) as control, running(kafka, tmp_path, jobs) as agent:
         one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
-        [live] = instances(tmp_path / name)
+        [live] = job_processes(tmp_path / name)
         lead(kafka, "elsewhere")
         until(lambda: not live.alive())
         assert live.exit_code() == 0

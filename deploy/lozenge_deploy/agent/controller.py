@@ -13,7 +13,7 @@ from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.restart_policy import Launches, RestartPolicy
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase, now, places
-from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal by which its child was ended."""
@@ -56,9 +56,9 @@ class Controller:
         self._folder, self._launcher, self._voice, self._patience = folder, launcher, voice, patience
         self._starter = RestartPolicy(folder, launcher, newest, voice)
         self._before = RestartPolicy(folder, launcher, newest, voice)  # exits of what is to be relieved are its own
-        self.live: Instance | None = None
-        self.next: Instance | None = None
-        self._leaving: list[Instance] = []
+        self.live: JobProcess | None = None
+        self.next: JobProcess | None = None
+        self._leaving: list[JobProcess] = []
         self._ordered_at: float | None = None
         self._watched_from = time.time()
         self._measured_at = 0.0
@@ -66,7 +66,7 @@ class Controller:
         self._calm_seconds = 0.0
         self._adopt()
 
-    def running(self) -> list[Instance]:
+    def running(self) -> list[JobProcess]:
         """Every job that has a process, live or not."""
         return [i for i in (self.live, self.next, *self._leaving) if i is not None and i.alive()]
 
@@ -81,10 +81,10 @@ class Controller:
             return
         self._bury(desired)
         self._hold_memory()
-        if self.live is not None and self.live.fits(desired.process):
+        if self.live is not None and self.live.matches(desired.process):
             self._drop_next()
-        if self.live is not None and self.live.fits(desired.process):
-            report = self.live.report()
+        if self.live is not None and self.live.matches(desired.process):
+            report = self.live.status()
             self._tune(desired, report)
             self._judge(desired, report)
         elif self.live is not None or self.next is not None or self._needs_standby(desired):
@@ -100,7 +100,7 @@ class Controller:
 
     def _adopt(self) -> None:
         """Takes over the processes that an earlier agent left running; one that ended meanwhile is buried next."""
-        found = instances(self._folder)
+        found = job_processes(self._folder)
         running = [i for i in found if i.alive()]
         live = [i for i in running if _goes(i)]
         told = [i for i in running if i not in live and _told_to_go(i)]
@@ -134,13 +134,13 @@ class Controller:
 
     # ends
 
-    def _leave(self, instance: Instance) -> None:
+    def _leave(self, instance: JobProcess) -> None:
         instance.terminate()
         self._leaving.append(instance)
 
     def _let_go(self) -> None:
         for instance in self._leaving:
-            if instance.stopping_for() > self._patience.stop:
+            if instance.stopping_seconds() > self._patience.stop:
                 instance.kill()
         self._leaving = [i for i in self._leaving if i.alive()]
 
@@ -174,13 +174,13 @@ class Controller:
         dead, self.live = self.live, None
         if self._ordered_at is not None and self.next is not None and self.next.alive():
             # it noticed before its successor could say so
-            self._voice.note(fenced=dead.facts.release, fenced_at=now(), fenced_from={})
+            self._voice.note(fenced=dead.record.release, fenced_at=now(), fenced_from={})
             return
         code = dead.exit_code()
-        reason = dead.ended_for or _why(code, dead.last_words())
+        reason = dead.kill_reason or _why(code, dead.last_error())
         self._voice.happened("ended", dead, reason)
         self._voice.note(phase=Phase.WAITING, reason=reason, restarts=self._voice.observed.restarts + 1, pid=None)
-        if not dead.fits(desired.process):
+        if not dead.matches(desired.process):
             self._before.ended(code, calm=self._calm)
         elif self._starter.ended(code, calm=self._calm) and (ill := self._starter.health.crash_loop(time.time())):
             self._voice.fall_back(desired, f"{ill}; it {reason}")
@@ -194,21 +194,21 @@ class Controller:
     def _revive(self, desired: DeploymentSpec) -> None:
         self.live = self._starter.start(desired, standby=False)
         if self.live is not None:
-            self._voice.note(phase=Phase.STARTING, pid=self.live.facts.pid)
+            self._voice.note(phase=Phase.STARTING, pid=self.live.record.pid)
 
     # a release, or another process of the same one, takes over
 
     def _relieve(self, desired: DeploymentSpec) -> None:
         if desired.state == "rebuild" and desired.before is not None and self._ordered_at is None:
             self._keep_going(desired.before)
-        if self.next is not None and not self.next.fits(desired.process):
+        if self.next is not None and not self.next.matches(desired.process):
             self._drop_next()
         if self.next is None:
             self.next = self._starter.start(desired, standby=True, relieves=self.live is not None)
             if self.next is not None:
                 self._voice.note(phase=Phase.STANDBY)
             return
-        report = self.next.report()
+        report = self.next.status()
         if _goes(self.next):
             self._took_over()
         elif not self.next.alive():
@@ -219,9 +219,9 @@ class Controller:
         elif report is not None and report.phase is JobPhase.READY and self._launcher.prepared(desired):
             if self._live_must_end_first():
                 return
-            order = desired.order(self._starter.generation(), standby=False)
+            order = desired.job_spec(self._starter.generation(), standby=False)
             self._ordered_at = time.time()
-            self.next.order(order)
+            self.next.send(order)
             self._voice.note(phase=Phase.TAKING_OVER)
         elif self._calm and (slow := self._too_slow(desired, self.next)):
             self._drop_next()
@@ -230,7 +230,7 @@ class Controller:
     def _live_must_end_first(self) -> bool:
         """Whether a job that writes without a fence may still do so: it is ended before its successor begins."""
         if self.live is not None and _writes_unfenced(self.live):
-            self._voice.note(fenced=self.live.facts.release, fenced_at=now(), fenced_from={})
+            self._voice.note(fenced=self.live.record.release, fenced_at=now(), fenced_from={})
             self._leave_live()
         return any(_writes_unfenced(instance) for instance in self._leaving)
 
@@ -240,26 +240,26 @@ class Controller:
             return
         if self.live is None:
             self.live = self._before.start(before, standby=False)
-        elif (report := self._at_work(self.live, self.live.report())) is not None:
+        elif (report := self._at_work(self.live, self.live.status())) is not None:
             self._note_live(report)
             self._voice.note(phase=Phase.STANDBY, reason="")
             if self._calm:
                 self._end_if_hung(self.live, report, self._trigger(before))
 
-    def _too_slow(self, desired: DeploymentSpec, instance: Instance) -> str:
+    def _too_slow(self, desired: DeploymentSpec, instance: JobProcess) -> str:
         """Why one that stands by will not get ready; a rebuild may take its time as long as it comes forward."""
-        report, at = instance.report(), time.time()
+        report, at = instance.status(), time.time()
         if desired.state == "rebuild" and report is not None and report.phase is JobPhase.STANDBY:
             still = f"no batch has ended for {at - report.last_progress_at:.0f} s while it stood by"
             return still if stuck(report, at, self._trigger(desired), self._calm_seconds, self._patience.hung) else ""
-        late = at - instance.facts.started_at > self._patience.start
+        late = at - instance.record.started_at > self._patience.start
         return f"it was not ready after {self._patience.start:.0f} s" if late else ""
 
     def _failed_before_live(self, desired: DeploymentSpec) -> None:
         assert self.next is not None
         dead = self.next
         self._forget_next()
-        words = dead.ended_for or dead.last_words()
+        words = dead.kill_reason or dead.last_error()
         self._voice.happened("ended", dead, words)
         if self._starter.ended(dead.exit_code(), calm=self._calm):
             self._voice.note(reason=words, phase=self._voice.observed.phase if self.live else Phase.WAITING)
@@ -269,17 +269,17 @@ class Controller:
         assert self.next is not None
         before, self.live = self.live, self.next
         self.next = self._ordered_at = None
-        report = self.live.report()
+        report = self.live.status()
         self._voice.note(fenced_from=report.since if report is not None else {})
         if before is not None:
             self._leave(before)
-            self._voice.note(fenced=before.facts.release, fenced_at=now())
+            self._voice.note(fenced=before.record.release, fenced_at=now())
 
     def _went_live(self, report: JobStatus) -> None:
         assert self.live is not None
         self.live.raise_priority()
         self._watched_from = time.time()
-        began = self.live.facts.started_at
+        began = self.live.record.started_at
         took = f"Spark after {report.session_started_at - began:.1f} s"
         if report.since:  # one of several instances begins without any partition
             took = f"from {places(report.since)}; {took}, its query after {report.query_started_at - began:.1f} s"
@@ -290,10 +290,10 @@ class Controller:
     def _tune(self, desired: DeploymentSpec, report: JobStatus | None) -> None:
         """Sees to it that the live job has the newest order, and notes what it made of it."""
         assert self.live is not None
-        generation = report.generation if report is not None else self.live.facts.generation
-        order = desired.order(generation, standby=False)
-        if self.live.ordered() != order:
-            self.live.order(order)
+        generation = report.generation if report is not None else self.live.record.generation
+        order = desired.job_spec(generation, standby=False)
+        if self.live.spec() != order:
+            self.live.send(order)
             return
         if (report := self._at_work(self.live, report)) is None:
             return
@@ -307,16 +307,16 @@ class Controller:
             self._voice.note(outcome=Outcome.WATCHED if desired.before is not None else Outcome.DONE)
         self._voice.note(phase=Phase.PARKED if report.circuit_open else Phase.RUNNING, reason=report.circuit_open)
 
-    def _at_work(self, live: Instance, report: JobStatus | None) -> JobStatus | None:
+    def _at_work(self, live: JobProcess, report: JobStatus | None) -> JobStatus | None:
         """The report once it is live by it; one that does not get so far is killed."""
         if report is not None and report.phase is JobPhase.LIVE:
             return report
-        if time.time() - live.facts.started_at > self._patience.start:
+        if time.time() - live.record.started_at > self._patience.start:
             live.kill()
         return None
 
-    def _end_if_hung(self, live: Instance, report: JobStatus, trigger: timedelta) -> None:
-        if not live.stopping_for() and stuck(report, time.time(), trigger, self._calm_seconds, self._patience.hung):
+    def _end_if_hung(self, live: JobProcess, report: JobStatus, trigger: timedelta) -> None:
+        if not live.stopping_seconds() and stuck(report, time.time(), trigger, self._calm_seconds, self._patience.hung):
             self._end(live, "hung", f"no batch has ended for {time.time() - report.last_progress_at:.0f} s")
 
     def _note_live(self, report: JobStatus) -> None:
@@ -326,8 +326,8 @@ class Controller:
         elif self._voice.observed.digest != report.digest:
             self._voice.happened("settings", self.live, f"{report.digest} from {places(report.since)}")
         self._voice.note(
-            release=self.live.facts.release,
-            process=self.live.facts.process,
+            release=self.live.record.release,
+            process=self.live.record.process,
             generation=report.generation,
             digest=report.digest,
             since=report.since,
@@ -340,7 +340,7 @@ class Controller:
         if not self._calm:
             self._watched_from = at
             return
-        if report is None or report.phase is not JobPhase.LIVE or self.live.stopping_for():
+        if report is None or report.phase is not JobPhase.LIVE or self.live.stopping_seconds():
             return
         trigger = self._trigger(desired)
         self._end_if_hung(self.live, report, trigger)
@@ -362,14 +362,14 @@ class Controller:
             return
         self._measured_at = time.time()
         for instance in (self.live, self.next):
-            if instance is not None and not instance.stopping_for():
-                used, limit = instance.memory_bytes() // 2**20, instance.facts.memory_mb
+            if instance is not None and not instance.stopping_seconds():
+                used, limit = instance.memory_bytes() // 2**20, instance.record.memory_mb
                 if used > limit:
                     self._end(instance, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
 
-    def _end(self, instance: Instance, what: str, why: str) -> None:
+    def _end(self, instance: JobProcess, what: str, why: str) -> None:
         self._voice.happened(what, instance, why)
-        instance.ended_for = f"was ended, {what}: {why}"
+        instance.kill_reason = f"was ended, {what}: {why}"
         instance.kill()
 
 
@@ -383,24 +383,24 @@ def _why(code: int | None, words: str) -> str:
     return f"was killed by signal {killed}" if killed == signal.SIGKILL else f"ended with code {code}: {words}"
 
 
-def _writes_unfenced(instance: Instance) -> bool:
+def _writes_unfenced(instance: JobProcess) -> bool:
     """Whether Spark's sink may write for it, which knows no fence; that is over before its processes are."""
-    report = instance.report()
-    return report is not None and not report.fenced and report.finished_at < instance.facts.started_at
+    report = instance.status()
+    return report is not None and not report.fenced and report.finished_at < instance.record.started_at
 
 
-def _goes(instance: Instance) -> bool:
+def _goes(instance: JobProcess) -> bool:
     """Whether it is live."""
-    report = instance.report()
+    report = instance.status()
     return report is not None and report.phase is JobPhase.LIVE
 
 
-def _speaks_as(instance: Instance) -> int:
+def _speaks_as(instance: JobProcess) -> int:
     """The generation as which it is live; 0 if it has not reported."""
-    report = instance.report()
+    report = instance.status()
     return report.generation if report is not None else 0
 
 
-def _told_to_go(instance: Instance) -> bool:
-    order = instance.ordered()
+def _told_to_go(instance: JobProcess) -> bool:
+    order = instance.spec()
     return order is not None and not order.standby

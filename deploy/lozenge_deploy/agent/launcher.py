@@ -8,7 +8,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
-from lozenge_deploy.supervision.job_process import Instance
+from lozenge_deploy.supervision.job_process import JobProcess
 
 OVERHEAD_MB = 1024
 """Beside its JVM's heap a job takes the JVM's own memory, its driver's Python with a fold's state, and workers."""
@@ -37,7 +37,7 @@ class Launcher:
             del self._prepared[desired.detector, desired.release]
         return future.result()[1]
 
-    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance:
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
         """Starts a job of the release; raises what kept it from being prepared, or OSError."""
         resources = self.declaration(desired).resources
         python, _ = self._prepared[desired.detector, desired.release].result()
@@ -50,11 +50,11 @@ class Launcher:
             "LOZENGE_JOB_CORES": str(cores),
             "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
         }
-        return Instance.start(
+        return JobProcess.start(
             folder,
             [str(python), "-m", "lozenge.job", desired.detector],
             in_environment(os.environ | variables),
-            desired.order(generation, standby=standby),
+            desired.job_spec(generation, standby=standby),
             detector=desired.detector,
             release=desired.release,
             process=desired.process,

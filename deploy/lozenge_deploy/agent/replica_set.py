@@ -7,7 +7,7 @@ from lozenge_deploy.agent.controller import PATIENCE, Controller, Patience
 from lozenge_deploy.agent.restart_policy import Launches
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
-from lozenge_deploy.supervision.job_process import Instance, newest_generation
+from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 
 _AT_WORK = (Phase.RUNNING, Phase.PARKED)
 _WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
@@ -47,7 +47,7 @@ class ReplicaSet:
         """Where its jobs are."""
         return [self._place(seat) for seat in range(len(self._keepers))]
 
-    def running(self) -> list[Instance]:
+    def running(self) -> list[JobProcess]:
         """Every job that has a process."""
         return [instance for keeper in self._keepers for instance in keeper.running()]
 

@@ -10,7 +10,7 @@ from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge_deploy.agent.health import Health
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, Phase
-from lozenge_deploy.supervision.job_process import Instance, instances, newest_generation
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes, newest_generation
 
 NO_BROKER, NO_BROKER_WAIT = 3, 1.0
 """The exit code of a job that found no broker, which is not its fault, and seconds before it tries again."""
@@ -21,7 +21,7 @@ class Launches(Protocol):
 
     def prepared(self, desired: DeploymentSpec) -> bool: ...
     def declaration(self, desired: DeploymentSpec) -> Manifest: ...
-    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> Instance: ...
+    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess: ...
     def close(self) -> None: ...
 
 
@@ -48,7 +48,7 @@ class RestartPolicy:
         self._again_at = time.time() + max(self.health.wait(), 0.0 if counts else NO_BROKER_WAIT)
         return counts
 
-    def start(self, desired: DeploymentSpec, *, standby: bool, relieves: bool = False) -> Instance | None:
+    def start(self, desired: DeploymentSpec, *, standby: bool, relieves: bool = False) -> JobProcess | None:
         """None while it has to wait or its environment is being made, or if it cannot be started at all.
 
         Where it `relieves` a live job, that one's phase stays, and what cannot be started is given up at once.
@@ -84,7 +84,7 @@ class RestartPolicy:
     def _place(self, desired: DeploymentSpec, generation: int, standby: bool) -> Path:
         """A folder for a new job; one that died goes on in its own, where an aggregate has its checkpoint."""
         if not standby:
-            for instance in instances(self._folder):
-                if instance.fits(desired.process) and not instance.alive():
+            for instance in job_processes(self._folder):
+                if instance.matches(desired.process) and not instance.alive():
                     return instance.folder
         return self._folder / f"g{generation}"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from uuid import uuid4
 
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, now
-from lozenge_deploy.supervision.job_process import Instance
+from lozenge_deploy.supervision.job_process import JobProcess
 
 
 class StatusReporter:
@@ -30,10 +30,10 @@ class StatusReporter:
             self.observed = observed.model_copy(update={"at": now()})
             self._say(self.observed)
 
-    def happened(self, what: str, instance: Instance | None = None, detail: str = "") -> None:
+    def happened(self, what: str, instance: JobProcess | None = None, detail: str = "") -> None:
         """Tells the history of something that happened, to `instance` if to any."""
-        facts = instance.facts if instance is not None else None
-        report = instance.report() if instance is not None else None
+        facts = instance.record if instance is not None else None
+        report = instance.status() if instance is not None else None
         self._tell(
             HistoryEvent(
                 detector=self.observed.detector,

@@ -15,6 +15,7 @@ from lozenge.contracts.topics import RAW_PARTITIONS
 from lozenge.errors import LozengeError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.output import Format, say
+from lozenge_deploy.supervision.child import last_error
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
@@ -58,12 +59,14 @@ def up(
     deadline = time.monotonic() + UP_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise LozengeError(f"starting the platform: {_last_error(folder)}", hint=f"see {folder / _LOG}")
+            error = last_error(folder / _LOG)
+            hint = error.hint or f"see {folder / _LOG}"
+            raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
         if (state := _running(folder)) is not None:
             if state["failed"]:
-                name, error = next(iter(state["failed"].items()))
+                name, problem = next(iter(state["failed"].items()))
                 raise LozengeError(
-                    f"starting {name}: {error}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest"
+                    f"starting {name}: {problem}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest"
                 )
             up = f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`"
             say(up, state, output)
@@ -158,12 +161,3 @@ def _alive(pid: int) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and "lozenge_deploy.local.platform" in process.cmdline()
     except psutil.Error:
         return False
-
-
-def _last_error(folder: Path) -> str:
-    lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
-    try:
-        line = json.loads(lines[-1])
-        return f"{line['event']}\n  -> {line.get('hint', '')}"
-    except (ValueError, KeyError, IndexError, TypeError):
-        return lines[-1] if lines else "its log is empty"

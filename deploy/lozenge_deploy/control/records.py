@@ -75,7 +75,7 @@ class DeploymentSpec(_Record):
             )
         return self
 
-    def order(self, generation: int, *, standby: bool) -> JobSpec:
+    def job_spec(self, generation: int, *, standby: bool) -> JobSpec:
         """What a job of this detector is told."""
         return JobSpec(
             revision=self.revision,

@@ -20,7 +20,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
 from lozenge_deploy.releases.environments import environment_of
-from lozenge_deploy.supervision.supervisor import Child, State, Supervisor
+from lozenge_deploy.supervision.supervisor import State, SupervisedProcess, Supervisor
 
 PATIENCE_SECONDS = 60.0
 """The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
@@ -110,7 +110,7 @@ class Scenario:
 
     def failed(self) -> dict[str, str]:
         """Processes that no restart can fix, with the newest errors of their logs."""
-        return {n: c.last_words() for n, c in self._supervisor.children.items() if c.state is State.FAILED}
+        return {n: c.last_error() for n, c in self._supervisor.children.items() if c.state is State.FAILED}
 
     def is_drained(self) -> bool:
         """Whether everything sent has reached the receiver and nothing changes; call it repeatedly."""
@@ -153,7 +153,7 @@ class Scenario:
             return True
         return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
 
-    def _starting(self, child: Child) -> bool:
+    def _starting(self, child: SupervisedProcess) -> bool:
         """Whether it runs and has not published since its newest start."""
         reading = self.meter.reading(child.program.name)
         silent = reading is None or time.time() - reading.at > _age(child)
@@ -168,7 +168,7 @@ class Scenario:
                 continue
             child = children[name]
             state = "starting" if self._starting(child) else str(child.state)
-            trouble = child.last_words() if child.state in (State.WAITING, State.FAILED) else ""
+            trouble = child.last_error() if child.state in (State.WAITING, State.FAILED) else ""
             yield Stage(name, state, self.meter.reading(name), trouble)
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
 
@@ -185,7 +185,7 @@ class Scenario:
         self.milestones.setdefault(milestone, round(self.elapsed, 1))
 
 
-def _age(child: Child) -> float:
+def _age(child: SupervisedProcess) -> float:
     return time.monotonic() - child.started_at
 
 

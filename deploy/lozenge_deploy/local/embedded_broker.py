@@ -3,7 +3,6 @@
 One KRaft node on loopback, without replication: whoever needs Kafka for production runs their own.
 """
 
-import contextlib
 import fcntl
 import os
 import random
@@ -21,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
+from lozenge_deploy.supervision.child import Child
 
 LOOPBACK = "127.0.0.1"
 _SERVER_PORTS = range(20_000, 32_768)
@@ -73,8 +73,7 @@ class EmbeddedBroker:
         self._proxied = proxied
         self._port = port
         self._secure_port = secure.port if secure else 0
-        self._process: subprocess.Popen[bytes] | None = None
-        self._leash: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._claim: IO[str] | None = None
 
     @property
@@ -127,21 +126,16 @@ class EmbeddedBroker:
         """Stops it in order, by force after `timeout` seconds; its topics stay in `data`."""
         if self._process:
             self._process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout)
+            self._process.end(timeout)
         self.kill()
 
     def kill(self) -> None:
         """Stops it as a power cut would; `start` then recovers what it had."""
-        for process in (self._leash, self._process):
-            if process:
-                process.kill()
-                process.wait()
-        if self._leash and self._leash.stdin:
-            self._leash.stdin.close()
+        if self._process:
+            self._process.end()
         if self._claim:
             self._claim.close()
-        self._process = self._leash = self._claim = None
+        self._process = self._claim = None
 
     def _claim_data(self) -> None:
         """Locks the folder for as long as the broker's own process lives, which inherits the lock.
@@ -173,15 +167,13 @@ class EmbeddedBroker:
         if not (self.data / "topics" / "meta.properties").exists():
             self._format(properties)
         with (self.data / "broker.out").open("wb") as out:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 self._java("kafka.Kafka", str(properties)),
-                stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._claim.fileno()],
-                start_new_session=True,  # Ctrl-C is for whoever started us; we are stopped in order
+                own_session=True,  # it gets its part of the processor, however many jobs run
             )
-        self._leash = _leash(self._process.pid)
 
     def _listeners(self) -> list[str]:
         controller = f"{LOOPBACK}:{free_port(0)}"
@@ -275,9 +267,3 @@ def _answers(bootstrap: str) -> bool:
         return bool(admin.list_topics(timeout=2).brokers)
     except KafkaException:
         return False
-
-
-def _leash(pid: int) -> subprocess.Popen[bytes]:
-    """A shell that kills `pid` as soon as this process is gone: then the pipe it reads ends."""
-    script = ["sh", "-c", 'read -r _; kill -9 "$1"', "leash", str(pid)]
-    return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)

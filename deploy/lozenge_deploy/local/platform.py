@@ -26,7 +26,7 @@ from lozenge.process.env_settings import THIS_START
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, requested_instances
-from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, State, Supervisor
 
@@ -86,8 +86,8 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
                 supervisor.watch()
                 shipper.ship()
                 states = {name: str(child.state) for name, child in supervisor.children.items()}
-                words = {n: c.last_words() for n, c in supervisor.children.items() if c.state is State.FAILED}
-                report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": words}
+                errors = {n: c.last_error() for n, c in supervisor.children.items() if c.state is State.FAILED}
+                report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": errors}
                 replace(folder / STATE, json.dumps(report))
     (folder / STATE).unlink(missing_ok=True)
 
@@ -106,7 +106,7 @@ def jobs_of(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        left = [i for place in (folder.iterdir() if folder.is_dir() else ()) for i in instances(place) if i.alive()]
+        left = [i for place in (folder.iterdir() if folder.is_dir() else ()) for i in job_processes(place) if i.alive()]
         for instance in left:
             instance.terminate()
         deadline = time.monotonic() + STOP_SECONDS
@@ -116,7 +116,7 @@ def jobs_of(folder: Path) -> Iterator[None]:
             _end(instance)
 
 
-def _end(instance: Instance) -> None:
+def _end(instance: JobProcess) -> None:
     instance.kill()
     while instance.alive():
         time.sleep(0.02)

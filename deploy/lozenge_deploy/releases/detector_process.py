@@ -5,12 +5,11 @@ Each is a process in the detector's own environment; only `filled` and `replayed
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 from lozenge_deploy.releases import test_report
 from lozenge_deploy.releases.environments import in_environment
-from lozenge_deploy.supervision.temp_dirs import passing_scratch
+from lozenge_deploy.supervision.child import Child
+from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 STEP_SECONDS = 5.0
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
@@ -46,17 +46,15 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said, or if
     none has passed that fires or none that stays silent.
     """
-    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, passing_scratch() as temporary:
+    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, temporary_folder() as temporary:
         report = Path(place) / "report.xml"
         print(f"testing detector {folder.name}", file=sys.stderr)
-        process = subprocess.Popen(
+        process = Child(
             test_command(python, report),
-            cwd=folder,
-            env=in_environment(os.environ | temporary),
-            stdin=subprocess.DEVNULL,
+            environment=in_environment(os.environ | temporary),
+            folder=folder,
             stdout=said,
             stderr=said,
-            process_group=0,
         )
 
         def passed() -> None:
@@ -75,9 +73,7 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
         try:
             yield passed
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that they started
-            process.wait()
+            process.end()
 
 
 def description(name: str, python: Path) -> str:
@@ -142,20 +138,14 @@ def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> 
 
 def _telling(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every JSON object that it prints, when it does."""
-    with (
-        passing_scratch() as temporary,
-        tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(
+    with temporary_folder() as temporary, tempfile.TemporaryFile("w+") as said:
+        process = Child(
             [str(python), "-m", *module],
-            env=in_environment(os.environ | variables | temporary),
-            cwd=python.parents[1],  # or Python would import what lies in the present folder
+            environment=in_environment(os.environ | variables | temporary),
+            folder=python.parents[1],  # or Python would import modules of the current folder
             stdout=subprocess.PIPE,
             stderr=said,
-            text=True,
-            process_group=0,
-        ) as process,
-    ):
-        assert process.stdout is not None
+        )
         try:
             for line in process.stdout:
                 yield json.loads(line)
@@ -163,16 +153,13 @@ def _telling(python: Path, module: list[str], variables: Mapping[str, str]) -> I
                 said.seek(0)
                 raise _error(code, said.read())
         finally:
-            process.terminate()  # between two steps: a transaction left open would hold back who reads alerts
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(STEP_SECONDS)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # with the JVM that it started
+            process.terminate()  # between two steps: an open transaction would block read_committed consumers of alerts
+            process.end(STEP_SECONDS)
 
 
 def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
     place = python.parents[1]  # or Python would import what lies in the present folder
-    with passing_scratch() as temporary:
+    with temporary_folder() as temporary:
         environment = in_environment(os.environ | variables | temporary)
         run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
     if run.returncode:

@@ -1,14 +1,12 @@
-"""One job as a process of this machine, in a folder that says all about it.
+"""A job as a process of this machine, with everything about it in one folder.
 
-Whoever reads the folder can take it over: the process does not hang on the one that started it. A shell leads the
-process group and writes down the exit code, so that it is known to an agent that came later. The shell begins only
-once its facts are written: if its starter dies before, it ends, and nothing runs that no folder tells of.
+Any process that reads the folder can manage the job, which does not depend on the one that started it. A shell leads
+the process group and writes the exit code into the folder, so that a later agent knows it. The shell waits until the
+start is recorded: if the starter dies before that, the shell exits and no job runs that is not recorded.
 """
 
 import contextlib
-import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -22,20 +20,21 @@ from lozenge.process.atomic_write import replace
 from lozenge.process.usage import counted
 from lozenge.protocol.job_spec import JobSpec, read_job_spec
 from lozenge.protocol.job_status import JOB_STATUS, JobStatus, read_job_status
-from lozenge_deploy.supervision.temp_dirs import scratch
+from lozenge_deploy.supervision.child import kill_group, last_error
+from lozenge_deploy.supervision.temp_dirs import emptied
 
-LOG, EXIT, FACTS, TEMPORARY = "log", "exit", "instance.json", "tmp"
+LOG, EXIT, RECORD, TEMPORARY = "log", "exit", "process.json", "tmp"
 _SCRIPT = 'read -r _ || exit; "$@" >>log 2>&1 </dev/null; echo $? >exit.new && mv exit.new exit'
 NICE = 10
-"""A JVM that starts must not slow down the jobs that run; a live one is as important as they are."""
+"""A starting JVM must not slow down the running jobs. A live job gets the priority of the others."""
 CLOCK_SECONDS = 2.0
-"""The start times of one process that two looks give differ by less, though the clock may be set between them."""
-REST_SECONDS = 5.0
-"""What a job leaves behind has so long to end by itself: a JVM tidies up."""
+"""Two readings of one process's start time differ by less, even if the clock was set in between."""
+GROUP_GRACE_SECONDS = 5.0
+"""How long the rest of a job's group may run after its leader: a JVM cleans up."""
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """What was started: `created` is the leader's start time, which tells it from a later process of its number."""
+class StartRecord(msgspec.Struct, frozen=True):
+    """What was started. `created`, the leader's start time, distinguishes it from a later process with its pid."""
 
     detector: str
     release: str
@@ -48,19 +47,19 @@ class Facts(msgspec.Struct, frozen=True):
     started_at: float
 
 
-class Instance:
-    """A job in `folder`; starting and stopping are the only things that it does by itself."""
+class JobProcess:
+    """The job in `folder`. It decides nothing; it starts, stops and observes."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises OSError or msgspec.DecodeError if there is no instance in `folder`."""
+        """Raises OSError or msgspec.DecodeError if `folder` has no record of a start."""
         self.folder = folder
-        self.facts = msgspec.json.decode((folder / FACTS).read_bytes(), type=Facts)
-        self._leader = _process(self.facts.pid, self.facts.created)
+        self.record = msgspec.json.decode((folder / RECORD).read_bytes(), type=StartRecord)
+        self._leader = _process(self.record.pid, self.record.created)
         self._child: subprocess.Popen[bytes] | None = None
         self._leaderless_since: float | None = None
-        self._told_to_stop_at: float | None = None
-        self.ended_for = ""
-        """Why it was killed, of which its own words can say nothing; "" if it was not."""
+        self._stopping_since: float | None = None
+        self.kill_reason = ""
+        """Why it was killed, which its log cannot say; "" if it was not."""
 
     @classmethod
     def start(
@@ -68,23 +67,23 @@ class Instance:
         folder: Path,
         command: Sequence[str],
         environment: Mapping[str, str],
-        order: JobSpec,
+        spec: JobSpec,
         *,
         detector: str,
         release: str,
         process: Sequence[object],
         state: str,
         memory_mb: int,
-    ) -> "Instance":
-        """Starts `command` in `folder`, which may hold what an earlier process of it left; raises OSError."""
+    ) -> "JobProcess":
+        """Starts `command` in `folder`, which may hold files of an earlier process; raises OSError."""
         folder.mkdir(parents=True, exist_ok=True)
-        for left in (EXIT, JOB_STATUS):
-            (folder / left).unlink(missing_ok=True)
-        order.write(folder)
+        for earlier in (EXIT, JOB_STATUS):
+            (folder / earlier).unlink(missing_ok=True)
+        spec.write(folder)
         leader = subprocess.Popen(
             ["nice", "-n", str(NICE), "sh", "-c", _SCRIPT, "job", *command],
             cwd=folder,
-            env={**environment, **scratch(folder / TEMPORARY)},
+            env={**environment, **emptied(folder / TEMPORARY)},
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -92,66 +91,66 @@ class Instance:
         )
         assert leader.stdin is not None
         with leader.stdin as gate:
-            facts = Facts(
+            record = StartRecord(
                 detector=detector,
                 release=release,
                 process=list(process),
-                generation=order.generation,
+                generation=spec.generation,
                 state=state,
                 memory_mb=memory_mb,
                 pid=leader.pid,
                 created=psutil.Process(leader.pid).create_time(),
                 started_at=time.time(),
             )
-            replace(folder / FACTS, msgspec.json.encode(facts).decode())
+            replace(folder / RECORD, msgspec.json.encode(record).decode())
             started = cls(folder)
             started._child = leader
             gate.write(b"\n")
         return started
 
-    def fits(self, process: Sequence[object]) -> bool:
-        """Whether it is such a process, which need not be started anew to be as desired."""
-        return self.facts.process == list(process)
+    def matches(self, process: Sequence[object]) -> bool:
+        """Whether it was started as `process`; then it needs no restart to fulfil the spec."""
+        return self.record.process == list(process)
 
     def alive(self) -> bool:
-        """Whether any process of it is left. What its leader leaves behind is killed in the end."""
+        """Whether any process of its group runs. What its leader leaves behind is killed after some seconds."""
         running = self._leader is not None and _runs(self._leader)
         if self._child is not None:
-            self._child.poll()  # reaps it; after the look, so that one that was seen to have ended always is
+            self._child.poll()  # reaps it, after the check: a leader that was seen to have exited always is reaped
         if running:
             return True
         self._leader = None
-        if not self._rest():
+        if not self._has_orphans():
             return False
         self._leaderless_since = self._leaderless_since or time.monotonic()
-        if time.monotonic() - self._leaderless_since > REST_SECONDS:
+        if time.monotonic() - self._leaderless_since > GROUP_GRACE_SECONDS:
             self.kill()
         return True
 
     def exit_code(self) -> int | None:
-        """How its job ended; None if nobody wrote it down: the whole group was killed."""
+        """The exit code of its job; None if it was not recorded, because the whole group was killed."""
         with contextlib.suppress(OSError, ValueError):
             return int((self.folder / EXIT).read_text())
         return None
 
-    def report(self) -> JobStatus | None:
-        """The newest report of its job; None if it has not told anything yet."""
+    def status(self) -> JobStatus | None:
+        """The newest status of its job; None before the first."""
         return read_job_status(self.folder)
 
-    def ordered(self) -> JobSpec | None:
-        """What its job was told last; None if that cannot be read."""
+    def spec(self) -> JobSpec | None:
+        """The newest spec that its job was sent; None if it cannot be read."""
         with contextlib.suppress(ConfigError):
             return read_job_spec(self.folder)
         return None
 
-    def order(self, order: JobSpec) -> None:
-        """Tells its job what to be."""
-        order.write(self.folder)
+    def send(self, spec: JobSpec) -> None:
+        """Sends its job a new spec."""
+        spec.write(self.folder)
 
     def raise_priority(self) -> None:
-        """Ends its being nice, where the system lets us."""
+        """Sets its nice value to 0, if the system permits it."""
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PGRP, self.facts.pid, 0)
+            os.setpriority(os.PRIO_PGRP, self.record.pid, 0)
 
     def memory_bytes(self) -> int:
         """Resident memory of all its processes."""
@@ -163,71 +162,53 @@ class Instance:
         return total
 
     def terminate(self) -> None:
-        """Asks its job to end at a batch boundary; a second call does nothing more."""
-        if self._told_to_stop_at is not None:
+        """Asks its job to stop at a batch boundary; a second call does nothing."""
+        if self._stopping_since is not None:
             return
-        self._told_to_stop_at = time.monotonic()
-        if (report := self.report()) is None:
+        self._stopping_since = time.monotonic()
+        if (status := self.status()) is None:
             self.kill()  # it has not begun to work
-        elif (job := _process(report.pid, report.created)) is not None:
+        elif (job := _process(status.pid, status.created)) is not None:
             with contextlib.suppress(psutil.Error):
                 job.terminate()
 
     def kill(self) -> None:
-        """Ends all of its processes at once."""
-        self._told_to_stop_at = self._told_to_stop_at or time.monotonic()
-        if (self._leader is not None and _runs(self._leader)) or self._rest():
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.facts.pid, signal.SIGKILL)
+        """Kills all of its processes."""
+        self._stopping_since = self._stopping_since or time.monotonic()
+        if (self._leader is not None and _runs(self._leader)) or self._has_orphans():
+            kill_group(self.record.pid)
 
-    def stopping_for(self) -> float:
-        """Seconds since it was told to end or killed; 0 if it was not."""
-        return time.monotonic() - self._told_to_stop_at if self._told_to_stop_at is not None else 0.0
+    def stopping_seconds(self) -> float:
+        """Seconds since the first `terminate` or `kill`; 0 before."""
+        return time.monotonic() - self._stopping_since if self._stopping_since is not None else 0.0
 
-    def last_words(self) -> str:
-        """Why it ended, as far as its log says: its own newest error, else the JVM's, else the last line."""
-        of_jvm = ""
-        with contextlib.suppress(OSError), (self.folder / LOG).open("rb") as log:
-            log.seek(max(0, (self.folder / LOG).stat().st_size - 16_384))
-            lines = log.read().decode(errors="replace").strip().splitlines()
-            for line in reversed(lines):
-                with contextlib.suppress(ValueError, KeyError, AttributeError):
-                    said = json.loads(line)
-                    if said.get("level") not in ("error", "critical"):
-                        continue
-                    if "logger" not in said:
-                        return str(said["event"])
-                    of_jvm = of_jvm or str(said["event"])
-            if of_jvm:
-                return of_jvm
-            with contextlib.suppress(ValueError, LookupError, TypeError):
-                return str(json.loads(lines[-1])["event"])
-            return lines[-1] if lines else ""
-        return ""
+    def last_error(self) -> str:
+        """Why it ended, as far as its log says."""
+        return last_error(self.folder / LOG).message
 
-    def _rest(self) -> bool:
-        """Whether its group lives on without its leader; a later group of the same number works elsewhere."""
+    def _has_orphans(self) -> bool:
+        """Whether its group runs without its leader. A later group with the same id has another working folder."""
         try:
-            os.killpg(self.facts.pid, 0)
+            os.killpg(self.record.pid, 0)
         except OSError:
             return False
-        return any(_of_group(pid, self.facts.pid) and _works_in(pid, self.folder) for pid in psutil.pids())
+        return any(_of_group(pid, self.record.pid) and _works_in(pid, self.folder) for pid in psutil.pids())
 
 
-def instances(folder: Path) -> list[Instance]:
-    """Every instance below the folder of a detector, the newest generation first."""
+def job_processes(folder: Path) -> list[JobProcess]:
+    """Every job process below the folder of a detector, the newest generation first."""
     found = []
     for place in folder.iterdir() if folder.is_dir() else ():
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            found.append(Instance(place))
-    return sorted(found, key=lambda instance: instance.facts.generation, reverse=True)
+            found.append(JobProcess(place))
+    return sorted(found, key=lambda process: process.record.generation, reverse=True)
 
 
 def newest_generation(folder: Path) -> int:
-    """The newest that an instance below the folder of a detector was started or ordered as; 0 if there is none."""
-    here = instances(folder)
-    started = [instance.facts.generation for instance in here]
-    return max([0, *started, *(order.generation for i in here if (order := i.ordered()) is not None)])
+    """The newest generation of a start or a spec below the folder of a detector; 0 if there is none."""
+    found = job_processes(folder)
+    started = [process.record.generation for process in found]
+    return max([0, *started, *(spec.generation for process in found if (spec := process.spec()) is not None)])
 
 
 def _process(pid: int, created: float) -> psutil.Process | None:
@@ -250,6 +231,6 @@ def _of_group(pid: int, group: int) -> bool:
 
 
 def _works_in(pid: int, folder: Path) -> bool:
-    with contextlib.suppress(psutil.Error, OSError):  # a zombie works nowhere
+    with contextlib.suppress(psutil.Error, OSError):  # a zombie has no working folder
         return Path(psutil.Process(pid).cwd()) == folder.resolve()
     return False

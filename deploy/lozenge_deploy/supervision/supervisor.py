@@ -1,13 +1,5 @@
-"""Child processes that are watched, started again when they die, and never left behind.
+"""Child processes that are watched and restarted when they exit."""
 
-Every child leads a process group of its own: Ctrl-C in the terminal reaches only us, and what a child
-starts (a JVM) ends with it. If this process dies, however, its children die too.
-"""
-
-import contextlib
-import json
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,21 +7,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from lozenge_deploy.supervision.temp_dirs import scratch
+from lozenge_deploy.supervision.child import Child, last_error
+from lozenge_deploy.supervision.temp_dirs import emptied
 
 STOP_SECONDS = 30.0
 FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
 SETTLED_SECONDS = 60.0
-"""A child that ran this long works as it was set up: it is never given up, and next time waits briefly again."""
+"""A process that ran this long is set up correctly: it is always restarted, and its next restart is quick again."""
 
 USAGE = 2
-"""The exit code of a usage or configuration error: starting again would only repeat it."""
+"""The exit code of a usage or configuration error: a restart would only repeat it."""
 FAILURE, FAILURES = 1, 3
-"""The exit code of a failure: after so many in a row of what has never worked, the next would be the same."""
+"""The exit code of a failure, and how many in a row end the restarts of a process that never worked."""
 
 
 class State(StrEnum):
-    """Where a child stands. `ENDED` is its own good end, `FAILED` one that only a person can mend."""
+    """The state of a supervised process. `ENDED` is a regular exit; after `FAILED` a person has to act."""
 
     RUNNING = "running"
     WAITING = "restarting"
@@ -50,8 +43,8 @@ class Program:
     finite: bool = False
 
 
-class Child:
-    """One program's process, over all its restarts. Output goes to `<logs>/<name>.log`, temporary files beside it."""
+class SupervisedProcess:
+    """One program's process over all its restarts. Its log is `<logs>/<name>.log`, next to its temporary files."""
 
     def __init__(self, program: Program, logs: Path) -> None:
         self.program, self.log = program, logs / f"{program.name}.log"
@@ -69,13 +62,13 @@ class Child:
     @property
     def pid(self) -> int:
         """The process id of the newest start."""
-        return self._process.pid
+        return self._child.pid
 
     def watch(self) -> None:
-        """Notices an exit and starts again when its time has come; call it several times a second."""
+        """Notices an exit, and restarts after the back-off; call it several times a second."""
         now = time.monotonic()
-        if self.state is State.RUNNING and (code := self._process.poll()) is not None:
-            self._bury()
+        if self.state is State.RUNNING and (code := self._child.poll()) is not None:
+            self._child.end()
             self.code = code
             if now - self.started_at > SETTLED_SECONDS:
                 self._wait, self._settled = FIRST_WAIT, True
@@ -86,57 +79,34 @@ class Child:
             self._start()
 
     def terminate(self) -> None:
-        """Asks it to end; what it started is its own to stop."""
+        """Asks it to stop. It stops its own children itself."""
         if self.state is State.RUNNING:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
+            self._child.terminate()
 
     def end(self, timeout: float) -> None:
-        """Waits for its end after `terminate`, and kills whatever of its group remains after `timeout` seconds."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.code = self._process.wait(max(0.0, timeout))
-        self._bury()
+        """Waits up to `timeout` seconds for its exit after `terminate`, then kills what is left of its group."""
+        self.code = self._child.end(timeout)
         if self.state in (State.RUNNING, State.WAITING):
             self.state = State.STOPPED
 
-    def last_words(self) -> str:
-        """The last line of its log: the error of a line in JSON, else the line itself."""
-        with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - 4096))
-            lines = log.read().decode(errors="replace").strip().splitlines()
-        line = lines[-1] if lines else ""
-        try:
-            said = json.loads(line)
-            return str(said.get("error") or said["event"])
-        except (ValueError, KeyError, TypeError, AttributeError):
-            return line
+    def last_error(self) -> str:
+        """The newest error in its log since its newest start, else the last line."""
+        return last_error(self.log, self._log_start).message
 
     def _start(self) -> None:
         nice = ["nice", "-n", str(self.program.nice)] if self.program.nice else []
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._log_start = log.tell()
+            self._child = Child(
                 [*nice, *self.program.command],
-                env={**self.program.environment(self.starts), **scratch(self._temporary)},
-                cwd=self.program.folder,
-                stdin=subprocess.DEVNULL,
+                environment={**self.program.environment(self.starts), **emptied(self._temporary)},
+                folder=self.program.folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                process_group=0,  # not a session: Linux weighs sessions against each other, whatever is nice in them
             )
-        self._leash = leash(self._process.pid)
         self.starts += 1
         self.started_at = time.monotonic()
         self.state = State.RUNNING
-
-    def _bury(self) -> None:
-        """Nothing of the group outlives its leader, and the leash has nobody left to hold."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._leash.kill()
-        self._leash.wait()
-        if self._leash.stdin:
-            self._leash.stdin.close()
 
 
 class Supervisor:
@@ -144,7 +114,7 @@ class Supervisor:
 
     def __init__(self, logs: Path) -> None:
         self._logs = logs
-        self.children: dict[str, Child] = {}
+        self.children: dict[str, SupervisedProcess] = {}
 
     def __enter__(self) -> "Supervisor":
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -153,24 +123,24 @@ class Supervisor:
     def __exit__(self, *_: object) -> None:
         self.stop(self.children)
 
-    def start(self, program: Program) -> Child:
-        """Starts a program, at once; raises OSError if its command does not exist."""
-        child = Child(program, self._logs)
+    def start(self, program: Program) -> SupervisedProcess:
+        """Starts a program; raises OSError if its command does not exist."""
+        child = SupervisedProcess(program, self._logs)
         self.children[program.name] = child
         return child
 
-    def end(self, name: str) -> Child:
-        """Stops one child, as `stop` does, and forgets it."""
+    def end(self, name: str) -> SupervisedProcess:
+        """Stops one child, as `stop` does, and removes it."""
         self.stop([name])
         return self.children.pop(name)
 
     def watch(self) -> None:
-        """Looks after every child once."""
+        """Watches every child once."""
         for child in self.children.values():
             child.watch()
 
     def stop(self, names: Iterable[str], *, timeout: float = STOP_SECONDS) -> None:
-        """Asks all of them at once, waits up to `timeout` seconds, then kills."""
+        """Asks all of them to stop, waits up to `timeout` seconds, then kills the rest."""
         children = [self.children[name] for name in names]
         for child in children:
             child.terminate()
@@ -180,13 +150,7 @@ class Supervisor:
 
 
 def after_exit(code: int, *, finite: bool, failures: int = 0) -> State:
-    """What follows from an exit code (negative: killed by that signal) nobody asked for, the `failures`-th in a row."""
+    """The state after an unrequested exit, the `failures`-th failure in a row; a negative code is a signal's."""
     if code == 0 and finite:
         return State.ENDED
     return State.FAILED if code == USAGE or finite or failures >= FAILURES else State.WAITING
-
-
-def leash(pid: int) -> subprocess.Popen[bytes]:
-    """A shell that kills the process group `pid` as soon as this process is gone: then the pipe it reads ends."""
-    script = ["sh", "-c", 'read -r _; kill -s KILL -- "-$1"', "leash", str(pid)]
-    return subprocess.Popen(script, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0)

@@ -1,7 +1,7 @@
-"""Where a process puts its temporary files, so that what it leaves when it is killed does not fill the machine.
+"""Folders for the temporary files of a process, so that a killed one does not fill the disk.
 
-Spark tidies up after itself only where it ends by itself: each killed job leaves its blocks, its native libraries
-and its artifacts.
+Spark removes its files only on a regular exit: each killed job leaves its blocks, its native libraries and its
+artifacts.
 """
 
 import contextlib
@@ -13,10 +13,10 @@ from pathlib import Path
 _KEPT = "lozenge-jvm-crash-*"
 
 
-def scratch(place: Path) -> dict[str, str]:
-    """Empties `place`, all but a JVM's reports of crashes, and gives the variables of a process that uses it.
+def emptied(place: Path) -> dict[str, str]:
+    """Empties `place` except for a JVM's crash reports, and returns the variables of a process that uses it.
 
-    Nobody may use it while it is emptied. Raises OSError if it cannot be made.
+    No process may use it at that time. Raises OSError if it cannot be made.
     """
     place.mkdir(parents=True, exist_ok=True)
     kept = set(place.glob(_KEPT))
@@ -30,8 +30,8 @@ def scratch(place: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def passing_scratch() -> Iterator[dict[str, str]]:
-    """The variables of processes that end with the block; what they leave behind goes then, however they ended."""
+def temporary_folder() -> Iterator[dict[str, str]]:
+    """The variables of processes that end with the block; their files are removed at its end, however they exited."""
     with tempfile.TemporaryDirectory(prefix="lozenge-", ignore_cleanup_errors=True) as place:
         yield _variables(Path(place))
 

@@ -9,7 +9,7 @@ from lozenge.detector.manifest import Manifest, Resources
 from lozenge_deploy.operations.release_diff import differences, settings_rows
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
-from tests.deploy.test_releases import release
+from tests.deploy.releases.test_release import release
 
 
 def wheel(**files: str) -> Wheel:

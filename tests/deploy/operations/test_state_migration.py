@@ -8,7 +8,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge_deploy.operations.state_migration import consequence, refused, rollback_policy
 from lozenge_deploy.releases.release import Release
-from tests.deploy.test_releases import release
+from tests.deploy.releases.test_release import release
 
 
 def fold(expires: str = "10m", by: str = "card_id", **fields: str) -> Release:

@@ -8,7 +8,7 @@ import pytest
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.operations.throttle import refused, repeats, reset_by_mode, rows
 from lozenge_deploy.releases.release import Release
-from tests.deploy.test_releases import release
+from tests.deploy.releases.test_release import release
 
 
 def of_mode(mode: str) -> Release:

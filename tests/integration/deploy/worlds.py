@@ -17,7 +17,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
-from lozenge_deploy.supervision.job_process import Instance, instances
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
 
@@ -86,9 +86,9 @@ class World:
         """What an agent has logged."""
         return self.folder / f"agent-{agent}.log"
 
-    def running(self, detector: str) -> list[Instance]:
+    def running(self, detector: str) -> list[JobProcess]:
         """Its instances that have a process."""
-        return [instance for instance in instances(self.jobs / detector) if instance.alive()]
+        return [instance for instance in job_processes(self.jobs / detector) if instance.alive()]
 
     def live(self, detector: str) -> JobStatus | None:
         """The report of its one live job; None while there is none or more than one."""
@@ -145,7 +145,7 @@ class World:
                 assert agent.wait(60) == 0
         forget(self.kafka, self.one, self.two)
         for folder in self.jobs.iterdir() if self.jobs.is_dir() else ():
-            for instance in instances(folder):
+            for instance in job_processes(folder):
                 instance.kill()
                 wait_for(partial(_gone, instance), "the end of a job")
 
@@ -170,5 +170,5 @@ def forget(kafka: KafkaSettings, *detectors: str) -> None:
     assert producer.flush(30) == 0
 
 
-def _gone(instance: Instance) -> bool:
+def _gone(instance: JobProcess) -> bool:
     return not instance.alive()

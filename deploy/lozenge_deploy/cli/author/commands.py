@@ -95,12 +95,12 @@ def run_tests(
     from lozenge_deploy.releases import test_report
     from lozenge_deploy.releases.detector_process import test_command
     from lozenge_deploy.releases.environments import environment_of, in_environment
-    from lozenge_deploy.supervision.temp_dirs import passing_scratch
+    from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
     folder = folder_of(name)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
-    with tempfile.TemporaryDirectory() as reports, passing_scratch() as temporary:
+    with tempfile.TemporaryDirectory() as reports, temporary_folder() as temporary:
         report = Path(reports) / "report.xml"
         command = [*test_command(environment_of(folder), report), *(arguments or [])]
         stdout = sys.stderr if output is Format.JSON else sys.stdout

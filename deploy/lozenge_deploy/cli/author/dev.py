@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -27,8 +25,8 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import offsets_at
 from lozenge.toolchain import cache_path
 from lozenge_deploy.releases.environments import environment_of, in_environment
-from lozenge_deploy.supervision.supervisor import leash
-from lozenge_deploy.supervision.temp_dirs import passing_scratch
+from lozenge_deploy.supervision.child import Child
+from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 PARTITIONS = topics.EVENT_PARTITIONS
 STOP_SECONDS = 30.0
@@ -45,23 +43,23 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
     with (
-        passing_scratch() as temporary,
+        temporary_folder() as temporary,
         _own_topics(kafka, name, release, topics.events_by(declaration.key), last),
         _printing(kafka, name, release, as_json),
     ):
-        job = _Job(python, folder, temporary, release, generation := 1)
+        job = _started(python, folder, temporary, release, generation := 1)
         typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C stops it", err=True)
         try:
             for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
                 typer.echo(f"{name} has changed and is restarted", err=True)
-                job.stop()
+                _stop(job)
                 if any(Path(file).name == "pyproject.toml" for _, file in changes):
                     python = _rebuilt(folder) or python
-                job = _Job(python, folder, temporary, release, generation := generation + 1)
+                job = _started(python, folder, temporary, release, generation := generation + 1)
         except KeyboardInterrupt:
             pass  # the intended way to stop it
         finally:
-            job.stop()
+            _stop(job)
 
 
 def _rebuilt(folder: Path) -> Path | None:
@@ -128,31 +126,19 @@ def _line(alert: Mapping[str, Any]) -> str:
     return f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}"
 
 
-class _Job:
+def _started(python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> Child:
     """The running job; it ends when this process ends, even by SIGKILL."""
+    settings = {
+        "LOZENGE_JOB_RELEASE": release,
+        "LOZENGE_JOB_GENERATION": str(generation),
+        "LOZENGE_JOB_LIVE": "false",
+        "LOZENGE_JOB_WORK": str(cache_path("dev")),
+    }
+    command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
+    return Child(command, environment=in_environment(os.environ | settings | temporary), folder=folder)
 
-    def __init__(self, python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> None:
-        order = {
-            "LOZENGE_JOB_RELEASE": release,
-            "LOZENGE_JOB_GENERATION": str(generation),
-            "LOZENGE_JOB_LIVE": "false",
-            "LOZENGE_JOB_WORK": str(cache_path("dev")),
-        }
-        # its own process group: Ctrl-C in the terminal reaches this process alone, which then stops the job gracefully
-        command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
-        variables = in_environment(os.environ | order | temporary)
-        self._process = subprocess.Popen(command, env=variables, cwd=folder, process_group=0)
-        self._leash = leash(self._process.pid)
 
-    def stop(self) -> None:
-        """Stops it at a batch boundary, or by SIGKILL after a timeout."""
-        self._process.terminate()
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(STOP_SECONDS)
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._leash.kill()
-        self._leash.wait()
-        if self._leash.stdin:
-            self._leash.stdin.close()
+def _stop(job: Child) -> None:
+    """Stops it at a batch boundary, or by SIGKILL after a timeout."""
+    job.terminate()
+    job.end(STOP_SECONDS)

@@ -10,12 +10,12 @@ import pytest
 from lozenge.errors import DetectorError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases import detector_process
-from lozenge_deploy.supervision.temp_dirs import passing_scratch, scratch
+from lozenge_deploy.supervision.temp_dirs import emptied, temporary_folder
 
 
 def test_what_a_killed_process_left_is_gone_but_not_why_its_jvm_crashed(tmp_path: Path) -> None:
     place, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
-    assert scratch(place) == {"TMPDIR": str(place)}
+    assert emptied(place) == {"TMPDIR": str(place)}
     elsewhere.mkdir()
     (elsewhere / "file").touch()
     (place / "blockmgr-1" / "0a").mkdir(parents=True)
@@ -23,13 +23,13 @@ def test_what_a_killed_process_left_is_gone_but_not_why_its_jvm_crashed(tmp_path
     (place / "librocksdb.so").touch()
     (place / "link").symlink_to(elsewhere)
     (place / "lozenge-jvm-crash-7.log").touch()
-    scratch(place)
+    emptied(place)
     assert [left.name for left in place.iterdir()] == ["lozenge-jvm-crash-7.log"]
     assert (elsewhere / "file").exists()
 
 
 def test_what_a_passing_process_leaves_goes_with_its_block() -> None:
-    with passing_scratch() as variables:
+    with temporary_folder() as variables:
         place = Path(variables["TMPDIR"])
         killed = subprocess.run(["sh", "-c", 'mkdir "$TMPDIR/blockmgr"; kill -9 $$'], env=os.environ | variables)
         assert (killed.returncode, (place / "blockmgr").is_dir()) == (-9, True)

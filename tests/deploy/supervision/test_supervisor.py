@@ -78,20 +78,20 @@ def test_temporary_files_of_a_start_are_gone_with_the_next(supervisor: Superviso
     assert child.log.read_text() == ""
 
 
-def test_leaves_a_usage_error_alone_and_tells_its_last_words(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_leaves_a_usage_error_alone_and_shows_its_error(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, """echo '{"event": "no such setting", "level": "error"}'; exit 2"""))
     until(lambda: child.state is State.FAILED, supervisor)
     time.sleep(0.2)
     supervisor.watch()
     assert child.starts == 1
-    assert child.last_words() == "no such setting"
+    assert child.last_error() == "no such setting"
 
 
 def test_gives_up_after_three_failures_in_a_row(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, 'echo "start $START"; [ "$START" = 1 ] && exit 3; exit 1'))
     until(lambda: child.state is State.FAILED, supervisor)
     assert child.starts == 5
-    assert child.last_words() == "start 4"
+    assert child.last_error() == "start 4"
 
 
 def test_a_child_that_had_recovered_may_fail_again(
@@ -112,10 +112,10 @@ def test_what_has_worked_once_is_never_given_up(
     assert child.state is not State.FAILED
 
 
-def test_last_words_that_are_not_json(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_an_error_that_is_not_json(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "echo first; echo 12", finite=True))
     until(lambda: child.state is State.ENDED, supervisor)
-    assert child.last_words() == "12"
+    assert child.last_error() == "12"
 
 
 def test_stops_in_order_and_takes_along_what_the_child_started(tmp_path: Path) -> None:

@@ -15,16 +15,16 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, Phase
 from lozenge_deploy.agent.job_logs import outlived
 from lozenge_deploy.supervision import job_process as instance_module
-from lozenge_deploy.supervision.job_process import EXIT, FACTS, LOG, TEMPORARY, Instance, instances
+from lozenge_deploy.supervision.job_process import EXIT, LOG, RECORD, TEMPORARY, JobProcess, job_processes
 from tests.deploy.test_health import write_report
 
 DEADLINE_SECONDS = 20.0
 
 
 @pytest.fixture
-def started() -> Iterator[list[Instance]]:
+def started() -> Iterator[list[JobProcess]]:
     """All that a test has started, which ends with it."""
-    started: list[Instance] = []
+    started: list[JobProcess] = []
     yield started
     for instance in started:
         instance.kill()
@@ -32,12 +32,12 @@ def started() -> Iterator[list[Instance]]:
 
 
 @pytest.fixture
-def start(tmp_path: Path, started: list[Instance]) -> Callable[..., Instance]:
+def start(tmp_path: Path, started: list[JobProcess]) -> Callable[..., JobProcess]:
     """Starts a shell script as a job."""
 
-    def start(script: str, generation: int = 1) -> Instance:
+    def start(script: str, generation: int = 1) -> JobProcess:
         started.append(
-            Instance.start(
+            JobProcess.start(
                 tmp_path / f"g{generation}",
                 ["sh", "-c", script],
                 os.environ,
@@ -61,24 +61,24 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., Instance]) -> None:
+def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., JobProcess]) -> None:
     first = start("exit 7")
     until(lambda: not first.alive())
-    later = Instance(first.folder)
+    later = JobProcess(first.folder)
     assert (later.alive(), later.exit_code()) == (False, 7)
 
 
-def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., Instance]) -> None:
+def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., JobProcess]) -> None:
     first = start("echo one; exit 7")
     until(lambda: not first.alive())
     write_report(first.folder, JobStatus(1, 1.0, phase=Phase.LIVE))
     second = start("echo two; sleep 60")
     until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
-    assert (second.alive(), second.exit_code(), second.report()) == (True, None, None)
+    assert (second.alive(), second.exit_code(), second.status()) == (True, None, None)
     assert not first.alive()
 
 
-def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Callable[..., Instance]) -> None:
+def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Callable[..., JobProcess]) -> None:
     first = start('mkdir "$TMPDIR/blockmgr"; echo up; sleep 60')
     until(lambda: (first.folder / LOG).exists() and (first.folder / LOG).read_text() == "up\n")
     assert (first.folder / "tmp" / "blockmgr").is_dir()
@@ -89,57 +89,57 @@ def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Cal
     assert (second.folder / LOG).read_text() == "up\nagain\n"
 
 
-def test_its_last_words_are_its_newest_error(start: Callable[..., Instance]) -> None:
+def test_its_last_error_are_its_newest_error(start: Callable[..., JobProcess]) -> None:
     instance = start("""echo '{"level": "error", "event": "no such topic"}'; echo Traceback; echo '[1]'""")
     until(lambda: not instance.alive())
-    assert instance.last_words() == "no such topic"
+    assert instance.last_error() == "no such topic"
 
 
 @pytest.mark.parametrize("own", ["", "no such topic"])
-def test_what_the_jvm_says_of_an_end_hides_no_error_of_the_jobs_own(start: Callable[..., Instance], own: str) -> None:
+def test_what_the_jvm_says_of_an_end_hides_no_error_of_the_jobs_own(start: Callable[..., JobProcess], own: str) -> None:
     said = f"""echo '{{"level": "critical", "event": "{own}"}}'; """ if own else ""
     instance = start(
         said + """echo '{"level": "error", "logger": "org.apache.spark", "event": "Aborted"}'; echo Ended"""
     )
     until(lambda: not instance.alive())
-    assert instance.last_words() == (own or "Aborted")
+    assert instance.last_error() == (own or "Aborted")
 
 
-def test_its_last_words_are_its_last_line_where_it_told_no_error(start: Callable[..., Instance]) -> None:
+def test_its_last_error_are_its_last_line_where_it_told_no_error(start: Callable[..., JobProcess]) -> None:
     instance = start("""echo up; echo '{"level": "info", "event": "query starts"}'""")
     until(lambda: not instance.alive())
-    assert instance.last_words() == "query starts"
+    assert instance.last_error() == "query starts"
 
 
 def test_what_a_killed_leader_leaves_behind_counts_and_is_killed(
-    start: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., JobProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(instance_module, "REST_SECONDS", 0.2)
+    monkeypatch.setattr(instance_module, "GROUP_GRACE_SECONDS", 0.2)
     instance = start("echo up; sleep 60")
     until(lambda: (instance.folder / LOG).exists() and (instance.folder / LOG).read_text())
-    [job] = psutil.Process(instance.facts.pid).children()
-    os.kill(instance.facts.pid, signal.SIGKILL)
+    [job] = psutil.Process(instance.record.pid).children()
+    os.kill(instance.record.pid, signal.SIGKILL)
     assert instance.alive()
-    assert Instance(instance.folder).alive()
+    assert JobProcess(instance.folder).alive()
     until(lambda: not instance.alive())
     assert not job.is_running() or job.status() == psutil.STATUS_ZOMBIE
     assert instance.exit_code() is None
 
 
-def test_a_kill_reaches_what_is_left_of_it_without_its_leader(start: Callable[..., Instance]) -> None:
+def test_a_kill_reaches_what_is_left_of_it_without_its_leader(start: Callable[..., JobProcess]) -> None:
     instance = start("sleep 60 & sleep 60")
-    until(lambda: len(psutil.Process(instance.facts.pid).children(recursive=True)) == 3)
-    os.kill(instance.facts.pid, signal.SIGKILL)
-    again = Instance(instance.folder)
+    until(lambda: len(psutil.Process(instance.record.pid).children(recursive=True)) == 3)
+    os.kill(instance.record.pid, signal.SIGKILL)
+    again = JobProcess(instance.folder)
     again.kill()
     until(lambda: not again.alive())
 
 
-def test_asked_to_end_before_it_has_told_anything_it_is_killed(start: Callable[..., Instance]) -> None:
+def test_asked_to_end_before_it_has_told_anything_it_is_killed(start: Callable[..., JobProcess]) -> None:
     instance = start("trap '' TERM; sleep 60")
     instance.terminate()
     until(lambda: not instance.alive())
-    assert instance.stopping_for() > 0
+    assert instance.stopping_seconds() > 0
 
 
 def test_nothing_runs_if_its_starter_dies_before_it_has_written_down_what_it_started(tmp_path: Path) -> None:
@@ -149,18 +149,18 @@ from pathlib import Path
 from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.supervision import job_process
 job_process.replace = lambda file, text: os._exit(9)
-job_process.Instance.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, JobSpec(),
+job_process.JobProcess.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch ran; sleep 60"], os.environ, JobSpec(),
     detector="spotter", release="r1", process=[], state="keep", memory_mb=512)
 """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", starter], env=environment).returncode == 9
     until(lambda: not [p for p in psutil.process_iter() if works_in(p, tmp_path / "g1")])
     assert not (tmp_path / "g1" / "ran").exists()
-    assert instances(tmp_path) == []
+    assert job_processes(tmp_path) == []
     assert list(outlived(tmp_path)) == [tmp_path / "g1"]
 
 
-def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instance]) -> None:
+def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., JobProcess]) -> None:
     for generation in range(1, 4):  # live, each in its time
         ended = start("exit 0", generation)
         until(lambda: not ended.alive())  # noqa: B023
@@ -169,21 +169,21 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., Instanc
     for generation in (5, 6):  # never live
         ended = start("exit 1", generation)
         until(lambda: not ended.alive())  # noqa: B023
-    assert [i.facts.generation for i in instances(running.folder.parent)] == [6, 5, 4, 3, 2, 1]
+    assert [i.record.generation for i in job_processes(running.folder.parent)] == [6, 5, 4, 3, 2, 1]
     assert sorted(place.name for place in outlived(running.folder.parent)) == ["g1", "g2", "g5"]
 
 
-def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., Instance]) -> None:
+def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., JobProcess]) -> None:
     instance = start("sleep 60")
-    assert instance.ordered() == JobSpec(generation=1)
+    assert instance.spec() == JobSpec(generation=1)
     (instance.folder / "job_spec.json").write_text("{")
-    assert instance.ordered() is None
+    assert instance.spec() is None
 
 
-def test_its_files_are_where_the_names_say(start: Callable[..., Instance]) -> None:
+def test_its_files_are_where_the_names_say(start: Callable[..., JobProcess]) -> None:
     instance = start("exit 0")
     until(lambda: not instance.alive())
-    assert {p.name for p in instance.folder.iterdir()} == {FACTS, LOG, EXIT, TEMPORARY, "job_spec.json"}
+    assert {p.name for p in instance.folder.iterdir()} == {RECORD, LOG, EXIT, TEMPORARY, "job_spec.json"}
 
 
 def works_in(process: psutil.Process, folder: Path) -> bool:
