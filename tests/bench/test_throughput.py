@@ -78,7 +78,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
     ensure_topics(kafka, [topics.Topic(topic, topics.EVENT_PARTITIONS)])
     host = FoldOperator(fold, loaded.detector.settings(), "card_id", topic, range(topics.EVENT_PARTITIONS))
     producer = Producer(kafka.client(linger_ms=20, queue_buffering_max_messages=1_000_000))
-    host._slots = {0: slot}
+    host._states = {0: slot}
     for record in host._changes():
         producer.produce(record.topic, record.value, record.key, partition_of(record.key or b"", 4))
         if producer.poll(0) is None:

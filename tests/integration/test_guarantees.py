@@ -29,7 +29,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.settings import JobSettings
-from lozenge.job.tools.backfill import fill
+from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import TransactionalWriter
@@ -220,7 +220,7 @@ def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: Ka
     lines = read_log(kafka, topics.coverage(loaded.name), CoverageSegment)
     assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
     if kind == "rule":
-        assert [step.alerts for step in fill(loaded, JobSettings(), kafka)] == [EVENTS]
+        assert [step.alerts for step in backfill(loaded, JobSettings(), kafka)] == [EVENTS]
         assert times_told(told(kafka, loaded, STEPS.index(BEFORE))) == {1: EVENTS}
 
 

@@ -18,7 +18,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import dlq_replay as replaying
-from lozenge.job.tools.dlq_replay import Step, replay
+from lozenge.job.tools.dlq_replay import ReplayStep, replay
 from lozenge.kafka.dead_letter_queue import Resolver, dead_letter_of, read_dead_letters, unresolved
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import TransactionalWriter
@@ -137,7 +137,9 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     before = {letter.key: letter for letter in open_(kafka, loaded)}
     assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", topics.EVENTS)}
 
-    assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [Step(3, 2, 1, 0, 0)]
+    assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [
+        ReplayStep(3, 2, 1, 0, 0)
+    ]
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2"]
     for number, card in ((0, "card_1"), (1, "card_2")):
         [one] = [a for a in new if a["entity"]["id"] == card]
@@ -158,11 +160,10 @@ def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
     kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = put(kafka, tmp_path, "abaa", "1112")
-    monkeypatch.setattr(replaying, "STEP", 3)
+    monkeypatch.setattr(replaying, "STEP_SIZE", 3)
     steps = list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=True))
-    assert [sum(counts) for counts in zip(*((s.letters, s.alerts, s.again, s.held) for s in steps), strict=True)] == [
-        *(3, 2, 1, 1)
-    ]
+    counts = ((s.dead_letters, s.alerts, s.failed_again, s.blocked) for s in steps)
+    assert [sum(count) for count in zip(*counts, strict=True)] == [3, 2, 1, 1]
     assert sorted(told(kafka, loaded)) == ["event-0", "event-3"]
     assert [(x.key, x.attempt) for x in open_(kafka, loaded)] == [(b"card_1", 2), (b"card_1", 1)]
     assert sum(s.alerts for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=True)) == 2
@@ -174,10 +175,10 @@ def test_a_replay_that_was_cut_short_is_run_again_and_of_two_at_once_the_earlier
     kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = put(kafka, tmp_path, "aaaaa", "12345")
-    monkeypatch.setattr(replaying, "STEP", 2)
+    monkeypatch.setattr(replaying, "STEP_SIZE", 2)
     first = replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)
-    assert next(first).left == 3
-    assert sum(s.letters for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == 3
+    assert next(first).remaining == 3
+    assert sum(s.dead_letters for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == 3
     with pytest.raises(Fenced):
         next(first)
     assert sorted(told(kafka, loaded)) == [f"event-{n}" for n in range(5)]

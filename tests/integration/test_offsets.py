@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count, islice
@@ -21,7 +22,8 @@ from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools import backfill as filling
-from lozenge.job.tools.backfill import fill
+from lozenge.job.tools import command
+from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.dead_letter_queue import unresolved
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
@@ -159,16 +161,16 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     assert told(kafka, name) == dict.fromkeys(judged, 1)
     assert gaps(covered(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
 
-    monkeypatch.setattr(filling, "STEP", 16)
+    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
     settings = JobSettings(release="r1")
-    first = next(fill(over_limit, settings, kafka))
-    assert first.left > 0
-    rest = list(fill(over_limit, settings, kafka))
-    assert rest[-1].left == 0
+    first = next(backfill(over_limit, settings, kafka))
+    assert first.remaining > 0
+    rest = list(backfill(over_limit, settings, kafka))
+    assert rest[-1].remaining == 0
     assert first.dead_letters + sum(step.dead_letters for step in rest) == 1
     assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
     assert not gaps(covered(kafka, name))
-    assert list(fill(over_limit, settings, kafka)) == []
+    assert list(backfill(over_limit, settings, kafka)) == []
     (letter,) = unresolved(kafka, name)
     said = f"put aside as dead letter {places_of([letter.place])}, which stands"
     assert [put_aside(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
@@ -189,16 +191,17 @@ def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
     left_out = large(kafka, 40)
     to(kafka, over_limit.name, ends(kafka))
     judge(over_limit, at_least=9)
-    monkeypatch.setattr(filling, "STEP", 16)
-    monkeypatch.setattr(filling, "find", lambda _: over_limit)
+    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
+    monkeypatch.setattr(command, "find", lambda _: over_limit)
+    monkeypatch.setattr(sys, "argv", ["backfill"])
     monkeypatch.setenv("LOZENGE_KAFKA_BOOTSTRAP", kafka.bootstrap)
 
-    def told_to_end(*given: Any) -> Iterator[filling.Step]:
-        for step in fill(*given):
+    def told_to_end(*given: Any) -> Iterator[filling.BackfillStep]:
+        for step in backfill(*given):
             os.kill(os.getpid(), signal.SIGTERM)
             yield step
 
-    monkeypatch.setattr(filling, "fill", told_to_end)
+    monkeypatch.setattr(filling, "backfill", told_to_end)
     assert filling.main() == 0
     filled = told(kafka, over_limit.name)
     assert 0 < len(filled) < len(left_out)
@@ -213,7 +216,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     judge(loaded)
     before = now(kafka, loaded.name)
     judged |= large(kafka, 60)
-    monkeypatch.setattr(filling, "STEP", 16)
+    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
 
     def steps() -> list[CoverageSegment]:
         return [
@@ -243,7 +246,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
 def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, Limit), tmp_path, kind="stateful")
     with pytest.raises(UsageError, match="what a stateful tells depends on what it remembers"):
-        next(fill(loaded, JobSettings(), kafka))
+        next(backfill(loaded, JobSettings(), kafka))
 
 
 def test_a_group_that_lost_its_offsets_does_not_begin_anew(

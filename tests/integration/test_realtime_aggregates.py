@@ -19,7 +19,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
 from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
 from lozenge.job.query import canonical_events
-from lozenge.job.query.realtime_plan_check import refuse_ineligible
+from lozenge.job.query.plan_checks import check_realtime
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
@@ -188,10 +188,10 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     declared = Manifest.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
     frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))
     if not operator:
-        refuse_ineligible("one", declared, frame)
+        check_realtime("one", declared, frame)
         return
     with pytest.raises(DetectorError, match=rf"cannot run .*{operator}"):
-        refuse_ineligible("one", declared, frame)
+        check_realtime("one", declared, frame)
 
 
 class DiesBeforeItTells(RealtimeAggregateLoop):

@@ -15,7 +15,7 @@ from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
-from lozenge.job.tools.backtest import Outcome, chunks, trial
+from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
@@ -77,9 +77,9 @@ def a_moment() -> float:
     return time.time() - 0.3
 
 
-def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings: Any) -> Outcome:
+def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings: Any) -> BacktestResult:
     order = JobSettings(settings=Limit(**settings).model_dump_json())
-    return trial(loaded, order, kafka, timedelta(seconds=time.time() - began))
+    return backtest(loaded, order, kafka, timedelta(seconds=time.time() - began))
 
 
 def test_a_rule_with_other_settings_beside_its_live_release(
@@ -94,7 +94,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     before = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.events) == ("r7", 20)
-    assert (outcome.judged, outcome.cpu_seconds > 0) == (20, True)
+    assert (outcome.processed, outcome.cpu_seconds > 0) == (20, True)
     assert (outcome.alerts, outcome.same, outcome.new, outcome.lost) == (10, 10, [], [])
     outcome = tried(loaded, kafka, began, limit=50)
     assert (outcome.alerts, outcome.same, len(outcome.new), outcome.lost) == (20, 10, 10, [])
@@ -135,7 +135,7 @@ def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSess
     time.sleep(began - before + 0.6)  # for that is as long again
     outcome = tried(loaded, kafka, began)
     assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
-    assert outcome.judged > outcome.events, "what it was warmed up with costs as much"
+    assert outcome.processed > outcome.events, "what it was warmed up with costs as much"
 
 
 def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
@@ -147,12 +147,3 @@ def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path)
     send(kafka, [event(n, card=f"{loaded.name}_{n % 3}", at=at) for n in range(10)])
     outcome = tried(loaded, kafka, began - 1, limit=4)
     assert [told.entity for told in outcome.new if told.entity.startswith(loaded.name)] == [f"{loaded.name}_0"]
-
-
-def test_chunks_cover_every_offset_once() -> None:
-    ranges = {0: (5, 12), 1: (0, 3), 2: (7, 8)}
-    parts = list(chunks(ranges, 6))
-    covered = [(p, o) for part in parts for p, (start, end) in part.items() for o in range(start, end)]
-    assert sorted(covered) == [(p, o) for p, (start, end) in ranges.items() for o in range(start, end)]
-    assert max(end - start for part in parts for start, end in part.values()) == 2
-    assert list(chunks({}, 6)) == []

@@ -89,7 +89,7 @@ def test_lateness_and_window_belong_to_aggregates_only(kind: str) -> None:
     assert declaration.memory == (timedelta(minutes=70) if kind == "aggregate" else timedelta())
 
 
-@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+@pytest.mark.parametrize("kind", ["rule", "stateful"])
 def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"')
     assert parse(text, "x")[2].state == "keep"
@@ -101,7 +101,7 @@ def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
     assert "'keep', 'rebuild' or 'fresh'" in problems(rebuilt.replace("rebuild", "forget"))[0]
 
 
-@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+@pytest.mark.parametrize("kind", ["rule", "stateful"])
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once", "at-most-once"])
 def test_every_kind_may_have_every_guarantee(kind: str, guarantee: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", f'guarantee = "{guarantee}"\ntrigger')
@@ -113,7 +113,7 @@ def test_what_begins_at_the_newest_event_has_no_policy_for_what_it_missed() -> N
     assert "leave out missed" in problems(text)[0]
 
 
-@pytest.mark.parametrize("kind", ["rule", "model", "stateful"])
+@pytest.mark.parametrize("kind", ["rule", "stateful"])
 def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", 'backlog = "newest-first"\ntrigger')
     if kind == "stateful":
@@ -152,7 +152,7 @@ def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict
 @pytest.mark.parametrize(
     ("declared", "why"),
     [
-        ({"kind": "model"}, "a model is judged batch by batch"),
+        ({"kind": "stateful"}, "a fold is processed batch by batch"),
         ({"kind": "rule", "guarantee": "at-most-once"}, "tells before it commits"),
         (COUNTING | {"guarantee": "at-most-once"}, "tells before it commits"),
         (COUNTING | {"trigger": "4s"}, "between two commits, 5 s at least, not 4 s"),

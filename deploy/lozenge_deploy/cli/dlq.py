@@ -149,16 +149,18 @@ def _process(
         target, python, kafka, present.release, present.settings, choice, in_order=in_order, message=message
     ):
         steps.append(step)
-        typer.echo(f"{step['letters']} processed, {step['left']} remaining", err=True)
-    done: dict[str, Any] = {what: sum(s[what] for s in steps) for what in ("letters", "alerts", "again", "held")}
-    left = steps[-1]["left"] if steps else 0
-    sentence = f"{target} {present.release} processed {done['letters']} dead letters: {done['alerts']} alerts"
-    sentence += f", {done['again']} failed again" if done["again"] else ""
-    sentence += f", {done['held']} wait for one that failed" if done["held"] else ""
-    say(sentence, {"app": target, "release": present.release, **done, "left": left}, output)
+        typer.echo(f"{step['dead_letters']} processed, {step['remaining']} remaining", err=True)
+    done: dict[str, Any] = {
+        what: sum(s[what] for s in steps) for what in ("dead_letters", "alerts", "failed_again", "blocked")
+    }
+    left = steps[-1]["remaining"] if steps else 0
+    sentence = f"{target} {present.release} processed {done['dead_letters']} dead letters: {done['alerts']} alerts"
+    sentence += f", {done['failed_again']} failed again" if done["failed_again"] else ""
+    sentence += f", {done['blocked']} wait for one that failed" if done["blocked"] else ""
+    say(sentence, {"app": target, "release": present.release, **done, "remaining": left}, output)
     if left:
         raise DetectorError(
-            f"replaying dead letters of {target}: {done['again']} failed again in a row; {left} more were not tried",
+            f"replaying dead letters of {target}: {done['failed_again']} failed again in a row; {left} were not tried",
             hint=f"`lozenge dlq ls {target}` shows the reasons; deploy a fix first",
         )
 

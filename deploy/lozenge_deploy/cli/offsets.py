@@ -167,9 +167,9 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format
     steps = []
     for step in detector_process.filled(detector, python, kafka, present.release, present.settings):
         steps.append(step)
-        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['left']} events remaining", err=True)
+        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['remaining']} events remaining", err=True)
     done = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}
-    done |= {"gone": max((step["gone"] for step in steps), default=0)}
-    gone = f"; {done['gone']} events are no longer retained" if done["gone"] else ""
+    done |= {"expired": max((step["expired"] for step in steps), default=0)}
+    gone = f"; {done['expired']} events are no longer retained" if done["expired"] else ""
     sentence = f"{detector} {present.release} processed {done['events']} events, emitted {done['alerts']} alerts{gone}"
     say(sentence, {"detector": detector, "release": present.release, **done}, output)

@@ -43,6 +43,6 @@ def estimate_impact(candidate: DeployPlan, last: str) -> Impact:
 
 def per_million(outcome: Outcome | None) -> float | None:
     """Processor seconds per million events; None if no event was processed."""
-    if not outcome or not outcome.get("judged"):
+    if not outcome or not outcome.get("processed"):
         return None
-    return round(float(outcome["cpu_seconds"]) / int(outcome["judged"]) * 1e6, 1)
+    return round(float(outcome["cpu_seconds"]) / int(outcome["processed"]) * 1e6, 1)

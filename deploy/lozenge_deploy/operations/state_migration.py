@@ -4,10 +4,10 @@
 """
 
 from lozenge.contracts import topics
+from lozenge.detector.description import Description
 from lozenge.detector.state_schema import refusal
 from lozenge.durations import duration, text_of
 from lozenge.errors import UsageError
-from lozenge.job.tools.describe import Description
 
 POLICIES = ("keep", "rebuild", "fresh")
 _RETENTION = "retention.ms"

@@ -77,7 +77,7 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
 
 
 def description(name: str, python: Path) -> str:
-    """A `lozenge.job.tools.describe.Description` as JSON; raises ConfigError or DetectorError with its words."""
+    """A `lozenge.detector.description.Description` as JSON; raises ConfigError or DetectorError with its words."""
     return _told(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ")
 
 
@@ -88,7 +88,7 @@ def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
 
 
 def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """What it would have raised over the events of `last`: a `lozenge.job.tools.backtest.Outcome`, as JSON.
+    """What it would have raised over the events of `last`: a `lozenge.job.tools.backtest.BacktestResult`, as JSON.
 
     Raises ConfigError, BrokerUnavailable or DetectorError with its words.
     """
@@ -100,7 +100,7 @@ def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: M
 def filled(
     name: str, python: Path, kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """Judges the gaps in its coverage, and tells of every transaction: a `lozenge.job.tools.backfill.Step`, as JSON.
+    """Processes the gaps in its coverage. Yields each step: a `lozenge.job.tools.backfill.BackfillStep`, as JSON.
 
     It ends with whoever no longer asks. Raises as `trial` does.
     """
@@ -118,7 +118,7 @@ def replayed(
     in_order: bool,
     message: str,
 ) -> Iterator[dict[str, Any]]:
-    """Judges dead letters of it anew, and tells of every transaction: a `lozenge.job.tools.dlq_replay.Step`, as JSON.
+    """Replays dead letters. Yields each step: a `lozenge.job.tools.dlq_replay.ReplayStep`, as JSON.
 
     It ends with whoever no longer asks. Raises as `trial` does.
     """

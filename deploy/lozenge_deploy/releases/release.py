@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
 
-from lozenge.job.tools.describe import Description
+from lozenge.detector.description import Description
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import Parts, Wheel, parts_of
 from lozenge_deploy.releases.environments import environment

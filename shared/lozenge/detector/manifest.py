@@ -69,7 +69,7 @@ class Manifest(_Strict):
     a crash (and told once all the same), and each commit holds events up: 0.3 s in a rule, 0.6 to 0.9 in an aggregate.
     """
 
-    kind: Literal["rule", "aggregate", "stateful", "model"]
+    kind: Literal["rule", "aggregate", "stateful"]
     owner: Annotated[str, Field(min_length=1)]
     key: Literal["card", "terminal", "merchant", "account"] = "card"
     title: Annotated[str, Field(min_length=1)]
@@ -97,7 +97,7 @@ class Manifest(_Strict):
 
     @model_validator(mode="after")
     def _state_belongs_to_memory(self) -> "Manifest":
-        if self.state != "keep" and self.kind not in ("aggregate", "stateful"):
+        if self.state != "keep" and self.stateless:
             raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
         return self
 
@@ -109,7 +109,7 @@ class Manifest(_Strict):
 
     @model_validator(mode="after")
     def _order_does_not_matter_to_the_stateless(self) -> "Manifest":
-        if self.backlog == "newest-first" and self.kind in ("aggregate", "stateful"):
+        if self.backlog == "newest-first" and not self.stateless:
             raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
         return self
 
@@ -124,8 +124,8 @@ class Manifest(_Strict):
     def _realtime_is_for_what_needs_no_batch(self) -> "Manifest":
         if self.mode == "micro-batch":
             return self
-        if self.kind not in ("rule", "aggregate"):
-            raise ValueError(f'mode = "realtime" is for rules and aggregates: a {self.kind} is judged batch by batch')
+        if self.kind == "stateful":
+            raise ValueError('mode = "realtime" is for rules and aggregates: a fold is processed batch by batch')
         if self.guarantee == "at-most-once":
             raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
         if refusal := self.refused_trigger(self.trigger):
@@ -145,9 +145,14 @@ class Manifest(_Strict):
         return self.mode == "realtime"
 
     @property
+    def stateless(self) -> bool:
+        """Whether its alerts on an event depend on that event alone."""
+        return self.kind == "rule"
+
+    @property
     def published_by_spark(self) -> bool:
         """Whether its alerts are written by Spark's own sink, which knows no fence."""
-        return self.realtime and self.kind == "rule"
+        return self.realtime and self.stateless
 
     @property
     def memory(self) -> timedelta:

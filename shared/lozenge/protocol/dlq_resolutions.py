@@ -71,7 +71,7 @@ def replayable(app: str, kind: str, selected: Sequence[DeadLetter]) -> list[Dead
             f"replaying dead letters of {app}: no record failed, but a {selected[0].stage}",
             hint=f"a fixed release repeats that from the events; then `lozenge dlq drop {app}`",
         )
-    if found and kind not in ("rule", "model"):
+    if found and kind != "rule":
         first = dict(sorted((letter.origin for letter in found), reverse=True))  # the lowest of each partition
         raise UsageError(
             f"replaying dead letters of {app}: the result of a {kind} depends on the events before",

@@ -1,9 +1,9 @@
-"""Evaluates one detector as its job would, with Kafka left out.
+"""Evaluates one detector as its job does, but without Kafka.
 
-A rule, a model and a fold's own expressions are evaluated once over all events; the fold is then fed in
-batches. An aggregate runs as a real streaming query, because its watermark and its update mode have no
-counterpart outside of one; so does any kind in `process_streaming`. What Spark cannot stream is refused
-as it would be in the job, and events on which the author's code raises are found and put aside.
+The expressions of a rule and of a fold are evaluated once over all events; a fold then receives them in batches. An
+aggregate runs as a streaming query, because watermark and update mode exist only there. `process_streaming` runs any
+kind so. A query that Spark cannot stream is rejected as in the job. Events on which the author's code raises are found
+and become dead letters.
 """
 
 import tempfile
@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.topics import EVENT_PARTITIONS
@@ -24,43 +23,37 @@ from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, FailedRecord, joined
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.identity import Identity
-from lozenge.job.operators.aggregate_operator import AggregateOperator
-from lozenge.job.operators.emitted_alerts import EmittedAlerts
-from lozenge.job.operators.fold_operator import FoldOperator
+from lozenge.job.operators.fold_operator import OFFSET, PARTITION, FoldOperator
 from lozenge.job.operators.operator import Operator
-from lozenge.job.operators.rule_operator import RuleOperator
-from lozenge.job.query.poison_search import Ranges, find_poison, first_line
-from lozenge.job.query.realtime_plan_check import refuse_ineligible
-from lozenge.job.query.result_check import refuse_misfit
-from lozenge.job.query.stateful_plan_check import refuse_state
+from lozenge.job.query.plan_checks import check_streamable
+from lozenge.job.query.poison_search import Ranges, find_poison
+from lozenge.job.query.query_builder import build_operator, check_plan, detect
 from lozenge.spark.session import MOST_SLOTS, spark_session
 from lozenge.testing.events import positions
-from lozenge.testing.stream_harness import Memory, stream
+from lozenge.testing.stream_harness import CommittedState, run_stream
 
 _RELEASE = "test"
-
-
-_QUICK = {
-    # state in memory and in one piece: an aggregate's test is a hundred tiny batches
+_FAST = {
+    # state in memory and in one partition: the test of an aggregate has a hundred tiny batches
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.checkpointFormatVersion": "1",
-    # in update mode a batch without events tells nothing
+    # in update mode a batch without events emits nothing
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 
 @cache
 def spark() -> SparkSession:
-    """The Spark session of the kit, one per process; the first call takes some seconds."""
-    # the first session of a process decides on its slots, and another one may run a query in Real-Time Mode; but what
-    # is made of a test's events is in two parts. What fails in a test names the author's line
+    """The kit's Spark session, one per process; the first call takes some seconds."""
+    # The first session of a process fixes its slots, and a later session may run a query in Real-Time Mode. The events
+    # of a test need two partitions only. An error in a test names the author's line.
     conf = {"spark.default.parallelism": "2", "spark.python.sql.dataFrameDebugging.enabled": "true"}
     first = spark_session("lozenge-testing", cores=MOST_SLOTS, conf=conf)
-    session = first.newSession()  # leaves other sessions' settings alone
-    for name, value in _QUICK.items():
+    session = first.newSession()  # so that other sessions keep their settings
+    for name, value in _FAST.items():
         session.conf.set(name, value)
     return session
 
@@ -71,109 +64,92 @@ class Harness:
     def __init__(
         self, loaded: LoadedDetector, settings: Settings, rows: Mapping[str, Sequence[Mapping[str, Any]]]
     ) -> None:
-        declaration = loaded.declaration
-        self._loaded, self._declaration, self._settings = loaded, declaration, settings
-        self._identity = Identity(loaded.name, _RELEASE, True, declaration.key)
-        self._tables = load(spark(), {n: t for n, t in declaration.tables.items() if n not in rows}, loaded.folder)
+        manifest = loaded.declaration
+        self._loaded, self._manifest, self._settings = loaded, manifest, settings
+        self._identity = Identity(loaded.name, _RELEASE, True, manifest.key)
+        self._tables = load(spark(), {n: t for n, t in manifest.tables.items() if n not in rows}, loaded.folder)
         for name, given in rows.items():
-            self._tables[name] = spark().createDataFrame(list(given), declaration.tables[name].columns or None)
-        self.encoder = AlertEncoder(self._identity, declaration, settings)
+            self._tables[name] = spark().createDataFrame(list(given), manifest.tables[name].columns or None)
+        self.encoder = AlertEncoder(self._identity, manifest, settings)
 
     def process(self, batch: pa.Table, size: int | None) -> BatchResult:
-        """Findings in order, and the events and timers that raise, of a run in batches of `size`."""
-        run = self._as_stream if self._declaration.kind == "aggregate" else self._as_batches
+        """Alerts in order, and the failed events and timers, in batches of `size` (None: all in one)."""
+        run = self._stream if self._manifest.kind == "aggregate" else self._batches
         failed: list[FailedRecord] = []
         try:
-            judgements = run(batch, size)
+            results = run(batch, size)
         except DetectorError:
             raise
         except Exception:  # whatever the author's code or Spark raises
             failed = find_poison(_ranges(batch), lambda ranges: self._evaluate(_within(batch, ranges)))
             if not failed:
                 raise
-            judgements = run(_without(batch, failed), size)
-        return joined(judgements, failed)
+            results = run(_without(batch, failed), size)
+        return joined(results, failed)
 
     def process_streaming(self, batches: Sequence[pa.Table], killed: int | None = None) -> BatchResult:
-        """What a job tells that reads these batches, as a stream of whatever kind it is.
+        """The output of a job that reads these batches as a stream, whatever its kind.
 
-        With `killed` it ends within the batch of that number, before anything of it is committed. Then it begins again
-        with what was committed: an aggregate counts its open windows again, any other goes on with that batch.
+        With `killed`, the job dies within the batch of that number, before its commit. A second run restores the
+        committed state. An aggregate reads its open windows again; every other kind resumes at that batch.
         """
-        memory: Memory = {}
-        told = self._live(batches if killed is None else batches[: killed + 1], memory, lost=killed)
+        state: CommittedState = {}
+        results = self._run_stream(batches if killed is None else batches[: killed + 1], state, killed=killed)
         if killed is not None:
-            again = 0 if self._declaration.kind == "aggregate" else killed
-            told += self._live(batches[again:], memory)
-        return joined(told, [])
+            resumed = 0 if self._manifest.kind == "aggregate" else killed
+            results += self._run_stream(batches[resumed:], state)
+        return joined(results, [])
 
     def process_frame(self, events: DataFrame) -> BatchResult:
-        """One batch over a DataFrame of events, such as history from a file; it needs the platform's column.
+        """One batch over a DataFrame of events, such as history from a file. It needs the platform's column.
 
-        An aggregate is evaluated without a watermark: it tells every crossing.
+        An aggregate is evaluated without a watermark, so it emits every alert.
         """
-        host = self._host(self._detect(events))
-        return host.process(host.frame().toArrow())
+        operator = self._operator(self._detect(events))
+        return operator.process(operator.frame().toArrow())
 
-    def _as_batches(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
-        self._refuse_unstreamable(batch.schema)
-        host = self._host(self._detect(spark().createDataFrame(batch)))
-        rows = host.frame().toArrow()
-        if not isinstance(host, FoldOperator):
-            return [host.process(rows)]
-        rows = rows.sort_by([("_input_offset", "ascending"), ("_input_partition", "ascending")])
+    def _batches(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
+        self._check_stream(batch.schema)
+        operator = self._operator(self._detect(spark().createDataFrame(batch)))
+        rows = operator.frame().toArrow()
+        if not isinstance(operator, FoldOperator):
+            return [operator.process(rows)]
+        rows = rows.sort_by([(OFFSET, "ascending"), (PARTITION, "ascending")])
         size = size or max(rows.num_rows, 1)
-        return [host.process(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
+        return [operator.process(rows.slice(start, size)) for start in range(0, rows.num_rows, size)]
 
-    def _as_stream(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
+    def _stream(self, batch: pa.Table, size: int | None) -> list[BatchResult]:
         size = size or max(batch.num_rows, 1)
-        return self._live([batch.slice(start, size) for start in range(0, max(batch.num_rows, 1), size)], {})
+        return self._run_stream([batch.slice(start, size) for start in range(0, max(batch.num_rows, 1), size)], {})
 
-    def _live(self, batches: Sequence[pa.Table], memory: Memory, lost: int | None = None) -> list[BatchResult]:
-        lateness = self._declaration.lateness  # only aggregates have one
-        return stream(spark(), batches, lateness, self._streamed, memory, lost=lost)
+    def _run_stream(
+        self, batches: Sequence[pa.Table], state: CommittedState, killed: int | None = None
+    ) -> list[BatchResult]:
+        lateness = self._manifest.lateness  # only aggregates have one
+        return run_stream(spark(), batches, lateness, self._streaming_operator, state, killed=killed)
 
-    def _streamed(self, events: DataFrame) -> Operator:
+    def _streaming_operator(self, events: DataFrame) -> Operator:
         result = self._detect(events)
-        self._refuse_ineligible(expressions(result))
-        return self._host(result)
+        check_plan(self._loaded.name, self._loaded, expressions(result))
+        return self._operator(result)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        result = self._loaded.detector.detect(events, self._settings, self._tables)
-        return refuse_misfit(self._loaded.name, self._declaration, result)
+        return detect(self._loaded.name, self._loaded, events, self._settings, self._tables)
 
-    def _host(self, result: "DataFrame | Fold[Any]") -> Operator:
-        state = self._identity.state
-        if isinstance(result, Fold):
-            return FoldOperator(result, self._settings, self._declaration.key_column, state, range(EVENT_PARTITIONS))
-        if self._declaration.kind == "aggregate":
-            return AggregateOperator(result, EmittedAlerts(self._identity, EVENT_PARTITIONS))
-        return RuleOperator(result)
+    def _operator(self, result: "DataFrame | Fold[Any]") -> Operator:
+        partitions = range(EVENT_PARTITIONS)
+        return build_operator(result, self._loaded, self._identity, self._settings, len(partitions), partitions)
 
     def _evaluate(self, batch: pa.Table) -> None:
         frame = expressions(self._detect(spark().createDataFrame(batch)))
         frame.write.format("noop").mode("overwrite").save()
 
-    def _refuse_unstreamable(self, schema: pa.Schema) -> None:
-        jvm: Any = spark()._jvm
+    def _check_stream(self, schema: pa.Schema) -> None:
         with tempfile.TemporaryDirectory() as folder:
             columns = spark().createDataFrame(schema.empty_table()).schema
-            frame: Any = expressions(self._detect(spark().readStream.schema(columns).parquet(folder)))
-        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-        append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
-        try:
-            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), append)
-        except AnalysisException as error:
-            raise DetectorError(
-                f"planning {self._loaded.name}: Spark cannot run it as a stream: {first_line(error)}",
-                hint='use column expressions and joins with tables; to group or count, declare kind = "aggregate"',
-            ) from error
-        refuse_state(self._loaded.name, frame)
-        self._refuse_ineligible(frame)
-
-    def _refuse_ineligible(self, frame: DataFrame) -> None:
-        if self._declaration.realtime:
-            refuse_ineligible(self._loaded.name, self._declaration, frame)
+            frame = expressions(self._detect(spark().readStream.schema(columns).parquet(folder)))
+        check_streamable(self._loaded.name, frame)
+        check_plan(self._loaded.name, self._loaded, frame)
 
 
 def _ranges(batch: pa.Table) -> Ranges:
@@ -185,11 +161,11 @@ def _ranges(batch: pa.Table) -> Ranges:
 
 
 def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
-    nowhere = (0, 0)
-    kept = [ranges.get(p, nowhere)[0] <= o < ranges.get(p, nowhere)[1] for p, o in positions(batch)]
+    empty = (0, 0)
+    kept = [ranges.get(p, empty)[0] <= o < ranges.get(p, empty)[1] for p, o in positions(batch)]
     return batch.filter(pa.array(kept, pa.bool_()))
 
 
 def _without(batch: pa.Table, failed: Sequence[FailedRecord]) -> pa.Table:
-    out = {(p.partition, p.offset) for p in failed}
-    return batch.filter(pa.array([place not in out for place in positions(batch)], pa.bool_()))
+    skipped = {(p.partition, p.offset) for p in failed}
+    return batch.filter(pa.array([position not in skipped for position in positions(batch)], pa.bool_()))

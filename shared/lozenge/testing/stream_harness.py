@@ -1,4 +1,4 @@
-"""A detector as a real streaming query: one file per batch, and a dictionary in the place of its state topic."""
+"""Runs a detector as a real streaming query: one file per batch, and a dictionary instead of its state topic."""
 
 import os
 import tempfile
@@ -16,40 +16,40 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query import canonical_events
 from lozenge.testing.events import positions
 
-Memory = dict[tuple[int, bytes], bytes]
-"""What is committed of a job's state: the value of every live key, by partition and key."""
+CommittedState = dict[tuple[int, bytes], bytes]
+"""The value of every live key of a state topic, by partition and key."""
 
 
-def stream(
+def run_stream(
     spark: SparkSession,
     batches: Sequence[pa.Table],
     lateness: timedelta | None,
-    hosted: Callable[[DataFrame], Operator],
-    memory: Memory,
+    operator_of: Callable[[DataFrame], Operator],
+    state: CommittedState,
     *,
-    lost: int | None = None,
+    killed: int | None = None,
 ) -> list[BatchResult]:
-    """One life of a job: it begins with `memory`, judges the batches in turn, and commits each before the next.
+    """One run of a job: it restores `state`, processes the batches in turn, and commits each before the next.
 
-    `hosted` plans the detector on its events, which have a watermark if there is a `lateness`. The batch with the
-    number `lost` is judged, but neither told nor committed, nor is any after it. Raises what the query raises.
+    `operator_of` plans the detector on its events, which have a watermark if there is a `lateness`. The batch with the
+    number `killed` is processed, but neither it nor a later one is emitted or committed. Raises what the query raises.
     """
-    judgements: list[BatchResult] = []
+    results: list[BatchResult] = []
     with tempfile.TemporaryDirectory() as folder:
         schema = spark.createDataFrame(batches[0].slice(0, 0)).schema
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        parts = [reader.parquet(str(part)) for part in _write(batches, Path(folder), apart=lateness is not None)]
-        host = hosted(canonical_events.watermarked(parts, lateness) if lateness is not None else parts[0])
-        host.load((partition, key, value) for (partition, key), value in memory.items())
+        parts = [reader.parquet(str(part)) for part in _write(batches, Path(folder), split=lateness is not None)]
+        operator = operator_of(canonical_events.watermarked(parts, lateness) if lateness is not None else parts[0])
+        operator.load((partition, key, value) for (partition, key), value in state.items())
 
         def commit(frame: DataFrame, number: int) -> None:
-            judged = host.process(frame.toArrow())
-            if lost is None or number < lost:
-                judgements.append(judged)
-                _remember(memory, host)
+            result = operator.process(frame.toArrow())
+            if killed is None or number < killed:
+                results.append(result)
+                _commit_state(state, operator)
 
         query = (
-            host.frame()
+            operator.frame()
             .writeStream.outputMode("append" if lateness is None else "update")
             .foreachBatch(commit)
             .option("checkpointLocation", f"{folder}/checkpoint")
@@ -57,32 +57,32 @@ def stream(
             .start()
         )
         query.awaitTermination()
-    return judgements
+    return results
 
 
-def _remember(memory: Memory, host: Operator) -> None:
-    for record in host.state_changes():
+def _commit_state(state: CommittedState, operator: Operator) -> None:
+    for record in operator.state_changes():
         key: Any = (record.partition, record.key)
         if record.value is None:
-            memory.pop(key, None)
+            state.pop(key, None)
         else:
-            memory[key] = record.value
+            state[key] = record.value
 
 
-def _write(batches: Sequence[pa.Table], folder: Path, *, apart: bool) -> list[Path]:
-    """One file per batch, all of equal numbers; with `apart` so in a folder for each partition that has events."""
-    where = [[partition for partition, _ in positions(batch)] for batch in batches]
+def _write(batches: Sequence[pa.Table], folder: Path, *, split: bool) -> list[Path]:
+    """One file per batch in one folder. With `split`, one such folder for each partition that has events."""
+    partitions_of = [[partition for partition, _ in positions(batch)] for batch in batches]
     partitions: list[int | None] = [None]
-    if apart:
-        partitions = [*sorted({partition for batch in where for partition in batch})] or [0]
+    if split:
+        partitions = [*sorted({partition for batch in partitions_of for partition in batch})] or [0]
     parts = []
     for partition in partitions:
         part = folder / f"partition-{partition}"
         part.mkdir()
         parts.append(part)
-        for number, (batch, of) in enumerate(zip(batches, where, strict=True)):
-            mine = [partition is None or p == partition for p in of]
+        for number, (batch, of) in enumerate(zip(batches, partitions_of, strict=True)):
+            own = [partition is None or p == partition for p in of]
             file = part / f"{number:06d}.parquet"
-            pq.write_table(batch.filter(pa.array(mine, pa.bool_())), file)
+            pq.write_table(batch.filter(pa.array(own, pa.bool_())), file)
             os.utime(file, (number, number))  # Spark reads the oldest first
     return parts

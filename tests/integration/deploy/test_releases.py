@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.detector.description import Description
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
-from lozenge.job.tools.describe import Description
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases.build import Parts, Wheel
 from lozenge_deploy.releases.release import Built, build

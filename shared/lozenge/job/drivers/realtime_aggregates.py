@@ -22,7 +22,7 @@ from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, ChangedR
 from lozenge.job.drivers.realtime import RealtimeLoop
 from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.operator import Operator
-from lozenge.job.query.poison_search import refuse_too_many
+from lozenge.job.query.poison_search import stop_at_too_many
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
@@ -73,7 +73,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         until = time.monotonic() + CHANGELOG_POLL_SECONDS
         while (left := until - time.monotonic()) > 0:
             self._publish(self._changelog.read(left))
-            refuse_too_many([*self._failed.values()], self._rows)
+            stop_at_too_many([*self._failed.values()], self._rows)
         return bool(query.awaitTermination(0.001))  # type: ignore[arg-type]
 
     def _publish(self, rows: Sequence[ChangedRow]) -> None:

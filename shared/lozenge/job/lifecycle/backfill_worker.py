@@ -13,7 +13,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
-from lozenge.job.tools.backfill import fill
+from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
@@ -50,10 +50,12 @@ class BackfillWorker:
     def _run(self, stop: threading.Event) -> None:
         try:
             began = time.monotonic()
-            for step in fill(self._loaded, self._job, self._kafka, left_behind, self._spark):
+            for step in backfill(self._loaded, self._job, self._kafka, left_behind, self._spark):
                 self._metrics.records(step.events)
                 self._metrics.emitted(step.alerts)
-                logger().info("backfill step committed", events=step.events, alerts=step.alerts, left=step.left)
+                logger().info(
+                    "backfill step committed", events=step.events, alerts=step.alerts, remaining=step.remaining
+                )
                 if stop.wait(time.monotonic() - began):
                     return
                 began = time.monotonic()

@@ -37,8 +37,8 @@ from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.recovery import BatchLimit, Recovery
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.operators.operator import Operator
-from lozenge.job.query.poison_search import Ranges, refuse_too_many
-from lozenge.job.query.query_builder import Plan
+from lozenge.job.query.poison_search import Ranges, stop_at_too_many
+from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
@@ -84,7 +84,7 @@ class JobLoop:
         self._spec_file = JobSpecFile(job)
         self._spec = self._spec_file.current
         self._config = EffectiveConfig.of(loaded, self._spec)
-        self._plan = Plan(loaded, identity, self._config.settings, kafka, spark)
+        self._plan = QueryBuilder(loaded, identity, self._config.settings, kafka, spark)
         self._limit = BatchLimit(self._config.max_batch)
         self._reporter = JobStatusReporter(job.folder)
         self._circuit = CircuitBreaker(self._reporter, metrics)
@@ -351,7 +351,7 @@ class JobLoop:
         if committer.buffer is None:  # what a standby processes has no effect yet
             self._metrics.begun(offsets)
         result = operator.process(frame.toArrow())
-        refuse_too_many(result.failures, offsets)
+        stop_at_too_many(result.failures, offsets)
         excluded = committer.first_reached(self._plan.excluded, ends)
         result = result._replace(failed_records=[*excluded, *result.failed_records])
         committer.read_offsets |= ends

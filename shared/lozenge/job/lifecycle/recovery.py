@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from lozenge.errors import DetectorError, LozengeError
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.poison_search import Ranges, find_poison, first_line
-from lozenge.job.query.query_builder import Plan
+from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
@@ -56,7 +56,7 @@ class Recovery:
     def __init__(
         self,
         app: str,
-        plan: Plan,
+        plan: QueryBuilder,
         checkpoint: Checkpoint,
         kafka: KafkaSettings,
         spark: SparkSession,

@@ -1,8 +1,7 @@
-"""Hosts a fold in the driver's Python: Spark reads and prepares the events, a dictionary per slot holds the state.
+"""Runs a fold in the driver's Python. Spark reads and prepares the events; a dictionary per partition holds the state.
 
-A batch comes over as Arrow. Changed entries leave as records for the compacted state topic, written in
-the same transaction as the alerts and offsets, in the same partition number as the slot. A restart
-reads that topic back; no Spark checkpoint holds anything.
+A batch arrives as Arrow. Changed entries become records of the compacted state topic, in the partition of their events
+and in the transaction of alerts and offsets. A restart reads that topic; no Spark checkpoint holds any state.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,13 +26,14 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import Stored, read_state
 
 CHUNK_ROWS = 20_000
-"""Rows that are Python objects at a time; bounds memory, not batches."""
-_POSITION = ("partition", "offset", "traceparent", "arrived")
-_NAMES = tuple(f"{INPUT}_{name}" for name in _POSITION)
+"""Rows that are Python objects at a time. It limits memory, not the size of batches."""
+_INPUT_FIELDS = ("partition", "offset", "traceparent", "arrived")
+PARTITION, OFFSET, *_ = _COLUMNS = tuple(f"{INPUT}_{name}" for name in _INPUT_FIELDS)
+"""Columns of a batch with the position of each event."""
 
 
 class FoldOperator:
-    """A running fold, with a slot for each of `partitions`. `judge` is called once per batch, from one thread."""
+    """A running fold, with the state of each of `partitions`. One thread calls `process`, once per batch."""
 
     def __init__(
         self, fold: Fold[Any], settings: Any, key_column: str, state_topic: str, partitions: Collection[int]
@@ -48,75 +48,75 @@ class FoldOperator:
         self._entity = fold.by.index(key_column)
         self._decoder = msgspec.json.Decoder(Entry[fold.state])  # type: ignore[name-defined]
         self._encoder = msgspec.json.Encoder()
-        self._slots, self._restored = self._empty(), False
+        self._states, self._restored = self._empty(), False
         self._unwritten: list[Record] = []
 
     @property
     def keys(self) -> int:
-        """How many keys it holds."""
-        return sum(len(slot.entries) for slot in self._slots.values())
+        """The number of keys with state."""
+        return sum(len(state.entries) for state in self._states.values())
 
     def frame(self) -> DataFrame:
-        """The fold's events with the platform's columns flattened, ready to be collected as Arrow."""
+        """The fold's events with the platform's columns flattened, for collection as Arrow."""
         events = self._fold.events
         if INPUT not in events.columns:
             raise DetectorError(
                 f"planning the fold: its events have lost the column {INPUT}",
                 hint="keep all columns of events: use where, join and withColumn, or select('*', ...)",
             )
-        own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_POSITION, _NAMES, strict=True)]
+        own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_INPUT_FIELDS, _COLUMNS, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
 
     def process(self, batch: pa.Table) -> BatchResult:
-        """Folds one batch: drafts in order, events and timers that raised, and the state records to write."""
+        """Folds one batch: alerts in order, and the events and timers on which the fold raised."""
         drafts: list[DraftAlert] = []
         failed: list[FailedRecord] = []
         failures: list[FailureWithoutRecord] = []
-        ordered = batch.sort_by([(_NAMES[0], "ascending"), (_NAMES[1], "ascending")])
+        ordered = batch.sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
         for chunk in ordered.to_batches(max_chunksize=CHUNK_ROWS):
             for row, (partition, key, event) in enumerate(self._rows(chunk)):
-                for outcome in self._slots[partition].advance(key, event):
+                for outcome in self._states[partition].advance(key, event):
                     position = _position(chunk, row)
                     if isinstance(outcome, Raised):
                         drafts.append(self._draft(outcome, position))
                     elif outcome.event is not None:
                         failed.append(FailedRecord(position[0], position[1], DetectError(_words(outcome.error))))
                     else:
-                        failures.append(_misfired(position[:2], outcome))
+                        failures.append(_failed_timer(position[:2], outcome))
         return BatchResult(drafts, failed, failures)
 
     def restore(self, kafka: KafkaSettings) -> int:
-        """Reads the state topic into the slots and returns the number of keys; raises BrokerUnavailable."""
+        """Reads the state topic and returns the number of keys; raises BrokerUnavailable."""
         return self.load(read_state(kafka, self._topic, self._partitions))
 
     def load(self, stored: Iterable[Stored]) -> int:
-        """Puts what was read back into the slots and returns the number of keys."""
-        self._slots, self._restored = self._empty(), True
+        """Takes entries that were read already and returns the number of keys."""
+        self._states, self._restored = self._empty(), True
         for partition, key, value in stored:
-            self._slots[partition].restore(key, self._decoder.decode(value))
+            self._states[partition].restore(key, self._decoder.decode(value))
         return self.keys
 
     def adopt_state(self, previous: "FoldOperator") -> int:
-        """Takes the entries of a host that ended at a batch boundary; returns the number of keys."""
+        """Takes the entries of an operator that stopped at a batch boundary; returns the number of keys."""
         self._restored = previous._restored
-        for partition, slot in previous._slots.items():
-            self._slots[partition].inherit(slot)
+        for partition, state in previous._states.items():
+            self._states[partition].inherit(state)
         return self.keys
 
     def state_changes(self) -> list[Record]:
-        """Entries that changed since it was last asked, and a deletion for each that was dropped."""
+        """Entries that changed since the last call, and a deletion for each that was dropped."""
         unwritten, self._unwritten = self._unwritten, []
         return [*unwritten, *self._changes()]
 
     def cut_over(self, kafka: KafkaSettings, buffered: Sequence[DraftAlert]) -> Sequence[DraftAlert]:
-        """All of `held`. The next `changes` make what is stored equal to what this host holds.
+        """All of the `buffered` alerts. The next `state_changes` make the stored state equal to the state here.
 
-        Its predecessor went on writing, so of a key that was dropped meanwhile nobody knows whether it is stored.
-        A host that began without the stored state deletes what it does not hold.
+        The replaced job has continued to write, so a key that was dropped here in the meantime may still be stored. An
+        operator that did not restore the stored state deletes every stored key that it does not hold.
         """
         if not self._restored:
             stored = read_state(kafka, self._topic, self._partitions)
-            gone = ((p, key) for p, key, _ in stored if key not in self._slots[p].entries)
+            gone = ((p, key) for p, key, _ in stored if key not in self._states[p].entries)
             self._unwritten += [Record(self._topic, partition, key, None) for partition, key in gone]
         self._unwritten += self._changes(all_dropped=True)
         self._restored = True
@@ -126,17 +126,17 @@ class FoldOperator:
         return {partition: PartitionState(self._fold, self._settings) for partition in self._partitions}
 
     def _changes(self, *, all_dropped: bool = False) -> Iterator[Record]:
-        for partition, slot in self._slots.items():
-            for key, entry in slot.changes(all_dropped=all_dropped):
+        for partition, state in self._states.items():
+            for key, entry in state.changes(all_dropped=all_dropped):
                 value = self._encoder.encode(entry) if entry is not None else None
                 yield Record(self._topic, partition, key, value)
 
     def _rows(self, chunk: pa.RecordBatch) -> Iterator[tuple[int, Key, Any]]:
-        values = {name: rows.values(chunk.column(name)) for name in chunk.schema.names if name not in _NAMES}
+        values = {name: rows.values(chunk.column(name)) for name in chunk.schema.names if name not in _COLUMNS}
         make = partial(tuple.__new__, event_type(tuple(values)))
         keys = map(key_bytes, zip(*(values[name] for name in self._fold.by), strict=True))
         events = map(make, zip(*values.values(), strict=True))
-        return zip(rows.values(chunk.column(_NAMES[0])), keys, events, strict=True)
+        return zip(rows.values(chunk.column(PARTITION)), keys, events, strict=True)
 
     def _draft(self, raised: Raised, position: tuple[Any, ...]) -> DraftAlert:
         alert, event = raised.alert, raised.event
@@ -157,7 +157,7 @@ class FoldOperator:
         )
 
 
-def _misfired(position: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
+def _failed_timer(position: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
     state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
     error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
     return FailureWithoutRecord("timer", f"timer/{at}", position[0], failure.key, state, error, position)
@@ -168,7 +168,7 @@ def _words(error: Exception) -> str:
 
 
 def _position(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:
-    return tuple(chunk.column(name)[row].as_py() for name in _NAMES)
+    return tuple(chunk.column(name)[row].as_py() for name in _COLUMNS)
 
 
 def _micros(moment: datetime) -> int:

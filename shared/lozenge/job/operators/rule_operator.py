@@ -1,4 +1,4 @@
-"""Rules and models: no state, and one alert per row."""
+"""Rules: no state, and one alert per row."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,8 +1,8 @@
-"""DraftAlert the records that make a batch fail, by halving its offset ranges.
+"""Finds the records that make a batch fail, by halving its offset ranges.
 
-Author code runs as Spark expressions over many records at once, so an error names none of them. The
-failing ranges are evaluated again as bounded reads until each failure is a single offset; then the job
-puts those records aside as dead letters and runs the batch without them.
+The author's code runs as Spark expressions over many records at once, so an error names no record. The failing ranges
+are evaluated again as bounded reads, until each failure is a single offset. The job then sends these records to the
+dead-letter topic and runs the batch without them.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,62 +11,63 @@ from lozenge.contracts.record import places_of
 from lozenge.errors import DetectorError, Flood, Retryable
 from lozenge.job.batch_result import FailedRecord, FailureWithoutRecord
 
-MAX_POISON = 100
-"""More failing records than this in one batch mean that the code is at fault, not the records."""
-ENOUGH_TO_TELL = 10
-"""So many failing records, with hardly a good one between them, mean the same."""
+MAX_FAILURES = 100
+"""More failed records in one batch mean that the code is at fault, not the records."""
+CONCLUSIVE_FAILURES = 10
+"""So many failed records with fewer good ones mean the same."""
 NAMED = 5
-"""So many of them are named by their place."""
+"""How many failed records an error names by partition and offset."""
 
 Ranges = dict[int, tuple[int, int]]
-Refusal = Callable[[Sequence[FailedRecord | FailureWithoutRecord], int], None]
-"""Raises if what was found, of so many records looked at, is too much to go on."""
+"""First offset (inclusive) and last offset (exclusive) by partition."""
+Failures = Sequence[FailedRecord | FailureWithoutRecord]
+FailureLimit = Callable[[Failures, int], None]
+"""Raises if there are too many failures for the number of records that were evaluated."""
 
 
-def refuse_too_many(found: Sequence[FailedRecord | FailureWithoutRecord], looked_at: int) -> None:
-    """Raises Flood if so many of the records looked at failed that the code must be at fault."""
-    if len(found) > MAX_POISON or len(found) >= ENOUGH_TO_TELL > looked_at - len(found):
-        first, positions = found[0].error, sorted({f.position for f in found if f.position is not None})
+def stop_at_too_many(failures: Failures, evaluated: int) -> None:
+    """Raises Flood if so many of the evaluated records failed that the code must be at fault."""
+    if len(failures) > MAX_FAILURES or len(failures) >= CONCLUSIVE_FAILURES > evaluated - len(failures):
+        first, positions = failures[0].error, sorted({f.position for f in failures if f.position is not None})
         at = places_of(positions[:NAMED])
         more = f" and {len(positions) - NAMED} more" if len(positions) > NAMED else ""
         raise Flood(
-            f"judging a batch: the detector raises on {len(found)} of the first {looked_at} records looked at, "
+            f"processing a batch: the detector raises on {len(failures)} of the first {evaluated} records, "
             f"first with {type(first).__name__}: {first_line(first)}{f'; at {at}{more}' if at else ''}",
-            hint="nothing was committed; mend the detector, it goes on at the same offsets",
+            hint="nothing was committed; fix the detector, it resumes at the same offsets",
         )
 
 
-def refuse_nothing(found: Sequence[FailedRecord | FailureWithoutRecord], looked_at: int) -> None:
-    """For records that have failed before: every one that fails again is found."""
+def no_limit(failures: Failures, evaluated: int) -> None:
+    """For records that have failed before: any number of them may fail again."""
 
 
 def find_poison(
-    ranges: Ranges, evaluate: Callable[[Ranges], None], refuse: Refusal = refuse_too_many
+    ranges: Ranges, evaluate: Callable[[Ranges], None], limit: FailureLimit = stop_at_too_many
 ) -> list[FailedRecord]:
-    """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not come back.
+    """Every offset in `ranges` on which `evaluate` raises; empty if the failure does not occur again.
 
-    Costs about 2 log2(batch) evaluations per poisoned record. One that fails alone is tried once more before it is
-    believed. Raises Flood when the code rather than the records must be at fault, as far as `refuse` says so, and what
-    `evaluate` raises if that is Retryable: then neither is.
+    It costs about 2 log2(batch) evaluations per failed record. A record is reported only if it fails twice, while JVM
+    and broker are healthy: DetectorError and Retryable from `evaluate` end the search. Raises what `limit` raises.
     """
     found: list[FailedRecord] = []
     good = 0
     pending: list[tuple[int, int, int]] = []
-    if _fails(ranges, evaluate) is not None:
+    if _error_of(ranges, evaluate) is not None:
         pending = [(p, start, end) for p, (start, end) in sorted(ranges.items(), reverse=True) if end > start]
     while pending:
         partition, start, end = pending.pop()
-        error = _fails({partition: (start, end)}, evaluate)
+        error = _error_of({partition: (start, end)}, evaluate)
         if error is None:
             good += end - start
         elif end - start > 1:
             middle = (start + end) // 2
             pending += [(partition, middle, end), (partition, start, middle)]
-        elif (error := _fails({partition: (start, end)}, evaluate)) is None:
+        elif (error := _error_of({partition: (start, end)}, evaluate)) is None:
             good += 1
         else:
             found.append(FailedRecord(partition, start, error))
-            refuse(found, len(found) + good)
+            limit(found, len(found) + good)
     return found
 
 
@@ -75,7 +76,7 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def _fails(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> Exception | None:
+def _error_of(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> Exception | None:
     try:
         evaluate(ranges)
     except (DetectorError, Retryable):

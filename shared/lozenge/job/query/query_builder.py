@@ -1,4 +1,4 @@
-"""How a detector becomes a Spark query: source, decoding, the author's function, the host of its result."""
+"""Builds the Spark query of a detector: source, decoding, the author's function, the operator of its result."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.schemas import packaged
-from lozenge.detector.definition import Settings
+from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load, version
@@ -20,23 +20,21 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.query import canonical_events
 from lozenge.job.query.alert_columns import alert_rows
+from lozenge.job.query.plan_checks import check_realtime, check_stateless, checked_result
 from lozenge.job.query.poison_search import Ranges, first_line
-from lozenge.job.query.realtime_plan_check import refuse_ineligible
-from lozenge.job.query.result_check import refuse_misfit
-from lozenge.job.query.stateful_plan_check import refuse_state
 from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
 
 Stage = Literal["decode", "detect", "encode"]
-_FAULTS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
-"""What a record is to be called by the first stage that fails on it; the last one needs no trial."""
+_ERRORS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
+"""The error of a record by the first stage that fails on it. A record that passes both fails in `encode`."""
 
 
-class Plan:
-    """Builds the query of one detector, as a stream or over a bounded range.
+class QueryBuilder:
+    """Builds the query of one detector, as a stream or over bounded ranges.
 
-    It changes between two starts of the query: schemas are learned, poisoned records excluded, `settings`
-    replaced. The same expressions serve stream and range, so what fails in one fails in the other.
+    It changes between two starts of the query: schemas are learned, failed records excluded, `settings` replaced.
+    Stream and range have the same expressions, so a record that fails in one fails in the other.
     """
 
     def __init__(
@@ -54,60 +52,51 @@ class Plan:
         out of `partitions` in the topic.
         """
         result = self._detect(self._stream(offsets, max_batch))
-        if self._loaded.declaration.kind != "aggregate":
-            refuse_state(self._identity.app, expressions(result))
-        if self._loaded.declaration.realtime:
-            refuse_ineligible(self._identity.app, self._loaded.declaration, expressions(result))
+        check_plan(self._identity.app, self._loaded, expressions(result))
         return self._operator(result, partitions, offsets.keys())
 
     def bounded_operator(self, ranges: Ranges, partitions: int) -> Operator:
-        """The operator of the records in `ranges`; its frame is no stream."""
+        """The operator of the records in `ranges`; its frame is not a stream."""
         return self._operator(self._detect(self._bounded(ranges)), partitions, range(partitions))
 
     def tables_version(self) -> str:
-        """Digest over the reference tables as they are now; "" without any."""
+        """Digest of the present content of the reference tables; "" without tables."""
         tables = self._loaded.declaration.tables
         return version(tables, self._loaded.folder) if tables else ""
 
     def evaluate(self, ranges: Ranges, stage: Stage = "encode") -> None:
-        """Runs what Spark does up to `stage` over `ranges` and throws the result away; raises what that raises."""
+        """Runs Spark's part of the query up to `stage` over `ranges`, without output; raises what that raises."""
         frame = self._bounded(ranges)
         if stage != "decode":
             frame = expressions(self._detect(frame))
-        if stage == "encode" and self._loaded.declaration.published_by_spark:  # else alerts are not encoded by Spark
-            frame = self.written(frame)
+        if stage == "encode" and self._loaded.declaration.published_by_spark:  # else Python encodes the alerts
+            frame = self.alert_rows(frame)
         frame.write.format("noop").mode("overwrite").save()
 
     def exclude(self, failed: FailedRecord) -> None:
-        """Leaves a record out from the next start on, with its failure named by the stage that raised it."""
+        """Skips a record from the next start on. Its error is named by the stage that raised it."""
         position = {failed.partition: (failed.offset, failed.offset + 1)}
         kind: type[LozengeError] = EncodeError
-        for stage, fault in _FAULTS.items():
+        for stage, error in _ERRORS.items():
             try:
                 self.evaluate(position, stage)
             except Exception:
-                kind = fault
+                kind = error
                 break
-        error = kind(first_line(failed.error))
-        self.excluded.append(FailedRecord(failed.partition, failed.offset, error))
+        self.excluded.append(FailedRecord(failed.partition, failed.offset, kind(first_line(failed.error))))
 
     def learn(self) -> set[int]:
-        """Takes in the event schemas that were announced until now; the ids of all that it knows then."""
+        """Reads the event schemas that have been announced; returns the ids of all known schemas."""
         known = {s.id for s in self._schemas}
         self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
         return {s.id for s in self._schemas}
 
-    def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
-        declaration = self._loaded.declaration
-        if isinstance(result, Fold):
-            return FoldOperator(result, self.settings, declaration.key_column, self._identity.state, assigned)
-        if declaration.kind == "aggregate":
-            return AggregateOperator(result, EmittedAlerts(self._identity, partitions))
-        return RuleOperator(result)
-
-    def written(self, alerts: DataFrame) -> DataFrame:
-        """The records of `alerts`, made without Python, in the columns of `alert_rows`."""
+    def alert_rows(self, alerts: DataFrame) -> DataFrame:
+        """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""
         return alert_rows(alerts, self._identity, self._loaded.declaration, self.settings.digest)
+
+    def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
+        return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
 
     def _bounded(self, ranges: Ranges) -> DataFrame:
         return self._events(
@@ -132,13 +121,44 @@ class Plan:
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
         tables = load(self._spark, self._loaded.declaration.tables, self._loaded.folder)
-        try:
-            result = self._loaded.detector.detect(events, self.settings, tables)
-        except LozengeError:
-            raise
-        except Exception as error:
-            raise DetectorError(
-                f"planning {self._identity.app}: detect() raised {type(error).__name__}: {first_line(error)}",
-                hint="run the detector's tests; detect() must build expressions from the event's columns",
-            ) from error
-        return refuse_misfit(self._identity.app, self._loaded.declaration, result)
+        return detect(self._identity.app, self._loaded, events, self.settings, tables)
+
+
+def detect(
+    name: str, loaded: LoadedDetector, events: DataFrame, settings: Settings, tables: Tables
+) -> "DataFrame | Fold[Any]":
+    """Calls the author's function once. Raises DetectorError if it raises, or returns what does not fit its kind."""
+    try:
+        result = loaded.detector.detect(events, settings, tables)
+    except LozengeError:
+        raise
+    except Exception as error:  # whatever the author's code raises
+        raise DetectorError(
+            f"planning {name}: detect() raised {type(error).__name__}: {first_line(error)}",
+            hint="run the detector's tests; detect() must build expressions from the event's columns",
+        ) from error
+    return checked_result(name, loaded.declaration, result)
+
+
+def check_plan(name: str, loaded: LoadedDetector, frame: DataFrame) -> None:
+    """Raises DetectorError if the streaming `frame` has state that no restart keeps, or cannot run in its mode."""
+    if loaded.declaration.kind != "aggregate":
+        check_stateless(name, frame)
+    if loaded.declaration.realtime:
+        check_realtime(name, loaded.declaration, frame)
+
+
+def build_operator(
+    result: "DataFrame | Fold[Any]",
+    loaded: LoadedDetector,
+    identity: Identity,
+    settings: Settings,
+    partitions: int,
+    assigned: Collection[int],
+) -> Operator:
+    """The operator of what `detect` returned, for the `assigned` partitions, out of `partitions` in the topic."""
+    if isinstance(result, Fold):
+        return FoldOperator(result, settings, loaded.declaration.key_column, identity.state, assigned)
+    if loaded.declaration.kind == "aggregate":
+        return AggregateOperator(result, EmittedAlerts(identity, partitions))
+    return RuleOperator(result)

@@ -1,15 +1,12 @@
-"""`python -m lozenge.job.tools.backtest [NAME | FOLDER] --last 1h`: the alerts that a release would have raised.
+"""`python -m lozenge.job.tools.backtest [NAME | FOLDER] --last 1h`: the alerts that a release would have emitted.
 
-It reads the retained topic and writes nothing: no alert, no offset, no state. A detector that remembers
-is first given as much time again to warm up, of which nothing is told. It also tells what judging costs: the
-processor seconds of the whole process tree, without those of starting up. Prints one JSON object; exit codes as
-those of the job.
+It reads the retained topic and writes nothing: no alert, no offset, no state. A detector with state first reads as much
+time before that, to build its state; alerts of that time are dropped. The result also has the cost: the processor
+seconds of the whole process tree, without those of the start. Prints one JSON object. Exit codes are those of the job.
 """
 
 import argparse
-import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,36 +15,31 @@ from typing import Any
 
 from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
-from lozenge.detector.loader import LoadedDetector, find
+from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import duration
-from lozenge.errors import DetectorError, LozengeError
-from lozenge.job.batch_result import BatchResult, joined
-from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
-from lozenge.job.operators.operator import Operator
-from lozenge.job.query.poison_search import Ranges, Refusal, find_poison, first_line, refuse_too_many
-from lozenge.job.query.query_builder import Plan
+from lozenge.job.query.poison_search import Ranges
+from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.job.query.range_evaluator import evaluate, size
 from lozenge.job.settings import JobSettings, detector_settings
+from lozenge.job.tools import command
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, offsets_at, read
-from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
 from lozenge.spark.session import spark_session
 
-CHUNK = 200_000
-"""Offsets that are judged at a time, so that a long trial does not need the memory of all of it."""
-FEW = 1000
-"""Offsets of each partition that Spark gets warm on."""
+WARM_UP_OFFSETS = 1000
+"""Offsets of each partition that are evaluated before the cost is measured."""
 PARTITIONS = topics.EVENT_PARTITIONS
 
 
 @dataclass(frozen=True)
-class Told:
-    """An alert, as far as two releases can be compared by it."""
+class AlertSummary:
+    """The part of an alert by which two releases are compared."""
 
     alert_id: str
     entity: str
@@ -56,10 +48,10 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What `detector` as it is now tells of `events`, beside what its live `release` told; ids decide.
+class BacktestResult:
+    """The alerts of the present code over `events`, compared by alert id with those of the live `release`.
 
-    `cpu_seconds` is what judging took of `judged` events, those of warming up among them.
+    `processed` counts the events that were read, also those before `since`. `cpu_seconds` is what they cost.
     """
 
     detector: str
@@ -68,112 +60,77 @@ class Outcome:
     events: int
     alerts: int
     same: int
-    new: list[Told]
-    lost: list[Told]
+    new: list[AlertSummary]
+    lost: list[AlertSummary]
     dead_letters: list[str]
-    judged: int
+    processed: int
     cpu_seconds: float
 
 
-def trial(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> Outcome:
-    """Judges what was written within `last`; raises as a job's start does."""
+def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> BacktestResult:
+    """Processes the events that were written within `last`; raises what the start of a job raises."""
     declaration, settings = loaded.declaration, detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, "trial", live=False, key=declaration.key)
+    identity = Identity(loaded.name, "backtest", live=False, key=declaration.key)
     until = datetime.now(UTC)
     since = until - last
     starts = offsets_at(kafka, identity.input, PARTITIONS, since)
-    warm = starts if declaration.kind == "rule" else offsets_at(kafka, identity.input, PARTITIONS, since - last)
+    first = starts if declaration.stateless else offsets_at(kafka, identity.input, PARTITIONS, since - last)
     ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
-    spark = spark_session(f"{loaded.name}-trial", cores=os.cpu_count() or 1, memory_mb=1024)
-    writer = AlertEncoder(identity, declaration, settings)
-    ranges = {partition: (warm[partition], ends[partition]) for partition in ends if ends[partition] > warm[partition]}
-    plan = Plan(loaded, identity, settings, kafka, spark)
-    plan.learn()
-    _start_up(plan, ranges)
+    ranges = {
+        partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
+    }
+    spark = spark_session(f"{loaded.name}-backtest", cores=os.cpu_count() or 1, memory_mb=1024)
+    builder = QueryBuilder(loaded, identity, settings, kafka, spark)
+    builder.learn()
+    _warm_up(builder, ranges)
     meter = Meter()
     before = meter.read()
-    judged = judge(plan, declaration.kind, ranges)
+    result = evaluate(builder, declaration.kind, ranges, PARTITIONS)
     cost = meter.read().cpu_seconds - before.cpu_seconds
 
-    def counts(trigger: tuple[int, int] | None, at: datetime) -> bool:
+    def is_compared(trigger: tuple[int, int] | None, at: datetime) -> bool:
         if trigger is None:
             return since <= at < until
         partition, offset = trigger
-        return starts[partition] <= offset < ends[partition]  # the live release goes on meanwhile
+        return starts[partition] <= offset < ends[partition]  # the live release continues during the backtest
 
-    found = {
-        (alert_id := writer.alert_id(f)): Told(alert_id, f.entity, f.event_time.isoformat(), f.alert.reason)
-        for f in judged.alerts
-        if counts(f.trigger, f.event_time)
-    }
-    live, releases = {}, []
-    for alert in _live(kafka, loaded.name, since):
-        place = alert["trigger"]
-        if counts((place["partition"], place["offset"]) if place else None, alert["event_time"]):
-            told = Told(alert["alert_id"], alert["entity"]["id"], alert["event_time"].isoformat(), alert["reason"])
-            live[told.alert_id] = told
-            releases.append(alert["release"])
-    return Outcome(
+    found: dict[str, AlertSummary] = {}
+    for draft in result.alerts:
+        if is_compared(draft.trigger, draft.event_time):
+            alert_id = identity.alert_id(draft.entity, draft.dedup_key)
+            found[alert_id] = AlertSummary(alert_id, draft.entity, draft.event_time.isoformat(), draft.alert.reason)
+    live: dict[str, AlertSummary] = {}
+    release: str | None = None
+    for alert in _live_alerts(kafka, loaded.name, since):
+        trigger = alert["trigger"]
+        if is_compared((trigger["partition"], trigger["offset"]) if trigger else None, alert["event_time"]):
+            alert_id, release = alert["alert_id"], alert["release"]
+            at = alert["event_time"].isoformat()
+            live[alert_id] = AlertSummary(alert_id, alert["entity"]["id"], at, alert["reason"])
+    return BacktestResult(
         detector=loaded.name,
-        release=releases[-1] if releases else None,
+        release=release,
         since=since.isoformat(timespec="seconds"),
         events=sum(ends[p] - starts[p] for p in ends),
         alerts=len(found),
         same=len(found.keys() & live.keys()),
-        new=[told for alert_id, told in found.items() if alert_id not in live],
-        lost=[told for alert_id, told in live.items() if alert_id not in found],
-        dead_letters=[str(failure.error) for failure in judged.failures],
-        judged=sum(end - start for start, end in ranges.values()),
+        new=[alert for alert_id, alert in found.items() if alert_id not in live],
+        lost=[alert for alert_id, alert in live.items() if alert_id not in found],
+        dead_letters=[str(failure.error) for failure in result.failures],
+        processed=size(ranges),
         cpu_seconds=round(cost, 2),
     )
 
 
-def _start_up(plan: Plan, ranges: Ranges) -> None:
-    """Lets Spark plan and compile once, and start its workers, so that their price is not that of the events."""
-    few = {partition: (start, min(start + FEW, end)) for partition, (start, end) in ranges.items()}
-    with suppress(Exception):  # whatever fails on these will fail again where it is looked into
-        plan.bounded_operator(few, PARTITIONS).frame().toArrow()
+def _warm_up(builder: QueryBuilder, ranges: Ranges) -> None:
+    """Lets Spark plan and compile once and start its workers, so that the cost is that of the events."""
+    few = {partition: (start, min(start + WARM_UP_OFFSETS, end)) for partition, (start, end) in ranges.items()}
+    with suppress(Exception):  # a failure here occurs again in the evaluation, which handles it
+        builder.bounded_operator(few, PARTITIONS).frame().toArrow()
 
 
-def judge(plan: Plan, kind: str, ranges: Ranges, refuse: Refusal = refuse_too_many) -> BatchResult:
-    """What a detector makes of `ranges` from an empty memory on.
-
-    An aggregate is evaluated over all of them at once and without a watermark: it tells every crossing. Raises
-    DetectorError where `refuse` finds that too much fails.
-    """
-    parts: list[BatchResult] = []
-    first: Operator | None = None
-    for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK):
-        operator = plan.bounded_operator(part, PARTITIONS)
-        try:
-            batch = operator.frame().toArrow()
-        except LozengeError:
-            raise
-        except Exception as error:  # whatever the author's code or Spark raises
-            if not (found := find_poison(part, plan.evaluate, refuse)):
-                raise DetectorError(
-                    f"judging retained events: they fail together, though none fails alone: {first_line(error)}",
-                    hint="try again; if it comes back, the detector's own tests may show why",
-                ) from error
-            for record in found:
-                plan.exclude(record)
-            batch = plan.bounded_operator(part, PARTITIONS).frame().toArrow()
-        first = first or operator  # it holds the memory
-        parts.append(first.process(batch))
-    return joined(parts, plan.excluded)
-
-
-def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:
-    """`ranges` in order, at most about `size` offsets of all partitions at a time."""
-    left = dict(ranges)
-    step = max(1, size // max(1, len(ranges)))
-    while left:
-        yield {p: (start, min(start + step, end)) for p, (start, end) in left.items()}
-        left = {p: (start + step, end) for p, (start, end) in left.items() if start + step < end}
-
-
-def _live(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapping[str, Any]]:
-    """What the live release has told; none if it has never been deployed."""
+def _live_alerts(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapping[str, Any]]:
+    """The alerts that the live release has published; none if it has never been deployed."""
     topic = topics.alerts(detector)
     if topic not in partitions(kafka):
         return
@@ -182,22 +139,18 @@ def _live(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapp
         yield codec.decode(message.value())
 
 
-def main() -> int:
-    """Prints the outcome; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m lozenge.job.tools.backtest", description=__doc__)
-    parser.add_argument("which", nargs="?")
+def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--last", type=duration, default=timedelta(hours=1))
-    given = parser.parse_args()
-    logging.configure("trial")
-    try:
-        job, kafka = load(JobSettings, KafkaSettings)
-        loaded = find(given.which)
-        outcome = trial(loaded, job, kafka, given.last)
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    print(json.dumps(asdict(outcome)))
-    return 0
+
+
+def _results(loaded: LoadedDetector, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    job, kafka = load(JobSettings, KafkaSettings)
+    yield asdict(backtest(loaded, job, kafka, given.last))
+
+
+def main() -> int:
+    """Runs the command; returns the exit code."""
+    return command.main("backtest", __doc__, _results, _arguments)
 
 
 if __name__ == "__main__":

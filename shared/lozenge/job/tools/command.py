@@ -1,19 +1,49 @@
-"""What the programs that work in steps, each of them one transaction, have in common."""
+"""The program that the four commands share: arguments, the detector, JSON lines, errors and exit codes."""
 
+import argparse
 import json
+import sys
 import threading
-from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from typing import Any, TypeVar
 
+from lozenge.detector.loader import LoadedDetector, find
+from lozenge.errors import LozengeError
+from lozenge.process import logging
 from lozenge.process.shutdown import stopped_by_signals
 
+T = TypeVar("T")
 
-def tell(steps: Iterable[Any], doing: str) -> None:
-    """Prints each step, a dataclass, as one JSON object; ends between two of them when it is told to."""
+
+def main(
+    name: str,
+    description: str | None,
+    results: Callable[[LoadedDetector, argparse.Namespace], Iterable[Mapping[str, Any]]],
+    add_arguments: Callable[[argparse.ArgumentParser], None] = lambda _: None,
+) -> int:
+    """Runs `python -m lozenge.job.tools.<name>`: prints each result as one JSON object; returns the exit code."""
+    parser = argparse.ArgumentParser(prog=f"python -m lozenge.job.tools.{name}", description=description)
+    parser.add_argument("which", nargs="?", help="name of an installed detector, or its folder")
+    add_arguments(parser)
+    given = parser.parse_args()
+    logging.configure(name)
+    output = sys.stdout
+    try:
+        with redirect_stdout(sys.stderr):  # the author's module may print, and only results go to stdout
+            for result in results(find(given.which), given):
+                print(json.dumps(result), file=output, flush=True)
+    except LozengeError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def until_stopped(steps: Iterable[T], doing: str) -> Iterator[T]:
+    """The steps, each of them one transaction. SIGTERM and SIGINT end it between two of them."""
     stop = threading.Event()
     with stopped_by_signals(stop.set, doing):
         for step in steps:
-            print(json.dumps(asdict(step)), flush=True)
+            yield step
             if stop.is_set():
                 break

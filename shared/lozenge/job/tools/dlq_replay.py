@@ -1,20 +1,20 @@
 """`python -m lozenge.job.tools.dlq_replay [NAME | FOLDER]`: processes a detector's dead letters again.
 
-What is judged are the letters' own bytes, for the records that they stand for may be gone. Every step is one
-transaction: alerts, a new letter for each that fails again, and the line that says that these letters were replayed. So
-a replay that is killed is simply run again, and of two at once the later one goes on. Alerts have the ids that the
-live job would have given them. Prints one JSON object for each step; ends between two of them when it is told to.
-Exit codes as those of the job.
+It processes the bytes of the dead letters, because their original records may have expired. Every step is one
+transaction: alerts, a new dead letter for each that fails again, and the record that these dead letters were replayed.
+So a replay that is killed is run again, and of two at once the later one fences the earlier. Alerts have the ids that
+the live job would have given them. Prints one JSON object for each step, and ends between two steps at SIGTERM. Exit
+codes are those of the job.
 
-Only for what remembers nothing: what a fold or an aggregate makes of an event depends on those before it.
+Only for detectors without state: the alerts of a fold or an aggregate depend on earlier events.
 """
 
 import argparse
 import os
-import sys
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,51 +22,49 @@ from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import dead_letter, for_another_try
 from lozenge.contracts.record import Record, place_of
 from lozenge.detector.definition import Settings
-from lozenge.detector.loader import LoadedDetector, find
-from lozenge.errors import LozengeError
+from lozenge.detector.loader import LoadedDetector
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
 from lozenge.job.query.canonical_events import RECORDS
-from lozenge.job.query.poison_search import ENOUGH_TO_TELL, Ranges, refuse_nothing
-from lozenge.job.query.query_builder import Plan
+from lozenge.job.query.poison_search import CONCLUSIVE_FAILURES, Ranges, no_limit
+from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.job.query.range_evaluator import evaluate
 from lozenge.job.settings import JobSettings, detector_settings
-from lozenge.job.tools.backtest import judge
-from lozenge.job.tools.command import tell
+from lozenge.job.tools import command
 from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.dlq_resolutions import REPLAYED, DeadLetterSelection, replayable
 from lozenge.spark.session import spark_session
 
-STEP = 100
-"""Letters that are judged and written at a time. Each that fails again costs about two evaluations to find."""
+STEP_SIZE = 100
+"""Dead letters of one transaction. Each that fails again costs about two evaluations to find."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """What one transaction has told of `letters`. `again` of them failed once more.
+class ReplayStep:
+    """One transaction: `dead_letters` were replayed, and `failed_again` of them failed.
 
-    `held` were not replayed because one before them under their key failed again; `left` are still to come.
+    `blocked` ones were not replayed, because an earlier one with the same key failed. `remaining` ones follow.
     """
 
-    letters: int
+    dead_letters: int
     alerts: int
-    again: int
-    held: int
-    left: int
+    failed_again: int
+    blocked: int
+    remaining: int
 
 
-class DlqReplayPlan(Plan):
-    """The plan over the bytes of `letters`: to Spark they are the records of a partition 0, numbered in their order."""
+class DlqQueryBuilder(QueryBuilder):
+    """Builds the query over dead letters: for Spark they are the records of partition 0, numbered in their order."""
 
     def __init__(
         self,
-        letters: Sequence[DeadLetter],
+        chosen: Sequence[DeadLetter],
         loaded: LoadedDetector,
         identity: Identity,
         settings: Settings,
@@ -74,16 +72,16 @@ class DlqReplayPlan(Plan):
         spark: SparkSession,
     ) -> None:
         super().__init__(loaded, identity, settings, kafka, spark)
-        self._letters = letters
+        self._chosen = chosen
 
     @property
-    def all(self) -> Ranges:
+    def ranges(self) -> Ranges:
         """All of them."""
-        return {0: (0, len(self._letters))}
+        return {0: (0, len(self._chosen))}
 
     def _bounded(self, ranges: Ranges) -> DataFrame:
         begin, end = ranges[0]
-        rows = [(x.value, 0, number, x.headers) for number, x in enumerate(self._letters[begin:end], begin)]
+        rows = [(x.value, 0, number, x.headers) for number, x in enumerate(self._chosen[begin:end], begin)]
         return self._events(self._spark.createDataFrame(rows, RECORDS))
 
 
@@ -91,107 +89,107 @@ def replay(
     loaded: LoadedDetector,
     job: JobSettings,
     kafka: KafkaSettings,
-    choice: DeadLetterSelection,
+    selection: DeadLetterSelection,
     *,
     in_order: bool,
     message: str = "",
-) -> Iterator[Step]:
-    """Replays the letters of `choice` that stand, in the order of what they stand for; raises as a job's start does.
+) -> Iterator[ReplayStep]:
+    """Replays the unresolved dead letters of `selection`, in the order of their original records.
 
-    With `in_order` a letter is not replayed while one before it under its key fails. It ends early where a whole step
-    fails again: then the code is not mended.
+    With `in_order`, a dead letter is not replayed after an earlier one with its key has failed. Ends early if a whole
+    step fails again, because the code is not fixed then. Raises what the start of a job raises.
     """
     declaration = loaded.declaration
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
     resolver = Resolver(kafka, loaded.name)
-    chosen = replayable(loaded.name, declaration.kind, resolver.choose(choice))
+    chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
     alerts = AlertEncoder(identity, declaration, settings)
-    failing: set[bytes | None] = set()
-    for begin in range(0, len(chosen), STEP):
-        step = chosen[begin : begin + STEP]
-        spark = spark_session(f"{loaded.name}-replay", cores=os.cpu_count() or 1, memory_mb=1024)
-        plan = DlqReplayPlan(step, loaded, identity, settings, kafka, spark)
-        plan.learn()
-        judged = judge(plan, declaration.kind, plan.all, refuse_nothing)
-        waiting = _waiting(step, judged.failed_records, failing) if in_order else set[int]()
-        drafts = [f for f in judged.alerts if f.position is None or f.position[1] not in waiting]
-        again = [p for p in judged.failed_records if p.offset not in waiting]
+    failing_keys: set[bytes | None] = set()
+    for begin in range(0, len(chosen), STEP_SIZE):
+        step = chosen[begin : begin + STEP_SIZE]
+        spark = spark_session(f"{loaded.name}-dlq-replay", cores=os.cpu_count() or 1, memory_mb=1024)
+        builder = DlqQueryBuilder(step, loaded, identity, settings, kafka, spark)
+        builder.learn()
+        result = evaluate(builder, declaration.kind, builder.ranges, 1, no_limit)
+        blocked = _blocked(step, result.failed_records, failing_keys) if in_order else set[int]()
+        drafts = [draft for draft in result.alerts if draft.position is None or draft.position[1] not in blocked]
+        again = [failed for failed in result.failed_records if failed.offset not in blocked]
         now = datetime.now(UTC)
         records = [
-            *(alerts.record(_of_origin(draft, step), now) for draft in drafts),
-            *(_once_more(identity, step[failed.offset], failed, now) for failed in again),
-            *(of_failure(identity, failure) for failure in judged.failures_without_record),
+            *(alerts.record(_with_origin(draft, step), now) for draft in drafts),
+            *(_failed_again(identity, step[failed.offset], failed, now) for failed in again),
+            *(of_failure(identity, failure) for failure in result.failures_without_record),
         ]
-        told = [letter for number, letter in enumerate(step) if number not in waiting]
-        if told:
-            fields = {
-                "alerts": len(drafts),
-                "failed_again": len(again),
-                "release": identity.release,
-                "message": message,
-            }
-            resolver.write(REPLAYED, told, records, **fields)
-        yield Step(len(told), len(drafts), len(again), held=len(waiting), left=max(0, len(chosen) - begin - STEP))
-        if len(again) == len(step) >= ENOUGH_TO_TELL:
+        replayed = [dead for number, dead in enumerate(step) if number not in blocked]
+        if replayed:
+            counts = {"alerts": len(drafts), "failed_again": len(again)}
+            resolver.write(REPLAYED, replayed, records, **counts, release=identity.release, message=message)
+        yield ReplayStep(
+            dead_letters=len(replayed),
+            alerts=len(drafts),
+            failed_again=len(again),
+            blocked=len(blocked),
+            remaining=max(0, len(chosen) - begin - STEP_SIZE),
+        )
+        if len(again) == len(step) >= CONCLUSIVE_FAILURES:
             return
 
 
-def _waiting(step: Sequence[DeadLetter], records: Collection[FailedRecord], failing: set[bytes | None]) -> set[int]:
-    """The numbers of those that come behind one that fails under the same key; such keys are added to `failing`."""
+def _blocked(
+    step: Sequence[DeadLetter], records: Collection[FailedRecord], failing_keys: set[bytes | None]
+) -> set[int]:
+    """The numbers of those that follow a failed one with the same key. Adds the keys of failed ones."""
     failed = {record.offset for record in records}
-    waiting = set()
-    for number, letter in enumerate(step):
-        if letter.key in failing:
-            waiting.add(number)
+    blocked = set()
+    for number, dead in enumerate(step):
+        if dead.key in failing_keys:
+            blocked.add(number)
         elif number in failed:
-            failing.add(letter.key)
-    return waiting
+            failing_keys.add(dead.key)
+    return blocked
 
 
-def _of_origin(draft: DraftAlert, step: Sequence[DeadLetter]) -> DraftAlert:
-    """The draft as the live job would have made it, of the record that the letter stands for."""
+def _with_origin(draft: DraftAlert, step: Sequence[DeadLetter]) -> DraftAlert:
+    """The draft as the live job would have made it, with the position of the original record."""
     if draft.position is None:
         return draft
     origin = step[draft.position[1]].origin
     return replace(draft, trigger=origin if draft.trigger else None, position=origin)
 
 
-def _once_more(identity: Identity, letter: DeadLetter, failed: FailedRecord, now: datetime) -> Record:
-    """The letter of what failed again, which keeps where and when it first failed, and counts."""
+def _failed_again(identity: Identity, dead: DeadLetter, failed: FailedRecord, now: datetime) -> Record:
+    """The dead letter of a record that failed again. It keeps the origin and first failure, and counts the attempts."""
     headers = dead_letter(
-        for_another_try(letter.headers),
-        topic=letter.topic,
-        partition=letter.origin[0],
-        offset=letter.origin[1],
+        for_another_try(dead.headers),
+        topic=dead.topic,
+        partition=dead.origin[0],
+        offset=dead.origin[1],
         app=identity.app,
         stage=failed.stage,
         error=failed.error,
         failed_at=now,
     )
-    return Record(identity.dead_letters, letter.place[0], letter.key, letter.value, headers)
+    return Record(identity.dead_letters, dead.place[0], dead.key, dead.value, headers)
 
 
-def main() -> int:
-    """Prints a line for each step; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m lozenge.job.tools.dlq_replay", description=__doc__)
-    parser.add_argument("which", nargs="?")
-    parser.add_argument("--places", default="", help='in its dead-letter topic: "0:12 2:9120"')
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--places", default="", help='partitions and offsets in its dead-letter topic: "0:12 2:9120"')
     parser.add_argument("--key")
     parser.add_argument("--in-order", action="store_true")
     parser.add_argument("--message", default="")
-    given = parser.parse_args()
-    logging.configure("replay")
-    try:
-        job, kafka = load(JobSettings, KafkaSettings)
-        choice = DeadLetterSelection(tuple(map(place_of, given.places.split())), given.key)
-        loaded = find(given.which)
-        steps = replay(loaded, job, kafka, choice, in_order=given.in_order, message=given.message)
-        tell(steps, f"replaying dead letters of {loaded.name}")
-    except LozengeError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    return 0
+
+
+def _results(loaded: LoadedDetector, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    job, kafka = load(JobSettings, KafkaSettings)
+    selection = DeadLetterSelection(tuple(map(place_of, given.places.split())), given.key)
+    steps = replay(loaded, job, kafka, selection, in_order=given.in_order, message=given.message)
+    return map(asdict, command.until_stopped(steps, f"replaying dead letters of {loaded.name}"))
+
+
+def main() -> int:
+    """Runs the command; returns the exit code."""
+    return command.main("dlq_replay", __doc__, _results, _arguments)
 
 
 if __name__ == "__main__":

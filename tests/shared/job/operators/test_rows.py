@@ -1,4 +1,4 @@
-"""Rows of a batch are what pyarrow itself makes of them, only sooner."""
+"""The fast conversion of Arrow columns returns the same values as pyarrow."""
 
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -24,11 +24,11 @@ def table() -> pa.Table:
     return pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
 
 
-def test_rows_are_those_of_pyarrow() -> None:
+def test_rows_equal_those_of_pyarrow() -> None:
     assert list(rows.rows(table())) == table().to_pylist()
 
 
-def test_rows_of_several_chunks_come_in_order() -> None:
+def test_rows_of_several_chunks_keep_their_order() -> None:
     both = pa.concat_tables([table(), table()])
     assert both.column("text").num_chunks == 2
     assert list(rows.rows(both)) == [*table().to_pylist(), *table().to_pylist()]

@@ -1,0 +1,31 @@
+"""What deploy knows of a detector without importing its code; `lozenge.job.tools.describe` makes it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from lozenge.detector.manifest import Manifest
+
+
+class Description(BaseModel):
+    """A detector as data: all that is needed to deploy, configure or replace it.
+
+    `settings` are the defaults, as `LOZENGE_JOB_SETTINGS` takes them; `settings_schema` is their JSON schema.
+    `state_shape` is None unless the detector is stateful. `schemas` are the ids of the Avro schemas it was built with.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    detector: str
+    version: str
+    declaration: Manifest
+    settings: dict[str, Any]
+    settings_digest: str
+    settings_schema: dict[str, Any]
+    state_shape: dict[str, Any] | None
+    schemas: list[int]
+
+    @property
+    def kind(self) -> str:
+        """The declared kind: rule, aggregate or stateful."""
+        return self.declaration.kind

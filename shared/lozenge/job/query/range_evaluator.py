@@ -1,0 +1,57 @@
+"""Evaluates a detector over bounded ranges of its input, in chunks, from empty state."""
+
+import sys
+from collections.abc import Iterator
+
+from lozenge.errors import DetectorError, LozengeError
+from lozenge.job.batch_result import BatchResult, joined
+from lozenge.job.operators.operator import Operator
+from lozenge.job.query.poison_search import FailureLimit, Ranges, find_poison, first_line, stop_at_too_many
+from lozenge.job.query.query_builder import QueryBuilder
+
+CHUNK_OFFSETS = 200_000
+"""Offsets that are evaluated at a time, so that long ranges need no more memory than short ones."""
+
+
+def evaluate(
+    builder: QueryBuilder, kind: str, ranges: Ranges, partitions: int, limit: FailureLimit = stop_at_too_many
+) -> BatchResult:
+    """The result over `ranges` of a topic with so many `partitions`.
+
+    An aggregate is evaluated over all ranges at once and without a watermark, so it emits every alert. Raises
+    DetectorError if more records fail than `limit` permits.
+    """
+    results: list[BatchResult] = []
+    first: Operator | None = None
+    for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK_OFFSETS):
+        operator = builder.bounded_operator(part, partitions)
+        try:
+            batch = operator.frame().toArrow()
+        except LozengeError:
+            raise
+        except Exception as error:  # whatever the author's code or Spark raises
+            if not (found := find_poison(part, builder.evaluate, limit)):
+                raise DetectorError(
+                    f"processing retained events: they fail together, but none fails alone: {first_line(error)}",
+                    hint="try again; if it fails again, the detector's own tests may show the cause",
+                ) from error
+            for record in found:
+                builder.exclude(record)
+            batch = builder.bounded_operator(part, partitions).frame().toArrow()
+        first = first or operator  # it holds the state
+        results.append(first.process(batch))
+    return joined(results, builder.excluded)
+
+
+def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:
+    """`ranges` in order, at most about `size` offsets of all partitions at a time."""
+    left = dict(ranges)
+    step = max(1, size // max(1, len(ranges)))
+    while left:
+        yield {p: (start, min(start + step, end)) for p, (start, end) in left.items()}
+        left = {p: (start + step, end) for p, (start, end) in left.items() if start + step < end}
+
+
+def size(ranges: Ranges) -> int:
+    """How many offsets `ranges` hold."""
+    return sum(end - start for start, end in ranges.values())
