@@ -19,7 +19,7 @@ from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.leader_election import Timing
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
 from lozenge_deploy.supervision.job_process import job_processes
-from tests.deploy.keeping import FakeJobs
+from tests.deploy.agent.controllers import FakeJobs
 from tests.integration.conftest import Broker
 
 DEADLINE_SECONDS = 90.0
@@ -60,7 +60,7 @@ def jobs(name: str) -> Iterator[Jobs]:
 
 @contextmanager
 def running(kafka: KafkaSettings, folder: Path, jobs: Jobs) -> Iterator[Agent]:
-    agent = Agent(kafka, folder, launcher=jobs, timing=QUICK, tidy_seconds=0.5)
+    agent = Agent(kafka, folder, launcher=jobs, timing=QUICK, cleanup_seconds=0.5)
     thread = threading.Thread(target=agent.run)
     thread.start()
     try:

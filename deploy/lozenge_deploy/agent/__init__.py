@@ -1,1 +1,1 @@
-"""The agent: keeps every detector as it is desired, and says how it is."""
+"""The agent: keeps every detector running as its deployment spec says, and reports its status."""

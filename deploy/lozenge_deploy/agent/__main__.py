@@ -1,6 +1,6 @@
-"""`python -m lozenge_deploy.agent [FOLDER]`: keeps every detector as it is desired; see `lozenge deploy`.
+"""`python -m lozenge_deploy.agent [FOLDER]`: keeps every detector running as deployed; see `lozenge deploy`.
 
-FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent and leave the jobs running. Exit
+FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent; the jobs keep running. Exit
 codes: 0 after a signal, 2 for wrong settings, 3 if the broker does not answer.
 """
 
@@ -34,4 +34,4 @@ def main(timing: Timing = TIMING) -> int:
 
 
 if __name__ == "__main__":
-    end(main())  # else an environment that is being made would hold the process for as long as that takes
+    end(main())  # otherwise the process would wait for an environment that is being built

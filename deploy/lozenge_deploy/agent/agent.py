@@ -1,4 +1,4 @@
-"""The agent's loop: while it leads, every desired detector has a crew that is ticked several times a second."""
+"""The agent's loop: while it is the leader, it ticks the replica set of every detector several times a second."""
 
 import socket
 import threading
@@ -14,26 +14,26 @@ from lozenge.kafka.group_offsets import newest_commit_metadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
-from lozenge_deploy.agent.controller import PATIENCE, Patience
+from lozenge_deploy.agent.controller import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
-from lozenge_deploy.agent.restart_policy import Launches
+from lozenge_deploy.agent.restart_policy import JobLauncher
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1
-TIDY_SECONDS = 30.0
+CLEANUP_SECONDS = 30.0
 SLEPT_SECONDS = 10.0
-"""Between two looks of an agent that leads lies far less."""
+"""A longer time between two ticks of a leader means that the machine or the process slept."""
 
 
 class Agent:
     """Runs the detectors of one broker on this machine, with all their files below `folder`.
 
-    Killing it leaves the jobs running; the next agent with the same folder adopts them. Of several agents one
-    leads, the others wait for its lease to run out. Raises BrokerUnavailable.
+    If it is killed, its jobs keep running, and the next agent with the same folder adopts them. Of several agents one
+    is the leader; the followers wait until its lease expires. Raises BrokerUnavailable.
     """
 
     def __init__(
@@ -41,158 +41,160 @@ class Agent:
         kafka: KafkaSettings,
         folder: Path,
         *,
-        launcher: Launches | None = None,
+        launcher: JobLauncher | None = None,
         timing: Timing = TIMING,
-        patience: Patience = PATIENCE,
-        tidy_seconds: float = TIDY_SECONDS,
+        timeouts: Timeouts = TIMEOUTS,
+        cleanup_seconds: float = CLEANUP_SECONDS,
     ) -> None:
         self._kafka, self._folder = kafka, folder.absolute()
-        self._patience, self._tidy_seconds = patience, tidy_seconds
+        self._timeouts, self._cleanup_seconds = timeouts, cleanup_seconds
         self._host = socket.gethostname()
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
         ensure_topics(kafka, topics.control_topics())
         self._leadership = Leadership(kafka, self._me, timing)
-        self._desired: Table[DeploymentSpec] | None = None
-        self._crews: dict[str, ReplicaSet] = {}
+        self._specs: Table[DeploymentSpec] | None = None
+        self._replica_sets: dict[str, ReplicaSet] = {}
         self._launcher = launcher or Launcher(Releases(kafka))
         self._logs = JobLogs(kafka)
-        self._tidied_at = 0.0
+        self._cleaned_up_at = 0.0
         self._outbox: list[Row] = []
         self._stop = threading.Event()
-        self._seen_at = time.time(), time.monotonic()
-        self._calm_since = float("-inf")  # a keeper leaves those time that it finds running
+        self._ticked_at = time.time(), time.monotonic()
+        self._broker_stable_since = float("-inf")  # a controller grants adopted jobs their time by itself
 
     def stop(self) -> None:
-        """Asks `run` to end; safe from a signal handler. The jobs go on."""
+        """Requests the end of `run`; safe in a signal handler. The jobs keep running."""
         self._stop.set()
 
     def run(self) -> None:
-        """Until `stop`: follows, or leads."""
+        """Runs as a leader or a follower, until `stop`."""
         while not self._stop.wait(TICK_SECONDS):
             try:
                 if self._leadership.tick():
                     self._lead()
                 elif self._leadership.leading:
-                    self._calm_since = time.monotonic()
+                    self._broker_stable_since = time.monotonic()
                 else:
                     self._follow()
             except LeadershipLost:
                 self._follow()
             except BrokerUnavailable as error:
-                self._broker_is_away(error)
+                self._broker_unavailable(error)
                 self._stop.wait(1)
-            self._logs.ship([i for crew in self._crews.values() for i in crew.running()])
-            self._tidy()
-        self._leave()
+            self._logs.ship([job for replicas in self._replica_sets.values() for job in replicas.running()])
+            self._clean_up()
+        self._shut_down()
 
     def _lead(self) -> None:
-        if self._desired is None:
-            self._take_office()
-        assert self._desired is not None
-        list(self._desired.poll(0.0))
-        self._notice_sleep()
-        calm = time.monotonic() - self._calm_since
-        for detector, desired in list(self._desired.rows.items()):
-            if detector not in self._crews:
-                self._crews[detector] = self._crew(detector, DeploymentStatus(detector=detector))
+        if self._specs is None:
+            self._assume_leadership()
+        assert self._specs is not None
+        list(self._specs.poll(0.0))
+        self._detect_sleep()
+        broker_stable_seconds = time.monotonic() - self._broker_stable_since
+        for detector, spec in list(self._specs.rows.items()):
+            if detector not in self._replica_sets:
+                self._replica_sets[detector] = self._replica_set(detector, DeploymentStatus(detector=detector))
             try:
-                self._crews[detector].tick(desired, calm)
+                self._replica_sets[detector].tick(spec, broker_stable_seconds)
             except BrokerUnavailable as error:
-                self._broker_is_away(error)
-            except Exception as error:  # one detector's trouble is no other's, whatever it is
-                logger().error(f"keeping {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError))
-        self._send()
+                self._broker_unavailable(error)
+            except Exception as error:  # an error of one detector must not affect the others
+                logger().error(
+                    f"controlling {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError)
+                )
+        self._publish()
 
-    def _notice_sleep(self) -> None:
-        """After the machine or this process slept, or the clock was set, everything looks late: nobody is judged."""
-        seen, self._seen_at = self._seen_at, (time.time(), time.monotonic())
-        if any(abs(now - before) > SLEPT_SECONDS for now, before in zip(self._seen_at, seen, strict=True)):
-            self._calm_since = time.monotonic()
+    def _detect_sleep(self) -> None:
+        """After a sleep or a change of the clock every job looks late, so none counts as unhealthy for a while."""
+        previous, self._ticked_at = self._ticked_at, (time.time(), time.monotonic())
+        if any(abs(now - before) > SLEPT_SECONDS for now, before in zip(self._ticked_at, previous, strict=True)):
+            self._broker_stable_since = time.monotonic()
 
-    def _send(self) -> None:
-        """Publishes what there is to tell; what cannot be told now waits. A newer wish of somebody's comes first."""
+    def _publish(self) -> None:
+        """Publishes the outbox; if that fails, it is kept. A newer spec of an operator wins over a rollback."""
         if not self._outbox:
             return
-        assert self._desired is not None
-        list(self._desired.poll(0.0))
-        wanted = self._desired.rows
+        assert self._specs is not None
+        list(self._specs.poll(0.0))
+        newest = self._specs.rows
         rows = [
             (topic, key, record)
             for topic, key, record in self._outbox
-            if not isinstance(record, DeploymentSpec) or wanted[key].revision == record.revision
+            if not isinstance(record, DeploymentSpec) or newest[key].revision == record.revision
         ]
         self._leadership.write(rows)
         self._outbox = []
 
-    def _broker_is_away(self, error: BrokerUnavailable) -> None:
-        self._calm_since = time.monotonic()
+    def _broker_unavailable(self, error: BrokerUnavailable) -> None:
+        self._broker_stable_since = time.monotonic()
         logger().warning(error.message, hint=error.hint)
 
-    def _take_office(self) -> None:
-        """Reads what is desired and what was observed, and adopts what runs here."""
-        logger().info("leads", agent=self._me.agent, folder=str(self._folder))
+    def _assume_leadership(self) -> None:
+        """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
+        logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
         with Table(self._kafka, topics.STATUS, DeploymentStatus) as status:
-            self._crews = {d: self._crew(d, observed) for d, observed in status.rows.items()}
-        for crew in self._crews.values():
-            self._logs.find(crew.folders)
-        self._desired = Table(self._kafka, topics.DEPLOYMENTS, DeploymentSpec)
+            self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
+        for replicas in self._replica_sets.values():
+            self._logs.find(replicas.folders)
+        self._specs = Table(self._kafka, topics.DEPLOYMENTS, DeploymentSpec)
 
-    def _crew(self, detector: str, observed: DeploymentStatus) -> ReplicaSet:
+    def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(
             self._folder / detector,
             self._launcher,
             partial(self._committed, detector),
-            observed.seen_from(f"{self._host}:{self._folder}"),
-            say=lambda new: self._outbox.append((topics.STATUS, detector, new)),
-            tell=self._tell,
-            wish=self._wish,
-            patience=self._patience,
+            status.seen_from(f"{self._host}:{self._folder}"),
+            on_status=lambda new: self._outbox.append((topics.STATUS, detector, new)),
+            on_event=self._record,
+            on_rollback=self._roll_back,
+            timeouts=self._timeouts,
         )
 
-    def _tell(self, happening: HistoryEvent) -> None:
-        self._outbox.append((topics.HISTORY, happening.detector, happening))
-        logger().info(happening.what, **happening.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
+    def _record(self, event: HistoryEvent) -> None:
+        self._outbox.append((topics.HISTORY, event.detector, event))
+        logger().info(event.what, **event.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
 
-    def _wish(self, desired: DeploymentSpec) -> None:
-        assert self._desired is not None
-        self._desired.rows[desired.detector] = desired
-        self._outbox.append((topics.DEPLOYMENTS, desired.detector, desired))
+    def _roll_back(self, spec: DeploymentSpec) -> None:
+        assert self._specs is not None
+        self._specs.rows[spec.detector] = spec
+        self._outbox.append((topics.DEPLOYMENTS, spec.detector, spec))
 
     def _committed(self, detector: str) -> int:
         """The newest generation that has committed for the detector; 0 for none."""
-        stamp = newest_commit_metadata(self._kafka, detector)
-        return stamp.generation if stamp else 0
+        metadata = newest_commit_metadata(self._kafka, detector)
+        return metadata.generation if metadata else 0
 
-    def _tidy(self) -> None:
-        if time.monotonic() - self._tidied_at > self._tidy_seconds:
-            self._tidied_at = time.monotonic()
-            for crew in self._crews.values():
-                self._logs.tidy(crew.folders)
+    def _clean_up(self) -> None:
+        if time.monotonic() - self._cleaned_up_at > self._cleanup_seconds:
+            self._cleaned_up_at = time.monotonic()
+            for replicas in self._replica_sets.values():
+                self._logs.clean_up(replicas.folders)
 
     def _follow(self) -> None:
-        """Leads no longer. Once it is known who does, its jobs end, unless the new leader adopts them here."""
-        if self._desired is not None:
-            logger().warning("leads no longer")
-            self._desired.close()
-            self._desired, self._outbox = None, []
+        """Gives up leadership. Its jobs stop once another leader is known, unless that one adopts them here."""
+        if self._specs is not None:
+            logger().warning("leadership lost")
+            self._specs.close()
+            self._specs, self._outbox = None, []
         leader = self._leadership.leader
-        if not self._crews or leader is None or leader.agent in ("", self._me.agent):
+        if not self._replica_sets or leader is None or leader.agent in ("", self._me.agent):
             return
-        logger().info("follows", leader=leader.agent, host=leader.host, folder=leader.folder)
+        logger().info("following leader", leader=leader.agent, host=leader.host, folder=leader.folder)
         if (leader.host, leader.folder) != (self._me.host, self._me.folder):
-            for instance in [i for crew in self._crews.values() for i in crew.running()]:
-                instance.terminate()
-        self._crews = {}
+            for job in [job for replicas in self._replica_sets.values() for job in replicas.running()]:
+                job.terminate()
+        self._replica_sets = {}
 
-    def _leave(self) -> None:
+    def _shut_down(self) -> None:
         try:
             if self._leadership.leading:
-                self._send()
+                self._publish()
                 self._leadership.resign()
         except LozengeError as error:
             logger().warning(error.message)
-        if self._desired is not None:
-            self._desired.close()
+        if self._specs is not None:
+            self._specs.close()
         self._launcher.close()
         self._leadership.close()
         self._logs.close()

@@ -1,4 +1,4 @@
-"""The folders of jobs that have ended: their logs are shipped to the end, and then they go."""
+"""The logs of jobs: each is shipped to its end before the folder of its job is removed."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -11,55 +11,55 @@ from lozenge_deploy.supervision.log_shipper import Shipper
 
 
 class JobLogs:
-    """Ships the log of every job that runs here, and of one that has ended until all of it is shipped."""
+    """Ships the log of every job that runs here, and of an ended job until its end."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._shipper = Shipper(kafka)
         self._followed: dict[Path, JobProcess] = {}
 
     def find(self, folders: Iterable[Path]) -> None:
-        """Begins with the jobs below the folders of a detector, also those that ended while nobody looked."""
-        for instance in (i for folder in folders for i in job_processes(folder)):
-            self._follow(instance)
+        """Follows the jobs below the folders of a detector, also those that ended without an agent."""
+        for job in (found for folder in folders for found in job_processes(folder)):
+            self._follow(job)
 
     def ship(self, running: Iterable[JobProcess]) -> None:
         """Ships a part of each log; `running` are all jobs that have a process. Raises nothing."""
-        present = {instance.folder / LOG: instance for instance in running}
-        for file, instance in present.items():
+        present = {job.folder / LOG: job for job in running}
+        for file, job in present.items():
             known = self._followed.get(file)
-            if known is None or known.record != instance.record:
-                self._follow(instance)
+            if known is None or known.record != job.record:
+                self._follow(job)
         for file in self._followed.keys() - present.keys():
             self._shipper.unfollow(file)
         self._followed = present
         self._shipper.ship()
 
-    def tidy(self, folders: Iterable[Path]) -> None:
-        """Removes what `outlived` finds below the folders of a detector, as far as it is shipped."""
+    def clean_up(self, folders: Iterable[Path]) -> None:
+        """Removes what `removable` finds below the folders of a detector, once it is shipped."""
         shipping = self._shipper.following()
-        for place in (p for folder in folders for p in outlived(folder)):
-            if place / LOG not in shipping:
-                shutil.rmtree(place, ignore_errors=True)
+        for unused in (found for folder in folders for found in removable(folder)):
+            if unused / LOG not in shipping:
+                shutil.rmtree(unused, ignore_errors=True)
 
     def close(self) -> None:
-        """Waits some seconds for what is on its way."""
+        """Waits some seconds for the records in flight."""
         self._shipper.close()
 
-    def _follow(self, instance: JobProcess) -> None:
-        facts, file = instance.record, instance.folder / LOG
-        self._shipper.follow(file, facts.detector, f"g{facts.generation}", facts.release)
-        self._followed[file] = instance
+    def _follow(self, job: JobProcess) -> None:
+        record, file = job.record, job.folder / LOG
+        self._shipper.follow(file, record.detector, f"g{record.generation}", record.release)
+        self._followed[file] = job
 
 
-def outlived(folder: Path) -> Iterator[Path]:
-    """The folders below a detector's in which no job will go on.
+def removable(folder: Path) -> Iterator[Path]:
+    """The folders below that of a detector in which no job will be started again.
 
-    All but those of running jobs, of the newest one, and of the newest one that was live: its checkpoint may
-    be needed again.
+    It keeps those of running jobs, of the newest job, and of the newest one that was live: its checkpoint may be
+    needed again.
     """
     found = job_processes(folder)
-    live = [i for i in found if (report := i.status()) is not None and report.phase is Phase.LIVE]
+    live = [i for i in found if (status := i.status()) is not None and status.phase is Phase.LIVE]
     kept = {i.folder for i in (*found[:1], *live[:1], *(i for i in found if i.alive()))}
-    for place in folder.glob("g[0-9]*"):
-        if place not in kept and (place in {i.folder for i in found} or not (place / RECORD).exists()):
-            yield place
+    for candidate in folder.glob("g[0-9]*"):
+        if candidate not in kept and (candidate in {i.folder for i in found} or not (candidate / RECORD).exists()):
+            yield candidate

@@ -1,4 +1,4 @@
-"""Starts jobs of releases: their environments are made in the background, so that nobody waits for them."""
+"""Starts jobs of releases. Their environments are built in the background, so that the agent never waits."""
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,59 +11,59 @@ from lozenge_deploy.releases.release_store import Releases, environment_for
 from lozenge_deploy.supervision.job_process import JobProcess
 
 OVERHEAD_MB = 1024
-"""Beside its JVM's heap a job takes the JVM's own memory, its driver's Python with a fold's state, and workers."""
+"""What a job needs besides its JVM's heap: the JVM's own memory, the driver's Python with a fold's state, workers."""
 
 
 class Launcher:
-    """Used by one thread. A release is immutable, so what was prepared once stays so."""
+    """Used by one thread. A release is immutable, so its environment is built once."""
 
     def __init__(self, releases: Releases) -> None:
         self._releases = releases
         self._workers = ThreadPoolExecutor(1, "environments")
         self._prepared: dict[tuple[str, str], Future[tuple[Path, Manifest]]] = {}
 
-    def prepared(self, desired: DeploymentSpec) -> bool:
-        """Whether `start` would not have to wait; asks for it if nobody has. An error comes with `start`."""
-        key = desired.detector, desired.release
+    def prepared(self, spec: DeploymentSpec) -> bool:
+        """Whether `start` can start at once; otherwise starts the preparation. Its error is raised by `start`."""
+        key = spec.detector, spec.release
         if key not in self._prepared:
             self._prepared[key] = self._workers.submit(self._prepare, *key)
         return self._prepared[key].done()
 
-    def declaration(self, desired: DeploymentSpec) -> Manifest:
-        """What the release declares; waits until it is prepared, or raises and forgets what kept it from that."""
-        self.prepared(desired)
-        future = self._prepared[desired.detector, desired.release]
+    def declaration(self, spec: DeploymentSpec) -> Manifest:
+        """What the release declares; waits until it is prepared, or raises the error of its preparation once."""
+        self.prepared(spec)
+        future = self._prepared[spec.detector, spec.release]
         if future.exception() is not None:
-            del self._prepared[desired.detector, desired.release]
+            del self._prepared[spec.detector, spec.release]
         return future.result()[1]
 
-    def start(self, desired: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
-        """Starts a job of the release; raises what kept it from being prepared, or OSError."""
-        resources = self.declaration(desired).resources
-        python, _ = self._prepared[desired.detector, desired.release].result()
-        memory_mb, cores = desired.memory_mb or resources.memory_mb, desired.cores or resources.cores
+    def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
+        """Starts a job of the release; raises the error of its preparation, or OSError."""
+        resources = self.declaration(spec).resources
+        python, _ = self._prepared[spec.detector, spec.release].result()
+        memory_mb, cores = spec.memory_mb or resources.memory_mb, spec.cores or resources.cores
         variables = {
             "LOZENGE_JOB_FOLDER": str(folder),
-            "LOZENGE_JOB_RELEASE": desired.release,
+            "LOZENGE_JOB_RELEASE": spec.release,
             "LOZENGE_JOB_INSTANCE": f"g{generation}",
-            "LOZENGE_JOB_STATE": desired.state if standby else "keep",
+            "LOZENGE_JOB_STATE": spec.state if standby else "keep",
             "LOZENGE_JOB_CORES": str(cores),
             "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
         }
         return JobProcess.start(
             folder,
-            [str(python), "-m", "lozenge.job", desired.detector],
+            [str(python), "-m", "lozenge.job", spec.detector],
             in_environment(os.environ | variables),
-            desired.job_spec(generation, standby=standby),
-            detector=desired.detector,
-            release=desired.release,
-            process=desired.process,
-            state=desired.state,
+            spec.job_spec(generation, standby=standby),
+            detector=spec.detector,
+            release=spec.release,
+            process=spec.process,
+            state=spec.state,
             memory_mb=memory_mb + OVERHEAD_MB,
         )
 
     def close(self) -> None:
-        """Drops what is not prepared yet."""
+        """Cancels the preparations that have not started."""
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     def _prepare(self, detector: str, release: str) -> tuple[Path, Manifest]:

@@ -1,122 +1,122 @@
-"""The instances of one detector on this machine: each has a keeper, and all are told of as one."""
+"""The replicas of one detector on this machine: each has a controller, and all are reported as one."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from lozenge_deploy.agent.controller import PATIENCE, Controller, Patience
-from lozenge_deploy.agent.restart_policy import Launches
+from lozenge_deploy.agent.controller import TIMEOUTS, Controller, Timeouts
+from lozenge_deploy.agent.restart_policy import JobLauncher
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 
-_AT_WORK = (Phase.RUNNING, Phase.PARKED)
+_WORKING = (Phase.RUNNING, Phase.PARKED)
 _WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
 
 
 class ReplicaSet:
-    """Keeps as many instances of a detector as are desired; who judges which partition they settle among themselves.
+    """Keeps as many replicas of a detector as its spec requests; they divide the partitions among themselves.
 
-    The first one has its jobs in `folder`, the others beside it. `newest` gives the generation that committed last;
-    `say`, `tell` and `wish` reach the detector's status, history and desired state.
+    Replica 0 has its jobs in `folder`, the others in folders next to it. `newest` returns the generation that
+    committed last. The callbacks are those of `StatusReporter`.
     """
 
     def __init__(
         self,
         folder: Path,
-        launcher: Launches,
+        launcher: JobLauncher,
         newest: Callable[[], int],
-        observed: DeploymentStatus,
+        status: DeploymentStatus,
         *,
-        say: Callable[[DeploymentStatus], None],
-        tell: Callable[[HistoryEvent], None],
-        wish: Callable[[DeploymentSpec], None],
-        patience: Patience = PATIENCE,
+        on_status: Callable[[DeploymentStatus], None],
+        on_event: Callable[[HistoryEvent], None],
+        on_rollback: Callable[[DeploymentSpec], None],
+        timeouts: Timeouts = TIMEOUTS,
     ) -> None:
-        self._patience = patience
         self._folder, self._launcher, self._committed = folder, launcher, newest
-        self._say, self._tell, self._wish = say, tell, wish
-        self._wished = False
-        self._said = observed
-        self._voices: list[StatusReporter] = []
-        self._keepers: list[Controller] = []
-        for one in observed.instances or [observed]:
-            self._hire(one)
+        self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
+        self._timeouts = timeouts
+        self._rolled_back = False
+        self._status = status
+        self._reporters: list[StatusReporter] = []
+        self._controllers: list[Controller] = []
+        for one in status.instances or [status]:
+            self._add(one)
 
     @property
     def folders(self) -> list[Path]:
-        """Where its jobs are."""
-        return [self._place(seat) for seat in range(len(self._keepers))]
+        """The folder of each replica."""
+        return [self._folder_of(ordinal) for ordinal in range(len(self._controllers))]
 
     def running(self) -> list[JobProcess]:
         """Every job that has a process."""
-        return [instance for keeper in self._keepers for instance in keeper.running()]
+        return [job for controller in self._controllers for job in controller.running()]
 
-    def tick(self, desired: DeploymentSpec, calm: float) -> None:
-        """Does what is due of each; `calm` is for how many seconds the broker has been answering."""
-        while len(self._keepers) < desired.instances:
-            self._hire(DeploymentStatus(detector=desired.detector, place=self._said.place))
-        self._wished = False
-        for seat, keeper in enumerate(self._keepers):
-            keeper.tick(self._share(desired, seat), calm)
-            if self._wished:  # what the others are to do is another thing now
+    def tick(self, spec: DeploymentSpec, broker_stable_seconds: float) -> None:
+        """Takes the next step of each replica; the broker has been available for `broker_stable_seconds`."""
+        while len(self._controllers) < spec.instances:
+            self._add(DeploymentStatus(detector=spec.detector, place=self._status.place))
+        self._rolled_back = False
+        for ordinal, controller in enumerate(self._controllers):
+            controller.tick(self._spec_of(spec, ordinal), broker_stable_seconds)
+            if self._rolled_back:  # `spec` is no longer the spec of the others
                 break
-        while len(self._keepers) > desired.instances and not self._keepers[-1].running():
-            del self._keepers[-1], self._voices[-1]
-        self._speak()
+        while len(self._controllers) > spec.instances and not self._controllers[-1].running():
+            del self._controllers[-1], self._reporters[-1]
+        self._report()
 
-    def _share(self, desired: DeploymentSpec, seat: int) -> DeploymentSpec:
-        """What is desired of one; the last that stays shares its partitions until the others have ended.
+    def _spec_of(self, spec: DeploymentSpec, ordinal: int) -> DeploymentSpec:
+        """The spec of one replica. The last one that remains shares its partitions until the others have exited.
 
-        Those that go work on until those that stay do: one of them may be the only one that works.
+        Surplus replicas run until the others do: one of them may be the only one that runs.
         """
-        stay = desired.instances
-        if seat < stay:
-            shares = stay == 1 and any(keeper.running() for keeper in self._keepers[stay:])
-            return desired.model_copy(update={"instances": 2}) if shares else desired
-        if self._keepers[seat].running() and any(v.observed.phase not in _AT_WORK for v in self._voices[:stay]):
-            return desired.model_copy(update={"instances": seat + 1})
-        return desired.model_copy(update={"goal": Goal.PAUSED})
+        remaining = spec.instances
+        if ordinal < remaining:
+            shares = remaining == 1 and any(controller.running() for controller in self._controllers[remaining:])
+            return spec.model_copy(update={"instances": 2}) if shares else spec
+        others_work = all(reporter.status.phase in _WORKING for reporter in self._reporters[:remaining])
+        if self._controllers[ordinal].running() and not others_work:
+            return spec.model_copy(update={"instances": ordinal + 1})
+        return spec.model_copy(update={"goal": Goal.PAUSED})
 
-    def _hire(self, observed: DeploymentStatus) -> None:
-        voice = StatusReporter(observed, say=lambda _: None, tell=self._tell, wish=self._back)
-        self._voices.append(voice)
-        self._keepers.append(
-            Controller(self._place(len(self._keepers)), self._launcher, self._newest, voice, self._patience)
-        )
+    def _add(self, status: DeploymentStatus) -> None:
+        reporter = StatusReporter(status, lambda _: None, self._on_event, self._roll_back)
+        folder = self._folder_of(len(self._controllers))
+        self._reporters.append(reporter)
+        self._controllers.append(Controller(folder, self._launcher, self._newest, reporter, self._timeouts))
 
-    def _place(self, seat: int) -> Path:
-        return self._folder if seat == 0 else self._folder.with_name(f"{self._folder.name}.{seat}")
+    def _folder_of(self, ordinal: int) -> Path:
+        return self._folder if ordinal == 0 else self._folder.with_name(f"{self._folder.name}.{ordinal}")
 
     def _newest(self) -> int:
-        """The generation that committed last, or that any of them was started or ordered as."""
+        """The newest generation that committed, or with which a replica was started."""
         return max(self._committed(), *(newest_generation(folder) for folder in self.folders))
 
-    def _back(self, desired: DeploymentSpec) -> None:
-        self._wished = True
-        self._wish(desired)
+    def _roll_back(self, spec: DeploymentSpec) -> None:
+        self._rolled_back = True
+        self._on_rollback(spec)
 
-    def _speak(self) -> None:
-        told = merged([voice.observed for voice in self._voices])
-        if told != self._said:
-            self._said = told
-            self._say(told)
+    def _report(self) -> None:
+        status = merged([reporter.status for reporter in self._reporters])
+        if status != self._status:
+            self._status = status
+            self._on_status(status)
 
 
 def merged(all_: list[DeploymentStatus]) -> DeploymentStatus:
-    """One detector out of its instances: as ill as the worst of them, and as far as the last."""
+    """One status of all replicas: the worst outcome, and the revision of the slowest."""
     first = all_[0]
     if len(all_) == 1:
         return first
-    last = next((o for o in all_ if o.revision != first.revision), first)
-    unwell = next((o for o in all_ if o.phase is not Phase.RUNNING), first)
+    slowest = next((status for status in all_ if status.revision != first.revision), first)
+    unhealthy = next((status for status in all_ if status.phase is not Phase.RUNNING), first)
     return first.model_copy(
         update={
-            "revision": last.revision,
-            "outcome": min((o.outcome for o in all_), key=_WORST_FIRST.index),
-            "phase": unwell.phase,
-            "reason": next((o.reason for o in all_ if o.reason), ""),
-            "restarts": sum(o.restarts for o in all_),
-            "at": max(o.at for o in all_),
+            "revision": slowest.revision,
+            "outcome": min((status.outcome for status in all_), key=_WORST_FIRST.index),
+            "phase": unhealthy.phase,
+            "reason": next((status.reason for status in all_ if status.reason), ""),
+            "restarts": sum(status.restarts for status in all_),
+            "at": max(status.at for status in all_),
             "instances": all_,
         }
     )

@@ -1,4 +1,4 @@
-"""What a keeper has to say of its detector: how it is, what happened, and what to wish where it goes back."""
+"""What a controller reports of its detector: the status, the history, and the spec to which it rolls back."""
 
 from collections.abc import Callable
 from uuid import uuid4
@@ -8,57 +8,55 @@ from lozenge_deploy.supervision.job_process import JobProcess
 
 
 class StatusReporter:
-    """Through `say`, `tell` and `wish` it reaches the status, the history and the desired state of a detector.
+    """Passes changes of the status to `on_status`, events to `on_event`, and the spec of a rollback to `on_rollback`.
 
-    `observed` is what it said last.
+    `status` is the newest status.
     """
 
     def __init__(
         self,
-        observed: DeploymentStatus,
-        say: Callable[[DeploymentStatus], None],
-        tell: Callable[[HistoryEvent], None],
-        wish: Callable[[DeploymentSpec], None],
+        status: DeploymentStatus,
+        on_status: Callable[[DeploymentStatus], None],
+        on_event: Callable[[HistoryEvent], None],
+        on_rollback: Callable[[DeploymentSpec], None],
     ) -> None:
-        self.observed = observed
-        self._say, self._tell, self._wish = say, tell, wish
+        self.status = status
+        self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
 
-    def note(self, **changes: object) -> None:
-        """Says how the detector is, if that differs from what was said last."""
-        observed = self.observed.model_copy(update=changes)
-        if observed != self.observed:
-            self.observed = observed.model_copy(update={"at": now()})
-            self._say(self.observed)
+    def update(self, **changes: object) -> None:
+        """Changes the status, and reports it if it differs."""
+        status = self.status.model_copy(update=changes)
+        if status != self.status:
+            self.status = status.model_copy(update={"at": now()})
+            self._on_status(self.status)
 
-    def happened(self, what: str, instance: JobProcess | None = None, detail: str = "") -> None:
-        """Tells the history of something that happened, to `instance` if to any."""
-        facts = instance.record if instance is not None else None
-        report = instance.status() if instance is not None else None
-        self._tell(
+    def record(self, what: str, job: JobProcess | None = None, detail: str = "") -> None:
+        """Appends an event to the history, about `job` if given."""
+        started = job.record if job is not None else None
+        reported = job.status() if job is not None else None
+        self._on_event(
             HistoryEvent(
-                detector=self.observed.detector,
+                detector=self.status.detector,
                 what=what,
-                release=facts.release if facts else "",
-                generation=max(facts.generation if facts else 0, report.generation if report else 0),
+                release=started.release if started else "",
+                generation=max(started.generation if started else 0, reported.generation if reported else 0),
                 by="agent",
                 detail=detail,
             )
         )
 
-    def fall_back(self, desired: DeploymentSpec, reason: str) -> None:
-        """Wishes what was before; without that, only says why it is not well. A change that once was good stays.
+    def roll_back(self, spec: DeploymentSpec, reason: str) -> None:
+        """Applies the previous spec; without one, only reports the failure. A change that was good once is kept.
 
-        It goes back by one step: what was before is watched in its turn, if it still was when this change came.
+        It rolls back by one step: the previous spec is watched again if its own watch window had not ended.
         """
-        before = desired.before
-        if before is not None and self.observed.outcome not in (Outcome.WORKING, Outcome.WATCHED):
+        before = spec.before
+        if before is not None and self.status.outcome not in (Outcome.WORKING, Outcome.WATCHED):
             return
-        self.note(outcome=Outcome.FAILED, reason=reason)
+        self.update(outcome=Outcome.FAILED, reason=reason)
         if before is None:
             return
-        what = "rolled back" if before.release != desired.release else "undone"  # the release itself may be good
-        self._tell(
-            HistoryEvent(detector=desired.detector, what=what, release=desired.release, by="agent", detail=reason)
-        )
+        what = "rolled back" if before.release != spec.release else "undone"  # the release itself may be good
+        self._on_event(HistoryEvent(detector=spec.detector, what=what, release=spec.release, by="agent", detail=reason))
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}
-        self._wish(before.model_copy(update={**changes, "undoes": desired.revision}))
+        self._on_rollback(before.model_copy(update={**changes, "undoes": spec.revision}))

@@ -13,10 +13,10 @@ import pytest
 
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, Phase
-from lozenge_deploy.agent.job_logs import outlived
+from lozenge_deploy.agent.job_logs import removable
 from lozenge_deploy.supervision import job_process as instance_module
 from lozenge_deploy.supervision.job_process import EXIT, LOG, RECORD, TEMPORARY, JobProcess, job_processes
-from tests.deploy.test_health import write_report
+from tests.deploy.agent.test_health import write_report
 
 DEADLINE_SECONDS = 20.0
 
@@ -157,7 +157,7 @@ job_process.JobProcess.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch
     until(lambda: not [p for p in psutil.process_iter() if works_in(p, tmp_path / "g1")])
     assert not (tmp_path / "g1" / "ran").exists()
     assert job_processes(tmp_path) == []
-    assert list(outlived(tmp_path)) == [tmp_path / "g1"]
+    assert list(removable(tmp_path)) == [tmp_path / "g1"]
 
 
 def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., JobProcess]) -> None:
@@ -170,7 +170,7 @@ def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., JobProc
         ended = start("exit 1", generation)
         until(lambda: not ended.alive())  # noqa: B023
     assert [i.record.generation for i in job_processes(running.folder.parent)] == [6, 5, 4, 3, 2, 1]
-    assert sorted(place.name for place in outlived(running.folder.parent)) == ["g1", "g2", "g5"]
+    assert sorted(place.name for place in removable(running.folder.parent)) == ["g1", "g2", "g5"]
 
 
 def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., JobProcess]) -> None:

@@ -41,7 +41,7 @@ def test_of_two_agents_one_leads_and_no_detector_runs_twice(world: World) -> Non
         world.lozenge("set", world.two, "--max-batch", "5000")
     finally:
         first.send_signal(signal.SIGCONT)
-    wait_for(lambda: "leads no longer" in world.log(number).read_text(), "the first agent to find out")
+    wait_for(lambda: "leadership lost" in world.log(number).read_text(), "the first agent to find out")
     time.sleep(1)
     assert {name: world.pid(name) for name in pids} == pids
     wait_for(lambda: all(len(world.running(name)) == 1 for name in pids), "one process for each")

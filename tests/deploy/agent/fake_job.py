@@ -1,9 +1,8 @@
-"""A job without Spark and Kafka: it reads its order, reports and obeys as `lozenge.job` does, and fails as it is told.
+"""A job without Spark and Kafka: it reads its spec, reports like `lozenge.job`, and fails as its behaviour says.
 
 It imports little, since the tests start a hundred of them.
 
-Usage: `fake_job.py BEHAVIOUR`, run in the folder of its instance. It counts up the generation that is live in
-`../live`, and one that is live while a higher generation is ends as a fenced job does.
+Usage: `fake_job.py BEHAVIOUR`, run in the folder of its job.
 """
 
 import json
@@ -27,9 +26,9 @@ def stop(*_: object) -> None:
     stopped = behaviour != "deaf"
 
 
-def go(order: JobSpec) -> None:
-    reporter.went_live(order["generation"], {0: 7}, {0: 7})
-    reporter.update(revision=order["revision"])
+def go_live(spec: JobSpec) -> None:
+    reporter.went_live(spec["generation"], {0: 7}, {0: 7})
+    reporter.update(revision=spec["revision"])
 
 
 def await_file(name: str) -> None:
@@ -37,9 +36,9 @@ def await_file(name: str) -> None:
         time.sleep(0.02)
 
 
-def ordered() -> JobSpec:
-    order: JobSpec = json.loads((folder / "job_spec.json").read_text("utf-8"))
-    return order
+def read_spec() -> JobSpec:
+    spec: JobSpec = json.loads((folder / "job_spec.json").read_text("utf-8"))
+    return spec
 
 
 signal.signal(signal.SIGTERM, stop)
@@ -47,42 +46,42 @@ if behaviour == "crash at start":
     sys.exit('{"level": "error", "event": "it cannot start"}')
 if behaviour == "no broker":
     sys.exit(3)
-order = ordered()
-reporter.query_started(Phase.STARTING, order["revision"], "digest", {0: 0})
-reporter.update(generation=order["generation"])
-if order["standby"]:
+spec = read_spec()
+reporter.query_started(Phase.STARTING, spec["revision"], "digest", {0: 0})
+reporter.update(generation=spec["generation"])
+if spec["standby"]:
     reporter.update(phase=Phase.STANDBY)
-    if behaviour == "crash standing by":
-        sys.exit("it cannot stand by")
-    if not behaviour.startswith(("never ready", "ready when told")):
+    if behaviour == "crash as standby":
+        sys.exit("it cannot run as standby")
+    if not behaviour.startswith(("never ready", "ready on signal")):
         reporter.update(phase=Phase.READY)
 else:
-    go(order)
+    go_live(spec)
 if behaviour == "realtime":
     reporter.update(fenced=False)
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
-    if behaviour == "ready when told" and (folder.parent / "ready").exists() and reporter.status.phase is Phase.STANDBY:
+    if behaviour == "ready on signal" and (folder.parent / "ready").exists() and reporter.status.phase is Phase.STANDBY:
         reporter.update(phase=Phase.READY)
-    if (new := ordered()) != order:
-        if behaviour == "never goes" and not new["standby"]:
+    if (new := read_spec()) != spec:
+        if behaviour == "never live" and not new["standby"]:
             continue
-        if behaviour == "crash when told to go" and not new["standby"]:
-            sys.exit("it cannot go")
+        if behaviour == "crash at cut-over" and not new["standby"]:
+            sys.exit("it cannot go live")
         if "bad" in new["settings"]:
             reporter.update(rejected="bad: no such setting", revision=new["revision"])
-        elif order["standby"] and not new["standby"]:
-            go(new)
+        elif spec["standby"] and not new["standby"]:
+            go_live(new)
         else:
             reporter.update(rejected="", revision=new["revision"], digest=str(new["settings"]))
-        order = new
-    if behaviour == "crash when limited" and "limit" in order["settings"]:
-        sys.exit("it cannot live so")
+        spec = new
+    if behaviour == "crash when limited" and "limit" in spec["settings"]:
+        sys.exit("it cannot run so")
     if reporter.status.phase is Phase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")
-    if behaviour == "parked":
-        reporter.update(circuit_open="" if (folder.parent / "mended").exists() else "it raises on 10 of 10 records")
+    if behaviour == "circuit open":
+        reporter.update(circuit_open="" if (folder.parent / "fixed").exists() else "it raises on 10 of 10 records")
     if behaviour == "dead letters":
         reporter.committed(0, {0: 7}, 1, 1)
     if behaviour == ("hangs" if reporter.status.phase is Phase.LIVE else "never ready and hangs"):
@@ -90,6 +89,6 @@ while not stopped:
     elif behaviour != "dead letters":
         reporter.progressed()
 if behaviour == "realtime":
-    await_file("quiet")  # it tells the rest
+    await_file("quiet")  # it publishes the rest
     reporter.update(finished_at=time.time())
-    await_file("gone")  # its JVM tidies up
+    await_file("gone")  # its JVM cleans up

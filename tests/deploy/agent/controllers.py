@@ -1,0 +1,135 @@
+"""A controller with real processes: fake jobs that start like real ones, and what the controller reports."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lozenge.detector.manifest import Manifest
+from lozenge_deploy.agent.controller import TIMEOUTS, Controller, Timeouts
+from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
+
+DEADLINE_SECONDS = 30.0
+FAKE_JOB = Path(__file__).with_name("fake_job.py")
+DECLARATION = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
+
+
+class FakeJobs:
+    """Starts fake jobs; a release "r1 crash at start" behaves as its name says."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self.started: list[JobProcess] = []
+
+    def prepared(self, spec: DeploymentSpec) -> bool:
+        return True
+
+    def declaration(self, spec: DeploymentSpec) -> Manifest:
+        return DECLARATION
+
+    def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
+        if self.error is not None:
+            raise self.error
+        _, _, behaviour = spec.release.partition(" ")
+        job = JobProcess.start(
+            folder,
+            [sys.executable, str(FAKE_JOB), behaviour],
+            os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            spec.job_spec(generation, standby=standby),
+            detector=spec.detector,
+            release=spec.release,
+            process=spec.process,
+            state=spec.state,
+            memory_mb=spec.memory_mb or 4096,
+        )
+        self.started.append(job)
+        return job
+
+    def close(self) -> None:
+        """There is nothing to cancel."""
+
+
+@dataclass
+class ControllerHarness:
+    """A controller of one detector, its spec, and all that it has reported."""
+
+    folder: Path
+    spec: DeploymentSpec
+    jobs: FakeJobs = field(default_factory=FakeJobs)
+    broker_stable_seconds: float = 10 * TIMEOUTS.broker_stable
+    newest: int = 0
+    timeouts: Timeouts = TIMEOUTS
+    history: list[HistoryEvent] = field(default_factory=list)
+    reported: list[DeploymentStatus] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.controller = self.new_controller(DeploymentStatus(detector=self.spec.detector))
+
+    def new_controller(self, status: DeploymentStatus) -> Controller:
+        """A controller of another agent."""
+        self.reporter = StatusReporter(status, self.reported.append, self.history.append, self.apply)
+        return Controller(self.folder, self.jobs, lambda: self.newest, self.reporter, self.timeouts)
+
+    def use_timeouts(self, timeouts: Timeouts) -> None:
+        """Replaces the controller by one with these timeouts."""
+        self.timeouts = timeouts
+        self.controller = self.new_controller(self.status)
+
+    def apply(self, spec: DeploymentSpec) -> None:
+        """Applies `spec`."""
+        self.spec = spec
+
+    def change(self, revision: str, **changes: object) -> None:
+        """Applies another spec, which rolls back to the present one."""
+        before = self.spec if self.status.outcome is Outcome.WATCHED else self.spec.but(before=None)
+        self.spec = self.spec.model_copy(update={"revision": revision, "before": before, **changes})
+
+    @property
+    def status(self) -> DeploymentStatus:
+        """The newest status."""
+        return self.reporter.status
+
+    @property
+    def live(self) -> JobProcess:
+        """The live job, which must exist."""
+        assert self.controller.live is not None
+        return self.controller.live
+
+    def events(self, what: str) -> list[HistoryEvent]:
+        """The events of one kind."""
+        return [h for h in self.history if h.what == what]
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Ticks until the condition is true."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not condition():
+            assert time.monotonic() < deadline, f"not in time: {self.status} {[h.what for h in self.history]}"
+            self.controller.tick(self.spec, self.broker_stable_seconds)
+            time.sleep(0.02)
+
+    def until_runs(self) -> None:
+        """Ticks until the present spec is live."""
+        self.until(lambda: self.runs(self.spec.revision))
+
+    def runs(self, revision: str) -> bool:
+        """Whether the change `revision` is live."""
+        good = self.status.outcome in (Outcome.WATCHED, Outcome.DONE)
+        return self.status.revision == revision and good and self.status.phase is Phase.RUNNING
+
+    def generation(self) -> int:
+        """The generation of the live job."""
+        return self.status.generation
+
+    def close(self) -> None:
+        """Kills every process and waits for its end."""
+        left = {id(i): i for i in (*self.jobs.started, *job_processes(self.folder))}
+        for job in left.values():
+            job.kill()
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(job.alive() for job in left.values()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
