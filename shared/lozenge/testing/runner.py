@@ -138,14 +138,14 @@ def case_of(
     return Case(loaded, values, tables or {}, events(partials))
 
 
-def run_of(harness: Harness, batch: pa.Table, judged: BatchResult) -> Run:
+def run_of(harness: Harness, batch: pa.Table, result: BatchResult) -> Run:
     """The result of processing `batch`, as the job would write it to the detector's topics."""
     names = dict(zip(positions(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
     return Run(
-        (_written(harness, draft) for draft in judged.alerts),
+        (_written(harness, draft) for draft in result.alerts),
         [
-            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in judged.failed_records),
-            *(DeadLetter(f.cause, _words(f.error)) for f in judged.failures_without_record),
+            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in result.failed_records),
+            *(DeadLetter(f.cause, _words(f.error)) for f in result.failures_without_record),
         ],
     )
 

@@ -1,1 +1,1 @@
-"""How a batch is evaluated, by kind of detector."""
+"""Operators, one for each kind of detector: they turn the rows of a batch into alerts and state changes."""

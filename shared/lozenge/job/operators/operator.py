@@ -20,7 +20,7 @@ class Operator(Protocol):
     """
 
     def frame(self) -> DataFrame:
-        """What Spark evaluates and hands over per batch."""
+        """The DataFrame that Spark evaluates in every batch."""
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the committed state; returns the number of keys."""

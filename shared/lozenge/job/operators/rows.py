@@ -1,4 +1,4 @@
-"""Arrow columns as Python objects; times and decimals, which are slow to make one by one, the quick way."""
+"""Converts Arrow columns to Python objects, with a fast path for times and decimals, and rows to alerts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rows(table: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows of `table` by name of column."""
+    """The rows of `table`, as values by column name."""
     names = table.column_names
     for batch in table.to_batches():
         columns = map(values, batch.columns)
@@ -22,20 +22,20 @@ def rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def values(column: "pa.Array[Any]") -> Sequence[Any]:
-    """What stands in `column`; times are aware UTC."""
+    """The values of `column`. Times are timezone-aware UTC."""
     if pa.types.is_timestamp(column.type) and column.null_count == 0:
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
         return [_EPOCH + elapsed for elapsed in micros.view("timedelta64[us]").tolist()]
     if pa.types.is_decimal(column.type):
         coded = column.dictionary_encode()
-        amounts = [*coded.dictionary.to_pylist(), None]  # a null has no index, and takes the last
+        amounts = [*coded.dictionary.to_pylist(), None]  # the last one is for nulls, which have no index
         return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
     found: Sequence[Any] = column.to_pylist()
     return found
 
 
 def from_row(row: Any) -> DraftAlert:
-    """The alert in a row of `lozenge.alert` columns; times are aware UTC. Raises EncodeError."""
+    """The alert in a row of `lozenge.alert` columns. Its times become timezone-aware UTC. Raises EncodeError."""
     trigger = row["trigger"]
     position = (trigger["partition"], trigger["offset"]) if trigger is not None else None
     if missing := [name for name in ("entity", "event_time", "dedup_key", "closes") if row[name] is None]:
@@ -66,7 +66,7 @@ def from_row(row: Any) -> DraftAlert:
 
 
 def _texts(pairs: Any) -> Mapping[str, str]:
-    """A map column, which Arrow hands over as pairs."""
+    """A map column, which Arrow gives as pairs."""
     return {name: text if text is not None else "" for name, text in dict(pairs or ()).items()}
 
 

@@ -1,1 +1,1 @@
-"""How `detect` becomes a query, and the checks of its plan."""
+"""How `detect` becomes a Spark query: reading events, checks of the plan, bounded evaluation."""

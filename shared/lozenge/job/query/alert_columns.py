@@ -1,7 +1,7 @@
-"""Alerts as rows of Spark's Kafka sink, without Python: what `output.AlertWriter` makes, as column expressions.
+"""Encodes alerts as column expressions: the records that `AlertEncoder` makes in Python, as rows of Spark's Kafka sink.
 
-Real-Time Mode hands rows from operator to operator one by one, and Python would hold them up to the batch's end. The
-records are those of `AlertEncoder` but for `detected_at`, which is the moment at which the row was judged.
+Real-Time Mode passes rows from operator to operator one by one, and a Python worker would hold them until the batch
+ends. The records equal those of `AlertEncoder`, but `detected_at` is the time at which Spark processed the row.
 """
 
 from typing import get_args
@@ -21,16 +21,16 @@ from lozenge.spark import headers as spark_headers
 from lozenge.spark.row_latency import millis
 
 ALERT_ID, TOOK = "alert_id", "took"
-"""Beside the columns of the sink: the alert's id, and milliseconds since its raw record arrived, null if unknown."""
+"""Columns next to those of the sink: the alert id, and the milliseconds since the raw record arrived (or null)."""
 
 
-def alert_rows(alerts: DataFrame, identity: Identity, declaration: Manifest, digest: str) -> DataFrame:
-    """The columns of Spark's Kafka sink, `ALERT_ID` and `TOOK` of each row of `lozenge.alert` columns.
+def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest: str) -> DataFrame:
+    """For each row of `lozenge.alert` columns: the columns of Spark's Kafka sink, `ALERT_ID` and `TOOK`.
 
-    A row that cannot be written fails the query, in the words of `output.from_row`.
+    A row that cannot be written fails the query, with the message of `operators.rows.from_row`.
     """
     texts = {name: F.transform_values(_texts(name), lambda _, text: F.coalesce(text, F.lit(""))) for name in _MAPS}
-    told = alerts.withColumns(
+    complete = alerts.withColumns(
         {
             **texts,
             "evidence": F.filter(F.coalesce("evidence", F.array().cast("array<string>")), lambda e: e.isNotNull()),
@@ -40,19 +40,19 @@ def alert_rows(alerts: DataFrame, identity: Identity, declaration: Manifest, dig
             "detected_at": F.timestamp_millis(millis()),
         }
     )
-    sound = told.withColumn("problem", _problem()).withColumns(
+    valid = complete.withColumn("problem", _problem()).withColumns(
         {
-            # what may fail must be asked for by a column that is written, or the optimiser leaves it out
+            # a written column has to raise the error: the optimiser removes a check that no written column needs
             "entity": F.when(F.col("problem") == "", F.col("entity")).otherwise(F.raise_error(F.col("problem"))),
-            "severity": F.coalesce("severity", F.lit(declaration.severity)),
+            "severity": F.coalesce("severity", F.lit(manifest.severity)),
             "labels": F.map_concat(
                 F.map_filter("labels", lambda name, _: name != F.lit(OWNER)),
-                F.create_map(F.lit(OWNER), F.lit(declaration.owner)),
+                F.create_map(F.lit(OWNER), F.lit(manifest.owner)),
             ),
-            "title": F.when(F.length("title") > 0, F.col("title")).otherwise(F.lit(declaration.title)),
+            "title": F.when(F.length("title") > 0, F.col("title")).otherwise(F.lit(manifest.title)),
         }
     )
-    return sound.select(
+    return valid.select(
         F.lit(identity.alerts).alias("topic"),
         partition_column(F.col("entity"), topics.EVENT_PARTITIONS).alias("partition"),
         F.col("entity").cast("binary").alias("key"),
@@ -120,7 +120,7 @@ def _record(identity: Identity, digest: str) -> Column:
 
 
 def _headers(identity: Identity) -> Column:
-    """The headers of `lozenge.contracts.headers.cloud_event`, in its order."""
+    """The headers of `lozenge.contracts.headers.cloud_event`, in the same order."""
     digits = F.replace(F.col(ALERT_ID), F.lit("-"), F.lit(""))
     derived = F.concat(F.lit("00-"), digits, F.lit("-"), F.left(digits, F.lit(16)), F.lit("-01"))
     given = F.when(F.length("traceparent") > 0, F.col("traceparent"))

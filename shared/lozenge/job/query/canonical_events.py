@@ -1,4 +1,4 @@
-"""Reading the canonical topic: as a stream from given offsets, or as a bounded range; bytes to events."""
+"""Reads the canonical topic, as a stream from given offsets or as bounded ranges, and decodes its events."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,16 +17,16 @@ from lozenge.spark import avro
 from lozenge.spark.live_lag import group_of
 
 RECORDS = "value binary, partition int, offset bigint, headers array<struct<key: string, value: binary>>"
-"""What of a Kafka record becomes an event."""
+"""The columns of a Kafka record that an event is made of."""
 Ranges = Mapping[int, tuple[int, int]]
-"""Offsets by partition: from (inclusive) and to (exclusive)."""
+"""First offset (inclusive) and last offset (exclusive) by partition."""
 
 
 def _options(kafka: KafkaSettings, app: str) -> dict[str, str]:
     return kafka.spark() | {
         "includeHeaders": "true",
         "kafka.isolation.level": "read_committed",
-        # a batch asks only for what is there: at the topic's end, the usual half second would be spent for nothing
+        # a batch reads up to known offsets; at the end of the topic a fetch would wait for the default half second
         "kafka.fetch.max.wait.ms": "20",
         "failOnDataLoss": "true",
         "groupIdPrefix": app,
@@ -40,7 +40,7 @@ def stream(
     assigned = json.dumps({topic: sorted(start)})
     starting = json.dumps({topic: {str(p): o for p, o in start.items()}})
     reader = spark.readStream.format("kafka").options(**_options(kafka, app))
-    if max_batch is None:  # it waits for the next record in the broker, and an idle wait should be long
+    if max_batch is None:  # Real-Time Mode waits for the next record in a fetch, so a long wait costs less
         reader = reader.option("kafka.fetch.max.wait.ms", "500").option("groupIdPrefix", group_of(app))
     else:
         reader = reader.option("maxOffsetsPerTrigger", str(max_batch))
@@ -58,12 +58,12 @@ def bounded(spark: SparkSession, kafka: KafkaSettings, app: str, topic: str, ran
 
 
 def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
-    """Canonical events of Kafka records, with the platform's own struct column beside the event's.
+    """Canonical events of Kafka records, with the platform's struct column `INPUT` as the last column.
 
-    Events without the `key` (no account is known, say) are left out: no alert could name their entity.
+    Events without the `key` (an unknown account, for example) are skipped, because no alert could name their entity.
     """
-    place = F.array_position("headers.key", TRACEPARENT) - 1
-    traceparent = F.get("headers.value", place.cast("int")).cast("string")
+    index = F.array_position("headers.key", TRACEPARENT) - 1
+    traceparent = F.get("headers.value", index.cast("int")).cast("string")
     decoded = raw.select(
         avro.decode(F.col("value"), known, newest("event")).alias("event"),
         traceparent.alias("traceparent"),
@@ -85,15 +85,15 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
 def watermarked(per_partition: Iterable[DataFrame], lateness: timedelta) -> DataFrame:
     """One stream of events whose watermark follows the slowest partition.
 
-    Spark takes the minimum over the inputs of a union, so a partition that is read ahead of the others
-    (as in catching up) can make none of their events late.
+    Spark takes the minimum of the watermarks of a union. So a partition that is read ahead of the others, as after an
+    outage, makes none of their events late.
     """
     delay = in_milliseconds(lateness.total_seconds())
     return reduce(DataFrame.unionByName, (part.withWatermark("event_time", delay) for part in per_partition))
 
 
 def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
-    """The records but those at the `excluded` (partition, offset) places."""
+    """The records without those at the `excluded` partitions and offsets."""
     for partition, offset in sorted(excluded):
         raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
     return raw
