@@ -3,19 +3,19 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Number, Outgoing, Record
 
-DEAD_LETTERS = topics.dead_letters(APP)
 CUT_BYTES = 64 * 1024
 """Of its record that a letter keeps which Kafka finds too large, and of its key and headers a 16th each."""
 
 
-def dead_letter(record: Record, stage: str, error: Exception, number: Number, now: float) -> Outgoing:
+def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, number: Number, now: float) -> Outgoing:
     """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
-    partitions = next(t.partitions for t in topics.platform_topics() if t.name == DEAD_LETTERS)
-    partition = partition_of(record.key or b"", partitions)
+    topic = topics.dead_letters(APP)
+    partition = partition_of(record.key or b"", topics.partitions)
     explained = headers.dead_letter(
         record.headers,
         topic=record.topic,
@@ -26,9 +26,9 @@ def dead_letter(record: Record, stage: str, error: Exception, number: Number, no
         error=error,
         failed_at=datetime.fromtimestamp(now, UTC),
     )
-    seq = number(DEAD_LETTERS, partition)
+    seq = number(topic, partition)
     return Outgoing(
-        DEAD_LETTERS,
+        topic,
         partition,
         seq,
         f"{stage} {record.topic}/{record.partition}/{record.offset}",

@@ -9,7 +9,6 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
@@ -20,7 +19,7 @@ from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import Links
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.delivery.dispatcher import Dispatcher
-from lozenge_downstream.delivery.outbox_relay import OUTPUTS, OutboxRelay
+from lozenge_downstream.delivery.outbox_relay import OutboxRelay, outputs
 from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, lane
 from lozenge_downstream.model import APP, Outcome, Record
@@ -41,7 +40,7 @@ class Notifier:
 
     def __init__(self, settings: Settings, kafka: KafkaSettings, timing: Timing) -> None:
         self._routing = ConfigReload(settings.routing)
-        check_topics(kafka, [t for t in topics.platform_topics() if t.name in OUTPUTS])
+        check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name in outputs(kafka.topics)])
         schema_topic.announce(kafka, [newest("notification"), newest("feedback")])
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
@@ -53,10 +52,12 @@ class Notifier:
         self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
         links = Links(settings.link_secret.get_secret_value(), settings.public_url) if settings.link_secret else None
         link = links.make if links and settings.public_url else None
-        self._pipeline = Pipeline(self._routing.now, lambda: schema_topic.learn(kafka, "alert"), link)
+        self._pipeline = Pipeline(self._routing.now, kafka.topics, lambda: schema_topic.learn(kafka, "alert"), link)
         self._reader = AlertConsumer(kafka, self._store, settings.instance, timing.session_seconds)
         self._relay = OutboxRelay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
-        self._deliverer = Dispatcher(self._store, lambda: self._routing.now.channels, self._leases.holds, self._metrics)
+        self._deliverer = Dispatcher(
+            self._store, kafka.topics, lambda: self._routing.now.channels, self._leases.holds, self._metrics
+        )
         token = settings.token.get_secret_value() if settings.token else ""
         served = api(self._store, self._pipeline, self._wake, token, links)
         self._serving = ApiServer(served, settings.bind)

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lozenge.contracts import topics
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import PARTITIONS_VARIABLE, KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness import row, system
 from tests.bench.harness.asked import Asked, asked
 from tests.bench.harness.page import write
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.report import Report, show
 from tests.bench.harness.rounds import Disturbed, Outcome, run
 from tests.bench.harness.row import Cell, Row
@@ -33,17 +33,17 @@ def main() -> int:
     """Measures the rows that were asked for; the exit code."""
     given = asked(row.discovered(), system.discovered(), __doc__)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
-    here = [(each, systems) for each, systems in given.rows if each.partitions in (0, topics.EVENT_PARTITIONS)]
+    here = [(each, systems) for each, systems in given.rows if each.partitions in (0, TOPICS.partitions)]
     code = _measured(replace(given, rows=here)) if here else 0
     for each, _ in given.rows:
-        if not code and each.partitions not in (0, topics.EVENT_PARTITIONS):
+        if not code and each.partitions not in (0, TOPICS.partitions):
             code = _apart(each, given.options)
     return code
 
 
 def _apart(each: Row, options: Sequence[str]) -> int:
     """Measures a row by a process that is told its number of partitions, with a report of its own; the exit code."""
-    environment = os.environ | {topics.PARTITIONS_VARIABLE: str(each.partitions)}
+    environment = os.environ | {PARTITIONS_VARIABLE: str(each.partitions)}
     command = [sys.executable, "-m", "tests.bench", each.name, *options]
     process = subprocess.Popen(command, env=environment, process_group=0)
     with ended_behind(process, 60):
@@ -65,7 +65,7 @@ def _measured(given: Asked) -> int:
         EmbeddedBroker(Path(scratch, "broker"), heap_mb=512) as broker,
     ):
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, topics.platform_topics())
+        ensure_topics(kafka, TOPICS.platform_topics())
         for each, systems in given.rows:
             plan = each.plan_of(given.plan)
             minutes = each.minutes(plan, systems)

@@ -13,12 +13,12 @@ from typing import Any
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.loader import LoadedDetector
 from lozenge.kafka.settings import KafkaSettings, Option
 from lozenge.kafka.topic_admin import ensure_topics
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed, group_offsets, running
 
 EVENTS = 1_000_000
@@ -64,7 +64,7 @@ def produce(kafka: KafkaSettings, backlog: Iterable[dict[str, Any]]) -> None:
     """Writes it to the topic of events."""
     codec = Codec.of("event")
     records = ((event["card_id"].encode(), codec.encode(event)) for event in backlog)
-    write(kafka, topics.EVENTS, topics.EVENT_PARTITIONS, records, compression_type="lz4")
+    write(kafka, TOPICS.events, TOPICS.partitions, records, compression_type="lz4")
 
 
 def write(
@@ -88,14 +88,14 @@ def drain(loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, tmp
     """Seconds from the start of the query, under a name of its own, to the commit of the last offset."""
     name = name or f"bench_{time.time_ns()}"
     loaded = replace(loaded, name=name)
-    ensure_topics(kafka, topics.detector_topics(name))
+    ensure_topics(kafka, TOPICS.detector_topics(name))
     started = time.monotonic()
     with running(loaded, kafka, spark, tmp_path) as run:
         while run.error is None and sum(run.runner.offsets.values()) < EVENTS:
             time.sleep(0.05)
         seconds = time.monotonic() - started
     assert sum(offset for offset, _ in group_offsets(kafka, name).values()) == EVENTS
-    found = committed(kafka, topics.alerts(name))
+    found = committed(kafka, TOPICS.alerts(name))
     assert len({dict(r.headers)["ce_id"] for r in found}) == len(found)
     print(f"{name}: {seconds:.1f} s, {len(found)} alerts", flush=True)
     return seconds

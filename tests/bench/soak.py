@@ -17,12 +17,12 @@ from pathlib import Path
 import psutil
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.supervision.job_process import job_processes
+from tests.bench.harness.platform import TOPICS
 
 CARDS = 200
 LARGE, SMALL = Decimal(900), Decimal(10)
@@ -73,8 +73,8 @@ class Traffic(threading.Thread):
             "raw": {"source": "soak", "topic": "AUTH-JSON", "partition": 0, "offset": n, "timestamp": now},
         }  # fmt: skip
         self.sent_at[event_id] = time.time()
-        partition = partition_of(key.encode(), topics.EVENT_PARTITIONS)
-        self._producer.produce(topics.EVENTS, self.codec.encode(event), key.encode(), partition)
+        partition = partition_of(key.encode(), TOPICS.partitions)
+        self._producer.produce(TOPICS.events, self.codec.encode(event), key.encode(), partition)
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Alerts(threading.Thread):
         self._consumer = Consumer(
             kafka.client(group_id="soak", enable_auto_commit=False, isolation_level="read_committed")
         )
-        places = [TopicPartition(topics.alerts(d), p, 0) for d in detectors for p in range(topics.EVENT_PARTITIONS)]
+        places = [TopicPartition(TOPICS.alerts(d), p, 0) for d in detectors for p in range(TOPICS.partitions)]
         self._consumer.assign(places)
         self.told: dict[str, list[Told]] = defaultdict(list)
 

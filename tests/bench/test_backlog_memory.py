@@ -13,12 +13,12 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.usage import counted
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import group_offsets
 
 BACKLOG, QUARTERS = int(os.environ.get("LOZENGE_BACKLOG", "2000000")), 4
@@ -30,7 +30,7 @@ SAMPLE_SECONDS = 0.5
 def test_memory_while_a_backlog_is_drained(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*topics.platform_topics(), *(t for n in NAMES for t in topics.detector_topics(n))])
+        ensure_topics(kafka, [*TOPICS.platform_topics(), *(t for n in NAMES for t in TOPICS.detector_topics(n))])
         produce(kafka, events(BACKLOG))
         for name in NAMES:
             began = time.monotonic()

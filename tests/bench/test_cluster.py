@@ -15,12 +15,12 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import LOOPBACK, EmbeddedBroker, free_port
 from tests.bench.backlog import charged_twice, produce
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed, ended_behind, group_offsets, wait_for
 
 BACKLOG = int(os.environ.get("LOZENGE_BACKLOG", "500000"))
@@ -34,7 +34,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker with the backlog."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, topics.platform_topics())
+        ensure_topics(settings, TOPICS.platform_topics())
         produce(settings, charged_twice(BACKLOG))
         yield settings
 
@@ -60,9 +60,9 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_a_cluster_tells_what_one_process_tells(kafka: KafkaSettings, master: str, tmp_path: Path, name: str) -> None:
     told = []
     for release, variables in (("process", {}), ("cluster", {"LOZENGE_JOB_MASTER": master})):
-        ensure_topics(kafka, topics.shadow_topics(name, release))
+        ensure_topics(kafka, TOPICS.shadow_topics(name, release))
         seconds = _drain(kafka, tmp_path / release, name, release, variables)
-        records = committed(kafka, topics.shadow_alerts(name, release))
+        records = committed(kafka, TOPICS.shadow_alerts(name, release))
         told.append([dict(record.headers)["ce_id"] for record in records])
         print(
             f"\n{name}, {release}: {BACKLOG / seconds:,.0f} events/s with its start, {len(records)} alerts", flush=True

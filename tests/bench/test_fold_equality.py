@@ -14,7 +14,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, fold
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.detector.events import event_type
@@ -24,9 +23,10 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.kafka.settings import KafkaSettings
 from tests.bench.backlog import CARDS, EVENTS, drain, events
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed
 
-PARTS = topics.EVENT_PARTITIONS
+PARTS = TOPICS.partitions
 BY: dict[int, tuple[str, ...]] = {CARDS: ("card_id",), EVENTS: ("card_id", "event_id")}
 COLUMNS = ("event_id", "event_time", "card_id", "merchant_id")
 
@@ -84,7 +84,7 @@ def test_the_live_job(
     loaded = LoadedDetector("fold", "1", detector, Manifest.model_validate(declared), tmp_path)
     seconds = drain(loaded, kafka, spark, tmp_path, name := f"bench_equal_{keys}_{size}")
     codec = Codec.of("alert")
-    alerts = [codec.decode(record.value) for record in committed(kafka, topics.alerts(name))]
+    alerts = [codec.decode(record.value) for record in committed(kafka, TOPICS.alerts(name))]
     assert sorted((a["entity"]["id"], a["evidence"]["event_ids"][0], a["reason"]) for a in alerts) == plain
     print(f"\nlive, {keys:,} keys, batches of {size:,}: {len(alerts):,} alerts as the plain fold, {seconds:.0f} s")
 

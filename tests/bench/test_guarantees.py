@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
-from lozenge.contracts import topics
 from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.usage import Meter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import Alerts, Traffic
 from tests.integration.harness import new_detector, running, wait_for
 
@@ -36,7 +36,7 @@ def test_the_guarantees_side_by_side(trigger: str, spark: SparkSession, tmp_path
     latencies, processor = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, topics.platform_topics())
+        ensure_topics(kafka, TOPICS.platform_topics())
         for number in range(ROUNDS + 1):  # the first only warms up
             for guarantee in COMMIT_BY_GUARANTEE:
                 seen, cost = _round(kafka, spark, tmp_path / f"{number}-{guarantee}", guarantee, trigger)

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds
+from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import burning, processor_seconds, quantile
 from tests.bench.world import SEED, World, stopped, wait_until, world_of
 from tests.integration.harness import STOPS_IN_A_TRANSACTION, wider_events
@@ -100,7 +100,7 @@ def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: Wo
     assert not wrong
     assert not [line for d in done for line in d.disturbances]
     there = partitions(world.kafka)
-    dead = [topics.dead_letters(name) for name in DETECTORS]
+    dead = [TOPICS.dead_letters(name) for name in DETECTORS]
     letters = sum(end for topic in dead for _, end in bounds(world.kafka, topic, there[topic]).values())
     print(f"dead letters: {letters}", flush=True)
     assert not letters

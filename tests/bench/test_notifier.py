@@ -26,13 +26,14 @@ from standardwebhooks import Webhook as Signer
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.consumer import Arrival, Recorder
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.system import WEBHOOK_SECRET
 from tests.bench.harness.webhooks import Noting
@@ -91,7 +92,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker without any alerts yet."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, [*topics.platform_topics(), *topics.detector_topics("one")])
+        ensure_topics(settings, [*TOPICS.platform_topics(), *TOPICS.detector_topics("one")])
         yield settings
 
 
@@ -158,8 +159,8 @@ class Alerts:
         self.count += 1
         while True:
             try:
-                partition = partition_of(card.encode(), topics.EVENT_PARTITIONS)
-                self._producer.produce(topics.alerts("one"), self._codec.encode(alert), card.encode(), partition)
+                partition = partition_of(card.encode(), TOPICS.partitions)
+                self._producer.produce(TOPICS.alerts("one"), self._codec.encode(alert), card.encode(), partition)
                 return
             except BufferError:
                 self._producer.poll(0.1)
@@ -214,7 +215,7 @@ def test_notifier_throughput_beside_a_serial_loop(kafka: KafkaSettings, folder: 
 
 def _serial_loop(kafka: KafkaSettings, url: str) -> float:
     consumer = Consumer(kafka.client(group_id="serial", auto_offset_reset="earliest", enable_auto_commit=False))
-    consumer.subscribe([topics.alerts("one")])
+    consumer.subscribe([TOPICS.alerts("one")])
     codec, signer = Codec.of("alert"), Signer(WEBHOOK_SECRET)
     done, begun = 0, 0.0
     with httpx2.Client(trust_env=False) as client:

@@ -26,12 +26,12 @@ from kafka import KafkaConsumer, TopicPartition
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.consumer import Recorder
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.system import WEBHOOK_SECRET
 from tests.bench.harness.webhooks import Noting
 from tests.bench.test_notifier import Alerts
@@ -116,7 +116,7 @@ def _serve(orders: Connection, count: "Synchronized[int]") -> None:
 def test_notifier_soak(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker, Recorder(_serve) as receiver:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics("one")])
+        ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics("one")])
         _route(tmp_path / "routing.toml", str(receiver.readiness))
         Alerts(kafka).send(ALERTS)
         begun, most, kills = time.monotonic(), 0, 0
@@ -185,7 +185,7 @@ def _published(kafka: KafkaSettings) -> tuple[list[list[int]], int]:
     consumer = KafkaConsumer(
         bootstrap_servers=kafka.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     )
-    places = [TopicPartition(topics.NOTIFICATIONS, p) for p in range(topics.EVENT_PARTITIONS)]
+    places = [TopicPartition(TOPICS.notifications, p) for p in range(TOPICS.partitions)]
     consumer.assign(places)
     ends = consumer.end_offsets(places)
     numbers: dict[int, list[int]] = {place.partition: [] for place in places}

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topic
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import streams
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import group_offsets
 from tests.integration.upstream_bench import Bench, wait
 from tests.upstream.samples import PAN, flat
@@ -26,7 +27,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         bench = Bench(broker)
         for n in range(RECORDS):
-            bench.send(topics.RAW_JSON, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
+            bench.send(TOPICS.raw_json, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
         bench.flush()
         yield bench
 
@@ -51,7 +52,7 @@ def test_an_instance_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> Non
             moved = time.monotonic() - ended
         wait(bench.done, "everything to be processed", first)
         samples = bench.samples()
-    ids = bench.ids(topics.EVENTS)
+    ids = bench.ids(TOPICS.events)
     print(
         f"\n{RECORDS:,} records in 4 partitions, the second instance was {end}; its partitions moved in {moved:.1f} s"
     )
@@ -64,13 +65,13 @@ def test_an_instance_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> Non
 @pytest.mark.parametrize("end", ["stopped", "killed"])
 def test_an_instance_of_kafka_streams_joins_and_is(end: str, bench: Bench, tmp_path: Path) -> None:
     """The same records on the same broker, through what users would pick instead."""
-    ensure_topics(bench.kafka, [topics.Topic(streams.TO, streams.PARTITIONS)])
+    ensure_topics(bench.kafka, [Topic(streams.TO, streams.PARTITIONS)])
     logs = [tmp_path / "one", tmp_path / "two"]
     for log in logs:
         log.mkdir()
-    with streams.converter(bench.kafka, topics.RAW_JSON, logs[0]) as first:
+    with streams.converter(bench.kafka, TOPICS.raw_json, logs[0]) as first:
         wait(lambda: first.entered > 0, "the first instance to process", first.process)
-        with streams.converter(bench.kafka, topics.RAW_JSON, logs[1]) as second:
+        with streams.converter(bench.kafka, TOPICS.raw_json, logs[1]) as second:
             wait(lambda: second.entered > RECORDS // 50, "the second instance to process", second.process)
             second.process.send_signal(signal.SIGKILL if end == "killed" else signal.SIGTERM)
             second.process.wait()
@@ -84,8 +85,8 @@ def test_an_instance_of_kafka_streams_joins_and_is(end: str, bench: Bench, tmp_p
 
 def _through(bench: Bench) -> bool:
     """Whether Kafka Streams has committed all raw records."""
-    ends = bench.ends(topics.RAW_JSON)
-    done = group_offsets(bench.kafka, "streams-converter", topics.RAW_JSON)
+    ends = bench.ends(TOPICS.raw_json)
+    done = group_offsets(bench.kafka, "streams-converter", TOPICS.raw_json)
     return all(done.get(int(p), (0, ""))[0] >= end for p, end in ends.items())
 
 

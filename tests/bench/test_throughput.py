@@ -18,9 +18,9 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topic
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import PartitionState, key_bytes
 from lozenge.detector.loader import from_folder
@@ -30,6 +30,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.bench.backlog import EVENTS, START, drain
+from tests.bench.harness.platform import TOPICS
 
 KEYS = 1_000_000
 DETECTORS = Path(__file__).parents[2] / "detectors"
@@ -75,8 +76,8 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         f"\nplain fold, 1,000,000 new keys: {KEYS / seconds:,.0f} events/s, {(_rss() - before) / KEYS:,.0f} bytes a key"
     )
     topic = f"lozenge.state.bench{time.time_ns()}.v1"
-    ensure_topics(kafka, [topics.Topic(topic, topics.EVENT_PARTITIONS)])
-    host = FoldOperator(fold, loaded.detector.settings(), "card_id", topic, range(topics.EVENT_PARTITIONS))
+    ensure_topics(kafka, [Topic(topic, TOPICS.partitions)])
+    host = FoldOperator(fold, loaded.detector.settings(), "card_id", topic, range(TOPICS.partitions))
     producer = Producer(kafka.client(linger_ms=20, queue_buffering_max_messages=1_000_000))
     host._states = {0: slot}
     for record in host._changes():
@@ -84,7 +85,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         if producer.poll(0) is None:
             break
     producer.flush()
-    read = _timed(lambda: sum(1 for _ in read_state(kafka, topic, range(topics.EVENT_PARTITIONS))))
+    read = _timed(lambda: sum(1 for _ in read_state(kafka, topic, range(TOPICS.partitions))))
     restored = _timed(lambda: host.restore(kafka))
     assert host.keys == KEYS
     print(f"restore 1,000,000 keys: {restored:.1f} s ({KEYS / restored:,.0f} keys/s), of which reading {read:.1f} s")
@@ -92,8 +93,8 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
 
 def _bare(kafka: KafkaSettings, spark: SparkSession) -> float:
     """Seconds for a Spark batch to read and decode the whole topic and nothing else."""
-    ends = dict.fromkeys(range(topics.EVENT_PARTITIONS), (0, -1))
-    raw = canonical_events.bounded(spark, kafka, "bench", topics.EVENTS, ends)
+    ends = dict.fromkeys(range(TOPICS.partitions), (0, -1))
+    raw = canonical_events.bounded(spark, kafka, "bench", TOPICS.events, ends)
     frame = canonical_events.events(raw, [newest("event")], "card_id")
     return _timed(lambda: frame.write.format("noop").mode("overwrite").save())
 

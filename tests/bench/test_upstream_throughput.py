@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import avro
@@ -22,6 +22,7 @@ from lozenge_deploy.demo.feed import Generator
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_upstream.streaming.group_position import Position
 from tests.bench.backlog import write
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))
@@ -32,10 +33,10 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker with a backlog of raw records of AUTH-JSON."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), heap_mb=512) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, [*topics.platform_topics(), topics.Topic("bench.plain.v1")])
+        ensure_topics(settings, [*TOPICS.platform_topics(), Topic("bench.plain.v1", 4)])
         end = datetime.now(UTC)
         past = Generator(end - timedelta(days=90), seed=7).past(end, RECORDS)
-        write(settings, topics.RAW_JSON, topics.RAW_PARTITIONS, ((raw.key or b"", raw.value) for raw in past))
+        write(settings, TOPICS.raw_json, TOPICS.partitions, ((raw.key or b"", raw.value) for raw in past))
         yield settings
 
 
@@ -72,7 +73,7 @@ def _upstream(kafka: KafkaSettings, folder: Path, rekeys: str) -> Measured:
 
     def reach(wanted: float) -> tuple[int, float, float]:
         while True:
-            at = position.read({topics.RAW_JSON: range(topics.RAW_PARTITIONS)})[topics.RAW_JSON].values()
+            at = position.read({TOPICS.raw_json: range(TOPICS.partitions)})[TOPICS.raw_json].values()
             if (done := sum(max(0, offset) for offset in at)) >= wanted:
                 return done, time.monotonic(), _cpu(_child(process.pid))
             assert process.poll() is None, (folder / "stderr").read_text()[-2000:]
@@ -99,17 +100,17 @@ def _cpu(pid: int) -> float:
 
 
 def _rewind(kafka: KafkaSettings) -> None:
-    move(kafka, "upstream", dict.fromkeys(range(topics.RAW_PARTITIONS), 0), topics.RAW_JSON)
+    move(kafka, "upstream", dict.fromkeys(range(TOPICS.partitions), 0), TOPICS.raw_json)
 
 
 def _plain_read(kafka: KafkaSettings, spark: SparkSession) -> None:
-    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", topics.RAW_JSON).load()
+    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.raw_json).load()
     raw.select(F.sum(F.length("value"))).collect()
 
 
 def _plain_normalise(kafka: KafkaSettings, spark: SparkSession) -> None:
     """What one would write first: no checks, no headers, one output."""
-    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", topics.RAW_JSON).load()
+    raw = spark.read.format("kafka").options(**kafka.spark()).option("subscribe", TOPICS.raw_json).load()
     names = [
         "txn_id",
         "ts",

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.bench.checkout import Checkout
+from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import Alerts, Traffic, Watcher, live_report
 
 SEED = int(os.environ.get("LOZENGE_SOAK_SEED", "4"))
@@ -161,8 +161,8 @@ def world_of(folder: Path, detectors: Mapping[str, str], rate: int) -> Iterator[
     """A broker and a world with its agent, traffic and all `detectors` deployed; it ends with the block."""
     with EmbeddedBroker(folder / "broker", heap_mb=512) as broker:
         world = World(folder, broker, detectors, rate)
-        ensure_topics(world.kafka, topics.platform_topics())
-        ensure_topics(world.kafka, [topic for name in detectors for topic in topics.detector_topics(name)])
+        ensure_topics(world.kafka, TOPICS.platform_topics())
+        ensure_topics(world.kafka, [topic for name in detectors for topic in TOPICS.detector_topics(name)])
         for name in detectors:
             world.scaffold(name, TRIGGER)
         world.start_agent()

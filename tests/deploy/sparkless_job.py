@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import Record
-from lozenge.contracts.topics import EVENT_PARTITIONS
+from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import ConfigError, DecodeError, LozengeError
@@ -42,6 +42,8 @@ from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, ne
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 
+TOPICS = Topics()
+
 
 class SparklessJob:
     """Runs from its first order until `stop`, as the newest order says."""
@@ -51,9 +53,9 @@ class SparklessJob:
         self._spec_file = JobSpecFile(job)
         self._spec = self._spec_file.current
         self._config = EffectiveConfig.of(loaded, self._spec)
-        self._identity = Identity.of(loaded, job)
+        self._identity = Identity.of(loaded, job, kafka.topics)
         self._reporter = JobStatusReporter(job.folder)
-        self._group = Group(kafka, self._identity.app, self._identity.input, EVENT_PARTITIONS)
+        self._group = Group(kafka, self._identity.app, self._identity.input, TOPICS.partitions)
         self._writers = PartitionWriters(kafka, self._identity.app)
         self._assignment = PartitionAssignment(kafka, self._identity)
         self._shared = False
@@ -113,7 +115,7 @@ class SparklessJob:
             mine: Collection[int] = sorted(self._assignment.assigned())
         else:
             self._assignment.leave()
-            mine = range(EVENT_PARTITIONS)
+            mine = range(TOPICS.partitions)
         if not shared:  # else a newer generation is another instance's
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
         known = newest(read_log(self._kafka, self._coverage, CoverageSegment))

@@ -10,13 +10,16 @@ import msgspec
 import pytest
 import sqlalchemy as sql
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Arrival, Record
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store, tables
 from tests.downstream.postgres import database, server
+
+TOPICS = Topics()
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -50,7 +53,7 @@ def record() -> MakeRecord:
 
     def make(number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any) -> Record:
         alert = alert_fields(number, detector) | fields
-        return Record(topic or topics.alerts(detector), 2, number, b"card-7", codec.encode(alert), [])
+        return Record(topic or TOPICS.alerts(detector), 2, number, b"card-7", codec.encode(alert), [])
 
     return make
 
@@ -61,7 +64,7 @@ class Desk:
     def __init__(self, url: str) -> None:
         self.now = NOON.timestamp() + 2
         self.store = Store(url, clock=lambda: self.now)
-        self.pipeline = Pipeline(Routing())
+        self.pipeline = Pipeline(Routing(), TOPICS)
 
     def routing(self, **file: Any) -> None:
         """The routing file from now on; names every channel that a route mentions."""

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import Links
 from lozenge_downstream.api.server import ApiServer
@@ -18,6 +18,8 @@ from lozenge_downstream.routing.matchers import parse
 from lozenge_downstream.store import StoreUnavailable
 from lozenge_downstream.store.deliveries import Attempt
 from tests.downstream.conftest import SECRET, Desk
+
+TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
 TOKEN = "a token"
@@ -55,7 +57,7 @@ def client(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 def feedback(desk: Desk) -> list[dict[str, Any]]:
     """What goes to Kafka of verdicts, oldest first."""
     with desk.store.reading() as t:
-        return [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == topics.FEEDBACK]
+        return [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == TOPICS.feedback]
 
 
 def alert_id(desk: Desk, record: Record) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
-from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.ingest.decode import FIRST, REPEAT, Arriving, text
 from lozenge_downstream.model import Arrival, Outcome, Record
 
@@ -16,7 +16,7 @@ MakeRecord = Callable[..., Record]
 def judge(
     *records: Record, seen: set[str] | None = None, room: int = 100, arriving: Arriving | None = None
 ) -> list[Arrival]:
-    arriving = arriving or Arriving()
+    arriving = arriving or Arriving(Topics())
     return arriving.judge(
         arriving.decode(records),
         seen=lambda _: seen or set(),
@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None)
     assert arrival.outcome is Outcome.DEAD_LETTER
     sent = arrival.letter
     assert sent is not None
-    assert (sent.topic, sent.key, sent.value) == (DEAD_LETTERS, b"k", value)
+    assert (sent.topic, sent.key, sent.value) == (Topics().dead_letters("downstream"), b"k", value)
     headers = dict(sent.headers)
     assert headers["h"] == b"\xff\0"
     assert headers["__connect.errors.stage"] == b"decode"
@@ -94,7 +94,7 @@ def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeR
     assert value is not None
     framed = [value[:1] + number.to_bytes(4, "big") + value[5:] for number in (77, 78, 78)]
     records = [Record("pay.alerts.large_amount.v1", 0, offset, b"k", data, []) for offset, data in enumerate(framed)]
-    outcomes = [a.outcome for a in judge(*records, arriving=Arriving(learn))]
+    outcomes = [a.outcome for a in judge(*records, arriving=Arriving(Topics(), learn))]
     assert outcomes == [Outcome.ACCEPTED, Outcome.DEAD_LETTER, Outcome.DEAD_LETTER]
     assert asked == 2
 

@@ -6,14 +6,16 @@ from typing import Any
 import pytest
 import yaml
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topics
+
+TOPICS = Topics()
 
 FILE = Path(__file__).parents[2] / "docs" / "asyncapi.yaml"
 TOLD: dict[str, Any] = yaml.safe_load(FILE.read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("name", "topic"), [("notification", topics.NOTIFICATIONS), ("feedback", topics.FEEDBACK)])
+@pytest.mark.parametrize(("name", "topic"), [("notification", TOPICS.notifications), ("feedback", TOPICS.feedback)])
 def test_it_names_the_topic_and_the_newest_schema(name: str, topic: str) -> None:
     (channel,) = [c for c in TOLD["channels"].values() if c["address"] == topic]
     assert list(channel["messages"]) == [name]
@@ -22,6 +24,6 @@ def test_it_names_the_topic_and_the_newest_schema(name: str, topic: str) -> None
 
 
 def test_it_says_how_long_notifications_are_kept() -> None:
-    (topic,) = [t for t in topics.platform_topics() if t.name == topics.NOTIFICATIONS]
+    (topic,) = [t for t in TOPICS.platform_topics() if t.name == TOPICS.notifications]
     told = TOLD["channels"]["notifications"]["bindings"]["kafka"]["topicConfiguration"]
     assert str(told["retention.ms"]) == topic.config["retention.ms"]

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import Metrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.channels.base.channel import Channel, Retry, Sent
 from lozenge_downstream.channels.base.http import judge
-from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS
 from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
 from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.model import Outgoing, Record
@@ -26,6 +26,8 @@ from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
 from tests.downstream.conftest import NOON, SECRET
+
+TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
 Answer = Callable[[BaseHTTPRequestHandler, int], None]
@@ -52,7 +54,7 @@ def store(url: str) -> Iterator[Store]:
 
 async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
     """Whether a lane ends that is cancelled so many steps of the event loop after it was woken."""
-    lane = ChannelWorker("ops", channel, store, lambda: False, Metrics("test"))
+    lane = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
     running = asyncio.create_task(lane.run())
     await asyncio.sleep(0.05)
     lane.wake()
@@ -81,7 +83,7 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    lane, noted = ChannelWorker("ops", channel, store, lambda: True, Metrics("test")), []
+    lane, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
 
     def slowly(attempts: Any) -> None:
         time.sleep(0.2)
@@ -97,7 +99,7 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
 
 def take(store: Store, record: MakeRecord, count: int, *channels: str, first: int = 0) -> None:
     """Makes `count` alerts, from number `first` on, due on each of `channels`."""
-    pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}))
+    pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}), TOPICS)
     with store.transaction(alone=True) as t:
         pipeline.arrive(pipeline.decode([record(n) for n in range(first, first + count)]), t)
 
@@ -108,7 +110,7 @@ def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[Metrics]:
     failures: list[BaseException] = []
     there = Routing.model_validate({"channels": channels}).channels
     metrics = Metrics("test")
-    deliverer = Dispatcher(store, lambda: there, lambda lease: True, metrics)
+    deliverer = Dispatcher(store, TOPICS, lambda: there, lambda lease: True, metrics)
     stop = threading.Event()
 
     def run() -> None:
@@ -387,7 +389,7 @@ def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> Non
     ):
         wait_for(lambda: all_sent(store))
     assert list(seen.values()) == [2]
-    (letter,) = [o for o in pending(store) if o.topic == DEAD_LETTERS]
+    (letter,) = [o for o in pending(store) if o.topic == TOPICS.dead_letters("downstream")]
     assert (letter.key, letter.value) == (notification.key, notification.value)
     headers = dict(letter.headers)
     assert headers["__connect.errors.stage"] == b"deliver"
@@ -485,7 +487,7 @@ def test_messages_of_a_case_arrive_in_the_order_in_which_they_were_told(
 def tell_of(store: Store, records: Sequence[Record]) -> None:
     """Takes in one alert after the other, and tells of their cases until all are over."""
     cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_after": "1s", "send_resolved": True}
-    pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}))
+    pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}), TOPICS)
     for one in records:
         with store.transaction(alone=True) as t:
             pipeline.arrive(pipeline.decode([one]), t)
@@ -535,7 +537,7 @@ def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record:
     there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
     stop = threading.Event()
     thread = threading.Thread(
-        target=Dispatcher(store, lambda: there, lambda _: False, Metrics("test")).run, args=[stop]
+        target=Dispatcher(store, TOPICS, lambda: there, lambda _: False, Metrics("test")).run, args=[stop]
     )
     thread.start()
     time.sleep(1)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sql
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Baseline, Record
 from lozenge_downstream.pipeline import notify_policy
 from lozenge_downstream.pipeline.detector_alarms import silences
@@ -18,6 +18,8 @@ from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.store import tables
 from lozenge_downstream.store.silences import Silence
 from tests.downstream.conftest import Desk
+
+TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_after": "1h"}
@@ -38,8 +40,8 @@ def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record:
     (arrival,) = desk.take(record())
     with desk.store.reading() as t:
         (sent,) = t.outbox.pending(10)
-    assert (sent.topic, sent.key, sent.seq) == (topics.NOTIFICATIONS, b"card:card-7", 0)
-    assert sent.partition == partition_of(b"card:card-7", topics.EVENT_PARTITIONS)
+    assert (sent.topic, sent.key, sent.seq) == (TOPICS.notifications, b"card:card-7", 0)
+    assert sent.partition == partition_of(b"card:card-7", TOPICS.partitions)
     headers = dict(sent.headers)
     assert headers["ce_type"] == b"lozenge.notification.v1"
     assert headers["ce_id"] == sent.id.encode()

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sql
 from sqlalchemy import Engine, event
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError, Fatal, Fenced
 from lozenge_downstream.model import Record
 from lozenge_downstream.store import Retention, Store, StoreUnavailable, Transaction, database
@@ -22,9 +22,11 @@ from lozenge_downstream.store.tables import DUE, FAILED, SENT, metadata
 from tests.downstream.conftest import Desk
 from tests.faults.disks import filled, small_disk
 
+TOPICS = Topics()
+
 MakeRecord = Callable[..., Record]
 VERSION_1, VERSION_2 = (Path(__file__).with_name(f"store_version_{n}.sql") for n in (1, 2))
-PLACE = topics.alerts("large_amount"), 2
+PLACE = TOPICS.alerts("large_amount"), 2
 
 
 def test_seq_goes_on_without_a_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:
@@ -280,7 +282,7 @@ def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: Ma
         (waits,) = t.deliveries.due("ops", 10)
         assert (waits.notification_id, waits.attempts, waits.body) == ("n1", 3, '{"data": {}}')
         assert [o.seq for o in t.outbox.pending(10)] == [1]
-        assert t.outbox.next_seq((topics.NOTIFICATIONS, 0)) == 2
+        assert t.outbox.next_seq((TOPICS.notifications, 0)) == 2
     desk.store.close()
     Store(url).close()
 
@@ -377,7 +379,7 @@ def test_messages_of_a_case_are_sent_again_in_the_order_in_which_they_were_told(
     for _ in told:
         settle(desk, SENT)
     with desk.store.transaction() as t:
-        assert t.deliveries.again("ops", 1, None, topics.NOTIFICATIONS) == 2
+        assert t.deliveries.again("ops", 1, None, TOPICS.notifications) == 2
     for one in told[1:]:
         assert due(desk) == [one]
         settle(desk, SENT)

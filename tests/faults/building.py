@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
@@ -23,6 +23,8 @@ from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
 from tests.faults.verify import DELIVERIES, RECEIPTS
+
+TOPICS = Topics()
 
 TRIGGER = "1s"
 REALTIME_TRIGGER = "5s"
@@ -61,7 +63,7 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
         proxied = Proxied(int(behind.rpartition(":")[2]), proxy.port)
         broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*topics.platform_topics(()), *(t for d in DETECTORS for t in topics.detector_topics(d))])
+        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in DETECTORS for t in TOPICS.detector_topics(d))])
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", DETECTORS)
         for detector in DETECTORS:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
@@ -75,7 +77,7 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
             SECRET: secret,
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
-        for program in programs(folder, f"{LOOPBACK}:{proxy.port}", (), 0, 1).values():
+        for program in programs(folder, KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}"), (), 0, 1).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))

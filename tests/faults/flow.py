@@ -8,12 +8,14 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import produce
 from tests.faults.records import Sort, record
+
+TOPICS = Topics()
 
 FLUSH_SECONDS = 120.0
 TICK_SECONDS = 0.01
@@ -83,8 +85,8 @@ class Flow(threading.Thread):
         for _ in range(count):
             self._latest = max(self._latest + 1, time.time_ns() // 1000)
             raw = record(self._seed, self.sent, self._latest, sort)
-            partition = partition_of(raw.key, topics.RAW_PARTITIONS)
-            numbered = Record(topics.RAW_JSON, partition, raw.key, raw.value, [("number", b"%d" % self.sent)])
+            partition = partition_of(raw.key, TOPICS.partitions)
+            numbered = Record(TOPICS.raw_json, partition, raw.key, raw.value, [("number", b"%d" % self.sent)])
             produce(self._producer, numbered, on_delivery=partial(self._delivered, self.sent))
             self.sent += 1
         self._producer.poll(0)

@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from lozenge.contracts import topics
 from lozenge.contracts.record import Partition
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from tests.faults.plan import DETECTORS
 from tests.faults.scene import Scene
+
+TOPICS = Topics()
 
 CALL_SECONDS = 10.0
 LOOK_SECONDS = 0.3
 QUIET_SECONDS = 10.0
 
-ALERTS = tuple(topics.alerts(detector) for detector in DETECTORS)
+ALERTS = tuple(TOPICS.alerts(detector) for detector in DETECTORS)
 
 
 class NotBack(Exception):
@@ -38,9 +40,9 @@ class Recovery:
         self._until(lambda: not flow.asked_for, "the broker takes what is sent", deadline)
         sent = flow.sent
         self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
-        self._passed("upstream", [topics.RAW_JSON], deadline)
+        self._passed("upstream", [TOPICS.raw_json], deadline)
         for detector in DETECTORS:
-            self._passed(detector, [topics.EVENTS], deadline)
+            self._passed(detector, [TOPICS.events], deadline)
         self._passed("downstream", ALERTS, deadline)
 
     def settle(self, seconds: float) -> None:
@@ -56,7 +58,7 @@ class Recovery:
                 seen, since = now, time.monotonic()
 
     def _outputs(self) -> object:
-        return self._ends([topics.NOTIFICATIONS]), self._scene.receiver.count()
+        return self._ends([TOPICS.notifications]), self._scene.receiver.count()
 
     def _passed(self, group: str, inputs: Iterable[str], deadline: float) -> None:
         ends: Mapping[Partition, int] = {}
@@ -95,7 +97,7 @@ class Recovery:
         return {(p.topic, p.partition): p.offset for p in answer.topic_partitions}
 
     def _ends(self, names: Iterable[str]) -> dict[Partition, int]:
-        partitions = [TopicPartition(name, number) for name in names for number in range(topics.EVENT_PARTITIONS)]
+        partitions = [TopicPartition(name, number) for name in names for number in range(TOPICS.partitions)]
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = self._admin.list_offsets(dict.fromkeys(partitions, latest))
         return {(p.topic, p.partition): future.result(CALL_SECONDS).offset for p, future in asked.items()}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
@@ -22,6 +22,8 @@ from tests.faults.campaign import ROOT
 from tests.faults.plan import DETECTORS
 from tests.faults.records import record
 from tests.faults.verify import DELIVERIES, RECEIPTS
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -36,28 +38,28 @@ class Log:
         self.producer = Producer(kafka.client())
         self.alerts: list[tuple[str, bytes]] = []
         start = int(NOW.timestamp() * 1000)
-        ends = [0] * topics.RAW_PARTITIONS
+        ends = [0] * TOPICS.partitions
         payments, receipts = [], []
         for number in range(RECORDS):
             raw = record(5, number, (start + number) * 1000)
-            partition = partition_of(raw.key, topics.RAW_PARTITIONS)
+            partition = partition_of(raw.key, TOPICS.partitions)
             place = partition, ends[partition]
             ends[partition] += 1
-            self.send(topics.RAW_JSON, raw.value, partition, {"number": str(number)}, start + number)
+            self.send(TOPICS.raw_json, raw.value, partition, {"number": str(number)}, start + number)
             receipts.append(f"{number} {place[0]} {place[1]}\n")
             if payment := oracle.payment(place, raw.value, start + number):
                 payments.append(payment)
-                self.send(topics.EVENTS, Codec.of("event").encode(_event(payment)), partition)
+                self.send(TOPICS.events, Codec.of("event").encode(_event(payment)), partition)
             else:
                 where = {"__connect.errors.partition": str(place[0]), "__connect.errors.offset": str(place[1])}
-                self.send(topics.dead_letters("upstream"), raw.value, partition, where)
+                self.send(TOPICS.dead_letters("upstream"), raw.value, partition, where)
         told = 0
         for name, expected in oracle.alerts(payments).items():
             for alert in expected:
-                self.alerts.append((topics.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
+                self.alerts.append((TOPICS.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
                 self.send(*self.alerts[-1])
                 notification = Codec.of("notification").encode(_notification(told, alert.alert_id))
-                self.send(topics.NOTIFICATIONS, notification)
+                self.send(TOPICS.notifications, notification)
                 told += 1
         assert self.producer.flush(30) == 0
         (folder / RECEIPTS).write_text("".join(receipts))
@@ -77,7 +79,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A broker of its own: the verifier reads the platform's topics whole."""
     with EmbeddedBroker(tmp_path_factory.mktemp("verify")) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*topics.platform_topics(()), *(t for d in DETECTORS for t in topics.detector_topics(d))])
+        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in DETECTORS for t in TOPICS.detector_topics(d))])
         yield broker.bootstrap
 
 

@@ -2,6 +2,7 @@
 topics of its own, or looks only at what it has added to shared ones."""
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -9,9 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from lozenge.spark.session import MOST_SLOTS, spark_session
+from lozenge.contracts.topics import Topics
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
+from lozenge.spark.session import most_slots, spark_session
 from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
 from tests.conftest import container_wanted, docker_answers
 from tests.integration.clients import forget_clients
@@ -59,11 +64,30 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture
+def kafka(broker: Broker) -> Iterator[KafkaSettings]:
+    """The broker with a platform of the test's own: no other test has its topics, groups or transactional ids.
+
+    A test names them by `kafka.topics`. The topics are deleted after it.
+    """
+    platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.")
+    yield platform
+    delete_topics(platform)
+
+
+def delete_topics(platform: KafkaSettings) -> None:
+    """Deletes every topic of a platform that has a prefix."""
+    assert platform.topic_prefix
+    if names := [name for name in partitions(platform) if name.startswith(platform.topic_prefix)]:
+        AdminClient(platform.client()).delete_topics(names)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The process's Spark session, the same for all tests; Real-Time Mode needs a slot for each task of a query."""
-    session = spark_session("tests", cores=MOST_SLOTS, memory_mb=1024)
-    assert session.sparkContext.master == f"local[{MOST_SLOTS}]", "somebody has started Spark with too few slots"
+    slots = most_slots(Topics().partitions)
+    session = spark_session("tests", cores=slots, memory_mb=1024)
+    assert session.sparkContext.master == f"local[{slots}]", "somebody has started Spark with too few slots"
     yield session
     session.stop()
 

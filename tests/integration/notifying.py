@@ -19,13 +19,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, TopicPartition
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from tests.integration.conftest import Broker
+
+TOPICS = Topics()
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that takes over at once from the one that had this name before."""
@@ -35,7 +38,7 @@ DEADLINE_SECONDS = 180.0
 STOP_SECONDS = 60.0
 LATEST = 10_000
 ALL_CARDS = 17
-READ = (topics.NOTIFICATIONS, topics.FEEDBACK, topics.dead_letters("downstream"))
+READ = (TOPICS.notifications, TOPICS.feedback, TOPICS.dead_letters("downstream"))
 """What a notifier writes."""
 
 
@@ -81,12 +84,12 @@ class World:
                 "labels": {},
             }
             self.alert_ids.add(alert["alert_id"])
-            partition = partition_of(card.encode(), topics.EVENT_PARTITIONS)
-            self.producer.produce(topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
+            partition = partition_of(card.encode(), TOPICS.partitions)
+            self.producer.produce(TOPICS.alerts(detector), self.codec.encode(alert), card.encode(), partition)
         assert self.producer.flush(30) == 0
 
     def send_poison(self, detector: str, value: bytes) -> None:
-        self.producer.produce(topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
+        self.producer.produce(TOPICS.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
         assert self.producer.flush(30) == 0
         self.poison += 1
 
@@ -134,10 +137,10 @@ class World:
         """What stands in Kafka, which has to be without a gap; those of one case in their order."""
         codec = Codec.of("notification")
         seqs, found = defaultdict(list), []
-        for record in self.read(topics.NOTIFICATIONS):
+        for record in self.read(TOPICS.notifications):
             found.append(codec.decode(record.value))
             seqs[record.partition].append(found[-1]["seq"])
-            assert partition_of(record.key, topics.EVENT_PARTITIONS) == record.partition
+            assert partition_of(record.key, TOPICS.partitions) == record.partition
         for numbers in seqs.values():
             assert numbers == list(range(len(numbers)))
         return found
@@ -145,15 +148,15 @@ class World:
     def settle(self) -> None:
         """Waits until everything sent has come out everywhere, then checks that it came out once."""
         self.wait_for(lambda: self.receiver.count()["distinct"] >= len(self.alert_ids) - self.unrouted, "webhooks")
-        self.wait_for(lambda: len(self.read(topics.NOTIFICATIONS)) >= len(self.alert_ids), "notifications")
-        self.wait_for(lambda: len(self.read(topics.dead_letters("downstream"))) >= self.poison, "dead letters")
+        self.wait_for(lambda: len(self.read(TOPICS.notifications)) >= len(self.alert_ids), "notifications")
+        self.wait_for(lambda: len(self.read(TOPICS.dead_letters("downstream"))) >= self.poison, "dead letters")
         self.check()
 
     def check(self) -> None:
         """Exactly once and gapless in the topic, at least once at the receiver."""
         told = Counter(alert_id for notification in self.notifications() for alert_id in notification["alert_ids"])
         assert told == Counter(self.alert_ids)
-        assert len(self.read(topics.dead_letters("downstream"))) == self.poison
+        assert len(self.read(TOPICS.dead_letters("downstream"))) == self.poison
         count = self.receiver.count()
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
 
@@ -162,7 +165,7 @@ class TopicReader:
     """What a topic holds, read once by one consumer: a later call reads on where the last one ended."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
-        self._places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+        self._places = [TopicPartition(topic, p) for p in range(TOPICS.partitions)]
         self._found: list[Any] = []
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
@@ -191,8 +194,8 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
         )
         world = World(broker, receiver, folder, store)
         forget(world)
-        detectors = [topic for name in ("one", "two") for topic in topics.detector_topics(name)]
-        ensure_topics(world.kafka, [*topics.platform_topics(), *detectors])
+        detectors = [topic for name in ("one", "two") for topic in TOPICS.detector_topics(name)]
+        ensure_topics(world.kafka, [*TOPICS.platform_topics(), *detectors])
         for topic in READ:
             world.readers[topic] = TopicReader(broker.bootstrap, topic)
             stack.callback(world.readers[topic].close)
@@ -202,7 +205,7 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
 def forget(world: World) -> None:
     """Removes all alerts and whatever a notifier has written; with the topics go the offsets of its group."""
     admin = AdminClient(world.kafka.client())
-    every_alert = re.compile(topics.ALERTS_PATTERN)
+    every_alert = re.compile(TOPICS.alerts_pattern)
 
     def left() -> list[str]:
         return [name for name in admin.list_topics(timeout=10).topics if name in READ or every_alert.match(name)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import LOG_PARTITIONS, Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
@@ -21,6 +21,8 @@ from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome,
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.deploy.agent.controllers import FakeJobs
 from tests.integration.conftest import Broker
+
+TOPICS = Topics()
 
 DEADLINE_SECONDS = 90.0
 QUICK = Timing(lease=3.0, renew=0.5)
@@ -40,7 +42,7 @@ class Jobs(FakeJobs):
 @pytest.fixture
 def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, topics.platform_topics())
+    ensure_topics(settings, TOPICS.platform_topics())
     return settings
 
 
@@ -80,7 +82,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:
     """The lines of a job's log in its topic."""
-    messages = read(kafka, topics.LOGS, dict.fromkeys(range(topics.LOG_PARTITIONS), 0))
+    messages = read(kafka, TOPICS.logs, dict.fromkeys(range(LOG_PARTITIONS), 0))
     values = [m.value() or b"" for m in messages if m.key() == name.encode()]
     return [v for v in values if f'"instance": "{instance}"'.encode() in v]
 
@@ -145,7 +147,7 @@ def lead(kafka: KafkaSettings, agent: str) -> None:
     producer.init_transactions(30)
     producer.begin_transaction()
     lease = Lease(agent=agent, host="elsewhere", folder="/jobs")
-    producer.produce(topics.LEASES, lease.model_dump_json().encode(), b"leader", partition=0)
+    producer.produce(TOPICS.leases, lease.model_dump_json().encode(), b"leader", partition=0)
     producer.commit_transaction(30)
 
 

@@ -8,12 +8,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.api.feedback_records import Links
 from tests.deploy.command import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -51,7 +54,7 @@ def get(url: str) -> Any:
 
 def feedback(world: World) -> list[dict[str, Any]]:
     """All that people said, as another client reads it."""
-    found = [Codec.of("feedback").decode(record.value) for record in world.read(topics.FEEDBACK)]
+    found = [Codec.of("feedback").decode(record.value) for record in world.read(TOPICS.feedback)]
     return sorted(found, key=lambda said: said["at"])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import Metrics, Reporter
@@ -17,12 +17,14 @@ from tests.deploy.command import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for
 
+TOPICS = Topics()
+
 pytestmark = pytest.mark.integration
 
 
 def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, topics.platform_topics())
+    ensure_topics(kafka, TOPICS.platform_topics())
     metrics = Metrics("spotter", "g1", "1.2.0")
     metrics.records(7)
 
@@ -41,7 +43,7 @@ def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_pa
 
     send(kafka, [event(n, card=f"card_{n}") for n in range(20)])
     run = lozenge(
-        "peek", topics.EVENTS, "-n", "3", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap
+        "peek", TOPICS.events, "-n", "3", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap
     )
     rows = json.loads(run.stdout)
     assert len(rows) == 3
@@ -52,7 +54,7 @@ def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_pa
 
 def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, [*topics.platform_topics(), *topics.detector_topics("large_amount")])
+    ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics("large_amount")])
     send(kafka, [event(n, card=f"tried_{n}", amount="9000.00") for n in range(3)])
     here = {"cwd": ROOT, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
     run = lozenge("try", "large_amount", "--last", "10m", "-o", "json", **here)  # type: ignore[arg-type]
@@ -64,7 +66,7 @@ def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> No
 
 
 def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> None:
-    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), topics.platform_topics())
+    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), TOPICS.platform_topics())
     environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "status", "--watch", "-o", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -76,7 +78,7 @@ def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> Non
 
 def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(broker: Broker, tmp_path: Path) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, topics.platform_topics())
+    ensure_topics(kafka, TOPICS.platform_topics())
     (tmp_path / "detectors").mkdir()
     (tmp_path / "pyproject.toml").touch()
     assert lozenge("new", "spotter", cwd=tmp_path).returncode == 0

@@ -17,13 +17,15 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import DEAD_LETTER_BYTES, Topics
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_downstream.dead_letter_encoder import CUT_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -57,17 +59,17 @@ def group_offsets(world: World) -> dict[TopicPartition, int]:
 
 
 def test_alerts_of_all_detectors_come_out_once(world: World) -> None:
-    earlier = len(world.read(topics.dead_letters("downstream")))
+    earlier = len(world.read(TOPICS.dead_letters("downstream")))
     world.send("one", range(300))
     world.send("two", range(100))
     world.send("one", range(0, 300, 3))
     world.send_poison("two", b"not an alert")
     with world.notifier():
         world.settle()
-    (letter,) = world.read(topics.dead_letters("downstream"))[earlier:]
+    (letter,) = world.read(TOPICS.dead_letters("downstream"))[earlier:]
     headers = dict(letter.headers)
     assert (letter.key, letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
-    assert headers["__connect.errors.topic"] == topics.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == TOPICS.alerts("two").encode()
 
 
 def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_whole(world: World) -> None:
@@ -75,7 +77,7 @@ def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_who
     world.send_poison("two", value)
     with world.notifier():
         world.settle()
-    assert value in {letter.value for letter in world.read(topics.dead_letters("downstream"))}
+    assert value in {letter.value for letter in world.read(TOPICS.dead_letters("downstream"))}
 
 
 def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
@@ -89,22 +91,22 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
         with world.notifier():
             world.settle()
     finally:
-        limit(world, topics.DEAD_LETTER_BYTES)
-    letters = [r for r in world.read(topics.dead_letters("downstream")) if r.key == b"poison"]
+        limit(world, DEAD_LETTER_BYTES)
+    letters = [r for r in world.read(TOPICS.dead_letters("downstream")) if r.key == b"poison"]
     numbers = [int(dict(letter.headers)["lozenge-seq"]) for letter in letters]
     assert numbers == list(range(len(numbers)))
     small, large, *others = letters[-len(values) :]
     assert [letter.value for letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
     assert (large.value, headers["lozenge-cut"]) == (values[1][:CUT_BYTES], b"900000")
-    assert headers["__connect.errors.topic"] == topics.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == TOPICS.alerts("two").encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
 
 
 def limit(world: World, size: int) -> None:
     """Changes how large a dead letter may be."""
     entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, topics.dead_letters("downstream"), incremental_configs=[entry])
+    topic = ConfigResource(ResourceType.TOPIC, TOPICS.dead_letters("downstream"), incremental_configs=[entry])
     admin = AdminClient(world.kafka.client())  # it has to live until the answer is there
     for future in admin.incremental_alter_configs([topic]).values():
         future.result()
@@ -117,7 +119,7 @@ def test_the_group_shows_no_lag(world: World) -> None:
         world.settle()
     consumer = KafkaConsumer(bootstrap_servers=world.broker.bootstrap)
     offsets = group_offsets(world)
-    assert {place.topic for place in offsets} >= {topics.alerts("one"), topics.alerts("two")}
+    assert {place.topic for place in offsets} >= {TOPICS.alerts("one"), TOPICS.alerts("two")}
     assert offsets == consumer.end_offsets(list(offsets))
     consumer.close()
 
@@ -126,7 +128,7 @@ def test_a_new_detectors_topic_is_picked_up(world: World) -> None:
     with world.notifier():
         world.send("one", range(300, 310))
         world.settle()
-        ensure_topics(world.kafka, topics.detector_topics("newcomer"))
+        ensure_topics(world.kafka, TOPICS.detector_topics("newcomer"))
         world.send("newcomer", range(50))
         world.settle()
 
@@ -135,7 +137,7 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
     with world.notifier():
         world.send("one", range(310, 315))
         world.settle()
-    ensure_topics(world.kafka, topics.detector_topics("meanwhile"))
+    ensure_topics(world.kafka, TOPICS.detector_topics("meanwhile"))
     world.send("meanwhile", range(40))
     with world.notifier():
         world.settle()
@@ -144,9 +146,9 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
 def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
     (world.folder / "empty.toml").write_text("[route]\n")
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):
-        before = len(world.read(topics.NOTIFICATIONS))
+        before = len(world.read(TOPICS.notifications))
         world.send("one", range(400, 410))
-        world.wait_for(lambda: len(world.read(topics.NOTIFICATIONS)) == before + 10, "notifications")
+        world.wait_for(lambda: len(world.read(TOPICS.notifications)) == before + 10, "notifications")
     world.unrouted += 10
 
 
@@ -236,15 +238,15 @@ def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) 
 
 def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
     admin = AdminClient(world.kafka.client())
-    alerts = topics.alerts("anew")
-    ensure_topics(world.kafka, topics.detector_topics("anew"))
+    alerts = TOPICS.alerts("anew")
+    ensure_topics(world.kafka, TOPICS.detector_topics("anew"))
     world.send("anew", range(50))
     with world.notifier():
         world.settle()
     for future in admin.delete_topics([alerts]).values():
         future.result()
     world.wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
-    ensure_topics(world.kafka, topics.detector_topics("anew"))
+    ensure_topics(world.kafka, TOPICS.detector_topics("anew"))
     world.send("anew", range(48, 53))
     with world.notifier():
         world.settle()

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
+from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import BrokerUnavailable, Fenced
@@ -51,6 +51,8 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.traffic import minutes
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -137,14 +139,14 @@ def send_a_batch(kafka: KafkaSettings, card: str, hour: int) -> None:
     """Sends events of one card in one transaction, so that no two batches share them."""
     writer, codec, key = TransactionalWriter(kafka, f"{card}-feed"), Codec.of("event"), card.encode()
     sent = [event(next(_numbers), card, at=timedelta(hours=hour, seconds=20 * n)) for n in range(EVENTS)]
-    partition = partition_of(key, topics.EVENT_PARTITIONS)
+    partition = partition_of(key, TOPICS.partitions)
     writer.fence()
-    writer.write([Record(topics.EVENTS, partition, key, codec.encode(e)) for e in sent])
+    writer.write([Record(TOPICS.events, partition, key, codec.encode(e)) for e in sent])
 
 
 def caught_up(kafka: KafkaSettings, run: Running) -> None:
     """Waits until it has decided all events that there are: what is sent from now on is a batch of its own."""
-    ends = clients.ends(kafka, topics.EVENTS)
+    ends = clients.ends(kafka, TOPICS.events)
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 
@@ -217,7 +219,7 @@ def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: Ka
     if guarantee != "at-most-once":
         assert left_out == []
         return
-    lines = read_log(kafka, topics.coverage(loaded.name), CoverageSegment)
+    lines = read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment)
     assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
     if kind == "rule":
         assert [step.alerts for step in backfill(loaded, JobSettings(), kafka)] == [EVENTS]
@@ -272,10 +274,10 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
     before = group_offsets(kafka, loaded.name)
-    _takes_only_short_records(kafka, topics.alerts(loaded.name))
-    identity = Identity.of(loaded, JobSettings(work=tmp_path))
+    _takes_only_short_records(kafka, TOPICS.alerts(loaded.name))
+    identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
     writer = AlertEncoder(identity, loaded.declaration, Settings())
-    committer = Committer(kafka, identity, topics.EVENT_PARTITIONS, loaded.declaration)
+    committer = Committer(kafka, identity, TOPICS.partitions, loaded.declaration)
     committer.claim(1, Settings().digest)
     draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
     assert committer.publish([draft], writer) == [draft]

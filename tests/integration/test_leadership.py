@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
@@ -21,6 +21,8 @@ from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.integration.conftest import Broker
 
+TOPICS = Topics()
+
 DEADLINE_SECONDS = 60.0
 QUICK = Timing(lease=3.0, renew=0.5)
 
@@ -28,7 +30,7 @@ QUICK = Timing(lease=3.0, renew=0.5)
 @pytest.fixture
 def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, topics.control_topics())
+    ensure_topics(settings, TOPICS.control_topics())
     return settings
 
 
@@ -56,7 +58,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def told(name: str, reason: str) -> Row:
-    return topics.STATUS, name, DeploymentStatus(detector=name, reason=reason)
+    return TOPICS.status, name, DeploymentStatus(detector=name, reason=reason)
 
 
 def test_one_leads_and_the_other_follows_at_once_when_it_resigns(agent: Callable[[], Leadership]) -> None:
@@ -85,7 +87,7 @@ def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
     assert not one.leading
     assert not one.tick()
     other.write([told(name, "of the second")])
-    with Table(kafka, topics.STATUS, DeploymentStatus) as status:
+    with Table(kafka, TOPICS.status, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
 
@@ -129,7 +131,7 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Call
 def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, topics.control_topics())
+        ensure_topics(kafka, TOPICS.control_topics())
         one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), Timing(renew=0.2, call=1.0))
         until(lambda: leads(one))
         assert broker.pid

@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import cut, dead_letter
 from lozenge.contracts.record import Record
+from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
 from lozenge.job.settings import JobSettings
@@ -39,6 +40,8 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +72,7 @@ def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> Loade
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
     codec = Codec.of("event")
     written = [
-        dead(loaded.name, topics.EVENTS, f"card_{c}", "detect", place=(c % 4, n), value=codec.encode(poison(n, m, c)))
+        dead(loaded.name, TOPICS.events, f"card_{c}", "detect", place=(c % 4, n), value=codec.encode(poison(n, m, c)))
         for n, (m, c) in enumerate(zip(merchants, map(int, cards), strict=True))
     ]
     write(kafka, written)
@@ -104,7 +107,7 @@ def dead(
             error=ValueError("missing:merchant_id"),
             failed_at=NOW,
         )
-    return Record(topics.dead_letters(app), 1, key.encode(), value, headers)
+    return Record(TOPICS.dead_letters(app), 1, key.encode(), value, headers)
 
 
 def write(kafka: KafkaSettings, records: list[Record]) -> None:
@@ -135,7 +138,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the alerts")
         wait_for(lambda: len(open_(kafka, loaded)) == 3, "the dead letters")
     before = {letter.key: letter for letter in open_(kafka, loaded)}
-    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", topics.EVENTS)}
+    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", TOPICS.events)}
 
     assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [
         ReplayStep(3, 2, 1, 0, 0)
@@ -151,7 +154,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     assert (again.origin, again.first_failed_at) == (first.origin, first.first_failed_at)
     Resolver(kafka, loaded.name).write(DROPPED, [again], message="known")
     assert open_(kafka, loaded) == []
-    assert len(committed(kafka, topics.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
+    assert len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
     assert list(replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == []
     assert len(told(kafka, loaded)) == 2
 
@@ -221,10 +224,10 @@ def _open_breakers(runner: Any) -> Any:
 
 
 def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
-    write(kafka, [dead("upstream", topics.RAW_JSON, "key_of_a_test", "normalise", times=2)])
+    write(kafka, [dead("upstream", TOPICS.raw_json, "key_of_a_test", "normalise", times=2)])
     mine = DeadLetterSelection(key="key_of_a_test")
     assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping mended")] == [1]
-    [raw] = [record for record in committed(kafka, topics.RAW_JSON) if record.key == b"key_of_a_test"]
+    [raw] = [record for record in committed(kafka, TOPICS.raw_json) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
     assert headers["traceparent"] == b"00-1-2-01"
@@ -237,10 +240,10 @@ def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSet
 @pytest.mark.parametrize(
     ("app", "topic", "stage", "said"),
     [
-        ("upstream", topics.NOTIFICATIONS, "normalise", "did not come from a topic that it reads"),
+        ("upstream", TOPICS.notifications, "normalise", "did not come from a topic that it reads"),
         ("upstream", "no_such_topic", "normalise", "did not come from a topic that it reads"),
-        ("downstream", topics.RAW_JSON, "decode", "did not come from a topic that it reads"),
-        ("downstream", topics.alerts("x"), "deliver", "a webhook refused 1:0 in every attempt"),
+        ("downstream", TOPICS.raw_json, "decode", "did not come from a topic that it reads"),
+        ("downstream", TOPICS.alerts("x"), "deliver", "a webhook refused 1:0 in every attempt"),
     ],
 )
 def test_what_cannot_go_back_is_refused_with_the_reason(
@@ -252,7 +255,7 @@ def test_what_cannot_go_back_is_refused_with_the_reason(
 
 
 def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
-    whole = dead("downstream", topics.alerts("x"), "key", "decode")
+    whole = dead("downstream", TOPICS.alerts("x"), "key", "decode")
     letter = _letter("downstream", whole._replace(headers=cut(whole.headers, 3_000_000, 100)))
     assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
     with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):
@@ -272,7 +275,7 @@ def _letter(app: str, record: Record) -> DeadLetter:
 
 def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSettings, tmp_path: Path) -> None:
     name = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path).name
-    write(kafka, [dead(name, topics.EVENTS, f"card_{n}", "detect", times=n) for n in (1, 2)])
+    write(kafka, [dead(name, TOPICS.events, f"card_{n}", "detect", times=n) for n in (1, 2)])
 
     def said(*arguments: str) -> Any:
         run = lozenge(*arguments, "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
@@ -284,7 +287,7 @@ def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSetting
     rows = said("dlq", "show", name)
     assert [(row["key"], row["attempt"]) for row in rows] == [("card_1", 1), ("card_2", 2)]
     [whole] = said("dlq", "show", name, rows[1]["place"])
-    assert (whole["value"], whole["now"], whole["from"]) == ({"pan": 1}, "stands", f"{topics.EVENTS} 3:17")
+    assert (whole["value"], whole["now"], whole["from"]) == ({"pan": 1}, "stands", f"{TOPICS.events} 3:17")
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
     assert said("dlq", "drop", name, rows[1]["place"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
     assert [letter.key for letter in unresolved(kafka, name)] == [b"card_1"]

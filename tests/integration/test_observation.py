@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import Metrics, Reporter
@@ -33,13 +33,15 @@ from tests.deploy.command import lozenge, surroundings
 from tests.integration.conftest import Broker
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
 
+TOPICS = Topics()
+
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
 def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, topics.platform_topics())
+    ensure_topics(settings, TOPICS.platform_topics())
     return settings
 
 
@@ -199,7 +201,7 @@ def test_a_shipper_outlives_a_broker_that_goes_and_comes_back(app: str, tmp_path
     log = tmp_path / "job.log"
     with EmbeddedBroker(tmp_path / "broker") as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, topics.platform_topics())
+        ensure_topics(kafka, TOPICS.platform_topics())
         shipper = Shipper(kafka)
         shipper.follow(log, app, "g1", "1.0.0")
         log.write_text("before\n")
@@ -318,10 +320,10 @@ def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSes
 
 
 def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
-    ensure_topics(kafka, topics.detector_topics(app))
+    ensure_topics(kafka, TOPICS.detector_topics(app))
     producer = Producer(kafka.client())
     for key, value in ((b"gone", b"x"), (b"an-id", NOW.isoformat().encode()), (b"gone", None)):
-        producer.produce(topics.state(app), value, key, 0)
+        producer.produce(TOPICS.state(app), value, key, 0)
     assert producer.flush(10) == 0
     assert answer(kafka, tmp_path, "state", app, "an-id") == [{"key": ["an-id"], "closes": NOW.isoformat()}]
     assert answer(kafka, tmp_path, "state", app, "gone") == []

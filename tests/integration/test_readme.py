@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import NOTIFICATIONS
+from lozenge.contracts.topics import Topics
 from lozenge_deploy.cli.author import scaffold
+
+TOPICS = Topics()
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "consume_notifications.py"
@@ -85,7 +87,7 @@ class Consumer(list[Any]):
         texts = dict.fromkeys(("notification_id", "status", "case_id", "severity", "title", "text"), "x")
         rest = {"alert_ids": [], "routes": [], "event_time": now, "created_at": now}
         values = (Codec.of("notification").encode({**texts, **rest, "seq": seq}) for seq in seqs)
-        super().__init__(SimpleNamespace(topic=NOTIFICATIONS, partition=0, value=value) for value in values)
+        super().__init__(SimpleNamespace(topic=TOPICS.notifications, partition=0, value=value) for value in values)
         self._beginning = beginning
 
     def beginning_offsets(self, partitions: list[Any]) -> dict[Any, int]:

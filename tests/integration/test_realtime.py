@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import DetectorError
 from lozenge.job.drivers.realtime import RealtimeLoop
@@ -31,6 +31,8 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.killing import detector_folder, run_through_kills
+
+TOPICS = Topics()
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -149,7 +151,7 @@ def test_its_records_are_those_of_batch_by_batch(kafka: KafkaSettings, spark: Sp
         with running(loaded, kafka, spark, tmp_path / mode):
             send(kafka, sent)
             wait_for(lambda name=loaded.name: len(alerts(kafka, name)) == 3, "three alerts")  # type: ignore[misc]
-        found.append([_as_said(record, loaded.name) for record in committed(kafka, topics.alerts(loaded.name))])
+        found.append([_as_said(record, loaded.name) for record in committed(kafka, TOPICS.alerts(loaded.name))])
     assert sorted(found[0], key=str) == sorted(found[1], key=str)
 
 
@@ -209,9 +211,9 @@ def test_what_cannot_be_judged_or_written_becomes_a_dead_letter(
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the first alerts")
         send(kafka, [event(20, merchant_id="seven"), b"no avro", event(21, merchant_id="-7")])
         send(kafka, [event(n, card=f"card_{n}", merchant_id="7") for n in range(30, 50)])
-        wait_for(lambda: len(committed(kafka, topics.dead_letters(loaded.name))) == 3, "the dead letters")
+        wait_for(lambda: len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 3, "the dead letters")
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 40, "the other alerts")
-    letters = [dict(letter.headers) for letter in committed(kafka, topics.dead_letters(loaded.name))]
+    letters = [dict(letter.headers) for letter in committed(kafka, TOPICS.dead_letters(loaded.name))]
     assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "detect", "encode"]
     why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
     assert "score 2.0 does not lie between 0 and 1" in why.decode()

@@ -12,12 +12,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.shutdown import OVERDUE
 from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, send, wait_for
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -59,7 +61,7 @@ def started(
     command: list[str], says: str, broker: Broker, folder: Path, name: str = DETECTOR.name
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """A process in a group of its own that has logged `says`, and its log."""
-    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), [*topics.platform_topics(), *topics.detector_topics(name)])
+    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), [*TOPICS.platform_topics(), *TOPICS.detector_topics(name)])
     log = folder / "log"
     variables = {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
     with log.open("wb") as out:

@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import Detector, Event, Fold, State, Tables, fold
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
@@ -47,6 +47,8 @@ from tests.integration.traffic import (
     each,
     told_once,
 )
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -111,7 +113,7 @@ def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
-        ends = clients.ends(kafka, topics.EVENTS)
+        ends = clients.ends(kafka, TOPICS.events)
         wait_for(lambda: new.run.runner.offsets == ends, "the end of the events: a repeat would have come before")
     told = alerts(kafka, loaded.name)
     assert {a["release"] for a in told} == {"r1", "r2"}
@@ -135,9 +137,9 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
 
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
-    clients.trim(kafka, topics.EVENTS, clients.ends(kafka, topics.EVENTS))  # others have written what nobody can read
+    clients.trim(kafka, TOPICS.events, clients.ends(kafka, TOPICS.events))  # others have written what nobody can read
     send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
-    move(kafka, name, clients.ends(kafka, topics.EVENTS))
+    move(kafka, name, clients.ends(kafka, TOPICS.events))
     other = replace(loaded, detector=Detector(by_merchant, settings=Above))
     with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()
@@ -148,7 +150,7 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
     for counted in counts.values():
         by_r1 = next(n for n in range(1, sent + 1) if n not in counted) - 1
         assert sorted(counted) == [*range(1, by_r1 + 1), *range(by_r1 + 4, sent + 4)]
-    stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, TOPICS.state(name))}
     assert {len(json.loads(key)) for key, value in stored.items() if value is not None} == {2}
 
 
@@ -163,7 +165,7 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     assert len(told) == sent * CARDS + 5
     newest = {a["entity"]["id"]: a["reason"] for a in sorted(told, key=lambda a: a["event_time"])}
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
-    stored = {record.key: record.value for record in committed(kafka, topics.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, TOPICS.state(name))}
     assert stored[f'["{name}gone"]'.encode()] is None
 
 
@@ -266,9 +268,9 @@ def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_wha
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     with relieved(loaded, loaded, kafka, spark, tmp_path, make=MeetsPoison) as (traffic, new):
-        wait_for(lambda: committed(kafka, topics.dead_letters(loaded.name)), "the dead letter")
+        wait_for(lambda: committed(kafka, TOPICS.dead_letters(loaded.name)), "the dead letter")
         told_once(kafka, loaded, kind, traffic.end(), new)
-    assert len(committed(kafka, topics.dead_letters(loaded.name))) == 1
+    assert len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 1
 
 
 def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backtest import BacktestResult, backtest
@@ -30,6 +30,8 @@ from tests.integration.harness import (
     wait_for,
     wider_events,
 )
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -91,7 +93,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     send(kafka, [event(n, card=f"card_{n}", amount=a, merchant_id="7") for n, a in enumerate(amounts)])
     with running(loaded, kafka, spark, tmp_path, release="r7"):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "10 alerts")
-    before = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
+    before = group_offsets(kafka, loaded.name), bounds(kafka, TOPICS.alerts(loaded.name), TOPICS.partitions)
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.events) == ("r7", 20)
     assert (outcome.processed, outcome.cpu_seconds > 0) == (20, True)
@@ -101,7 +103,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     outcome = tried(loaded, kafka, began, limit=200)
     assert (outcome.alerts, outcome.new, len(outcome.lost)) == (0, [], 10)
     assert {told.reason for told in outcome.lost} == {"over"}
-    after = group_offsets(kafka, loaded.name), bounds(kafka, topics.alerts(loaded.name), topics.EVENT_PARTITIONS)
+    after = group_offsets(kafka, loaded.name), bounds(kafka, TOPICS.alerts(loaded.name), TOPICS.partitions)
     assert before == after, "a trial writes nothing"
 
 

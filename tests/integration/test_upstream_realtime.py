@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import ERROR_PREFIX, PLACE
+from lozenge.contracts.topics import Topics
 from tests.integration.conftest import Broker
 from tests.integration.upstream_bench import BY_TERMINAL, DEAD, Bench, wait
 from tests.upstream.samples import PAN, flat
+
+TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -32,7 +34,7 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
     for end in (signal.SIGKILL, signal.SIGTERM):
         with bench.upstream(tmp_path, **REALTIME) as process:
             sent += send(bench, sent)
-            wait(lambda most=sent - 800: len(bench.written(topics.EVENTS)) > most, "events of the newest", process)  # type: ignore[misc]
+            wait(lambda most=sent - 800: len(bench.written(TOPICS.events)) > most, "events of the newest", process)  # type: ignore[misc]
             if end is signal.SIGTERM:
                 _says_how_far_it_has_read(bench, sent, process)
             process.send_signal(end)
@@ -43,7 +45,7 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
         sent += send(bench, sent)
         wait(bench.done, "what came after", process)
     places = Counter(places_of_letters(bench))
-    for topic in (topics.EVENTS, BY_TERMINAL):
+    for topic in (TOPICS.events, BY_TERMINAL):
         assert set((Counter(places_of_events(bench, topic)) + places).values()) == {1}
         assert Counter(places_of_events(bench, topic)).total() + places.total() == sent
 
@@ -73,7 +75,7 @@ def send(bench: Bench, first: int) -> int:
     for n in range(first, first + 1_000):
         good = n % 20 != 0
         value = flat(txn_id=f"rt-{n}", pan=int(PAN) + n % 50) if good else b"{"
-        bench.send(topics.RAW_JSON, value, f"card-{n % 50}", headers=None if good else lie)
+        bench.send(TOPICS.raw_json, value, f"card-{n % 50}", headers=None if good else lie)
     bench.flush()
     return 1_000
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.api import api
@@ -22,6 +22,8 @@ from tests.deploy.command import ROOT, lozenge
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.conftest import Broker
 from tests.integration.harness import committed, event
+
+TOPICS = Topics()
 
 DETECTOR = "asked_why"
 CARD = "card_asked"
@@ -41,7 +43,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 @pytest.fixture
 def kafka(broker: Broker) -> KafkaSettings:
     settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, [*topics.platform_topics(), *topics.detector_topics(DETECTOR)])
+    ensure_topics(settings, [*TOPICS.platform_topics(), *TOPICS.detector_topics(DETECTOR)])
     return settings
 
 
@@ -49,7 +51,7 @@ def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, i
     """Where a record stands after it was written."""
     places: list[tuple[str, int, int]] = []
     producer = Producer(kafka.client())
-    partition = partition_of(CARD.encode(), topics.EVENT_PARTITIONS)
+    partition = partition_of(CARD.encode(), TOPICS.partitions)
     told: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
     producer.produce(topic, value, CARD.encode(), partition, on_delivery=told)
     assert producer.flush(30) == 0
@@ -57,18 +59,18 @@ def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, i
 
 
 def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> None:
-    raw = written(kafka, topics.RAW_JSON, b"{}")
+    raw = written(kafka, TOPICS.raw_json, b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
     told = event(1, card=CARD, amount="300.00")
-    place = written(kafka, topics.EVENTS, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
+    place = written(kafka, TOPICS.events, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},
         "trigger": {"partition": place[1], "offset": place[2]},
     }
     value = Codec.of("alert").encode(fields)
-    stands = written(kafka, topics.alerts(DETECTOR), value)
+    stands = written(kafka, TOPICS.alerts(DETECTOR), value)
     desk.take(Record(*stands, CARD.encode(), value, []))
-    assert len(committed(kafka, topics.alerts(DETECTOR))) >= 1
+    assert len(committed(kafka, TOPICS.alerts(DETECTOR))) >= 1
     with desk.store.transaction() as t:
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
 
@@ -92,7 +94,7 @@ def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> 
 
 def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
-    desk.take(Record(topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
+    desk.take(Record(TOPICS.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
     run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
     assert run.returncode == 0, run.stderr
     assert "no longer in its topic" in run.stdout

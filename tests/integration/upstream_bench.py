@@ -16,8 +16,8 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_upstream.streaming.group_position import Offsets
@@ -26,10 +26,12 @@ from tests.integration.conftest import Broker
 from tests.integration.harness import committed, ended_behind, group_offsets, move
 from tests.integration.probe import ACTIVITY, probe
 
+TOPICS = Topics()
+
 KEY = "the-token-key-of-this-test"
-RAW = (topics.RAW_JSON, topics.RAW_ISO)
-BY_TERMINAL = topics.events_by("terminal")
-DEAD = topics.dead_letters("upstream")
+RAW = (TOPICS.raw_json, TOPICS.raw_iso)
+BY_TERMINAL = TOPICS.events_by("terminal")
+DEAD = TOPICS.dead_letters("upstream")
 CHILD = Path(__file__).with_name("upstream_child.py")
 DEADLINE_SECONDS = 600.0
 
@@ -39,9 +41,9 @@ class Bench:
 
     def __init__(self, broker: Broker) -> None:
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(self.kafka, topics.platform_topics())
+        ensure_topics(self.kafka, TOPICS.platform_topics())
         self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
-        self.start = {topic: self.ends(topic) for topic in (*RAW, topics.EVENTS, BY_TERMINAL, DEAD)}
+        self.start = {topic: self.ends(topic) for topic in (*RAW, TOPICS.events, BY_TERMINAL, DEAD)}
         self._instances: list[str] = []
         self.commit({topic: self.start[topic] for topic in RAW})
 
@@ -52,7 +54,7 @@ class Bench:
     def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
         """Queues one raw record; `flush` makes it so."""
         key = card.encode()
-        self._producer.produce(topic, value, key, partition_of(key, topics.RAW_PARTITIONS), headers=headers)
+        self._producer.produce(topic, value, key, partition_of(key, TOPICS.partitions), headers=headers)
         self._producer.poll(0)
 
     def flush(self) -> None:
@@ -87,7 +89,7 @@ class Bench:
             **self.kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, check_crcs=False
         )
         try:
-            places = [KafkaPythonPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+            places = [KafkaPythonPartition(topic, p) for p in range(TOPICS.partitions)]
             consumer.assign(places)
             for place in places:
                 consumer.seek(place, self.start[topic][str(place.partition)])
@@ -107,14 +109,14 @@ class Bench:
         ends = []
         for level in ("read_committed", "read_uncommitted"):
             consumer = KafkaConsumer(**self.kafka.kafka_python(), isolation_level=level, enable_auto_commit=False)
-            ends.append(consumer.end_offsets([KafkaPythonPartition(topics.EVENTS, p) for p in range(4)]))
+            ends.append(consumer.end_offsets([KafkaPythonPartition(TOPICS.events, p) for p in range(4)]))
             consumer.close()
         return bool(ends[0] != ends[1])
 
     def samples(self, instance: int | None = None) -> Counter[str]:
         """What the instances started here have reported, added up; or what the n-th of them has."""
         wanted = self._instances if instance is None else [self._instances[instance]]
-        newest = {record.key: record.value for record in committed(self.kafka, topics.METRICS)}
+        newest = {record.key: record.value for record in committed(self.kafka, TOPICS.metrics)}
         found = Counter[str]()
         for name in wanted:
             if (value := newest.get(f"upstream/{name}".encode())) is not None:

@@ -3,7 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.spark.session import MOST_SLOTS, spark_session
+from lozenge.contracts.topics import Topics
+from lozenge.spark.session import most_slots, spark_session
 from lozenge_upstream.streaming.query_builder import SPARK
 
 
@@ -16,7 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def upstream_spark() -> SparkSession:
     """A session that plans as upstream's does."""
-    session = spark_session("tests", cores=MOST_SLOTS, memory_mb=1024).newSession()
+    session = spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024).newSession()
     for name, value in SPARK.items():
         session.conf.set(name, value)
     return session

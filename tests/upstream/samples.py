@@ -8,16 +8,18 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import outputs
+
+TOPICS = Topics()
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123000, UTC)
 KEY = b"a-key-for-tests-only"
 PAN = "4000001234567890"
 COPIES = ("terminal", "merchant", "account")
-PARTITIONS = dict.fromkeys((topics.EVENTS, *map(topics.events_by, COPIES), topics.dead_letters("upstream")), 4)
+PARTITIONS = dict.fromkeys((TOPICS.events, *map(TOPICS.events_by, COPIES), TOPICS.dead_letters("upstream")), 4)
 MAPPINGS = {mapping.source: mapping for mapping in load()}
 JSON, ISO = MAPPINGS["auth_json"], MAPPINGS["auth_iso8583"]
 
@@ -96,7 +98,7 @@ def written(
 ) -> list[Row]:
     """The rows for Spark's Kafka sink, from so many partitions of Spark's."""
     frame = _frame(spark, raws, mapping).repartition(slices, "offset")
-    return outputs(normalise(frame, mapping, KEY), mapping.source, PARTITIONS, rekeys).collect()
+    return outputs(normalise(frame, mapping, KEY), mapping.source, TOPICS, PARTITIONS, rekeys).collect()
 
 
 def _frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> Any:

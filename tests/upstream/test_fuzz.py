@@ -17,10 +17,11 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import KEYS
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
@@ -29,11 +30,13 @@ from lozenge_upstream.normalise.normaliser import DECODE_KINDS, FUTURE_SECONDS, 
 from tests.upstream.fuzzing import odd_values, records
 from tests.upstream.samples import COPIES, ISO, JSON, PARTITIONS, Raw, written
 
+TOPICS = Topics()
+
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "2000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 BATCH = min(5_000, RECORDS // 2)
 EVENT = Codec.of("event")
-DEAD = topics.dead_letters("upstream")
+DEAD = TOPICS.dead_letters("upstream")
 PROBLEM = re.compile(rf"({'|'.join(KINDS)})(:[a-z_]+)?")
 FREE_TEXT = {"account_id": ("account", None), "merchant_id": ("merchant", "de42"), "terminal_id": ("terminal", "de41")}
 
@@ -105,7 +108,7 @@ def _judged(source: Mapping, raw: Raw, outcome: Outcome) -> str:
         return reason if reason in DECODE_KINDS else "problems"
     event = EVENT.decode(value)
     assert EVENT.encode(event) == value, "Python would write other bytes"
-    keys = {topics.EVENTS: "card_id"} | {topics.events_by(name): KEYS[name] for name in COPIES}
+    keys = {TOPICS.events: "card_id"} | {TOPICS.events_by(name): KEYS[name] for name in COPIES}
     wanted = sorted(topic for topic, field in keys.items() if event[field] is not None)
     assert [row[0] for row in outcome] == wanted, "it is not in the topics where it should be"
     for topic, partition, key, copied, *_ in outcome:

@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from types import FrameType
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
 from lozenge.errors import TopicError
 from lozenge.kafka import schema_topic, topic_admin
@@ -52,7 +51,8 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     commit.
     """
     stop = StopSignal()
-    mappings = load(settings.mappings)
+    # a mapping names its raw topic without the platform's prefix
+    mappings = [m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)}) for m in load(settings.mappings)]
     partitions = _partitions(kafka, mappings, settings.rekeys)
     # Spark takes seconds to start, so the rest is prepared concurrently
     starting = ThreadPoolExecutor(1).submit(
@@ -116,6 +116,6 @@ def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str
             f"looking for the raw topics at {kafka.bootstrap}: there is no {', no '.join(missing)}",
             hint="create it, or remove the mapping that names it",
         )
-    ours = {topics.EVENTS, topics.dead_letters(APP), *map(topics.events_by, rekeys)}
-    topic_admin.check_topics(kafka, [topic for topic in topics.platform_topics(rekeys) if topic.name in ours])
+    ours = {kafka.topics.events, kafka.topics.dead_letters(APP), *map(kafka.topics.events_by, rekeys)}
+    topic_admin.check_topics(kafka, [topic for topic in kafka.topics.platform_topics(rekeys) if topic.name in ours])
     return existing

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.group_offsets import newest_commit_metadata
@@ -50,11 +49,11 @@ class Agent:
         self._timeouts, self._cleanup_seconds = timeouts, cleanup_seconds
         self._host = socket.gethostname()
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
-        ensure_topics(kafka, topics.control_topics())
+        ensure_topics(kafka, kafka.topics.control_topics())
         self._leadership = Leadership(kafka, self._me, timing)
         self._specs: Table[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
-        self._launcher = launcher or Launcher(Releases(kafka))
+        self._launcher = launcher or Launcher(kafka, Releases(kafka))
         self._logs = JobLogs(kafka)
         self._cleaned_up_at = 0.0
         self._outbox: list[Row] = []
@@ -133,11 +132,11 @@ class Agent:
     def _assume_leadership(self) -> None:
         """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
-        with Table(self._kafka, topics.STATUS, DeploymentStatus) as status:
+        with Table(self._kafka, self._kafka.topics.status, DeploymentStatus) as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
-        self._specs = Table(self._kafka, topics.DEPLOYMENTS, DeploymentSpec)
+        self._specs = Table(self._kafka, self._kafka.topics.deployments, DeploymentSpec)
 
     def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(
@@ -145,20 +144,20 @@ class Agent:
             self._launcher,
             partial(self._committed, detector),
             status.seen_from(f"{self._host}:{self._folder}"),
-            on_status=lambda new: self._outbox.append((topics.STATUS, detector, new)),
+            on_status=lambda new: self._outbox.append((self._kafka.topics.status, detector, new)),
             on_event=self._record,
             on_rollback=self._roll_back,
             timeouts=self._timeouts,
         )
 
     def _record(self, event: HistoryEvent) -> None:
-        self._outbox.append((topics.HISTORY, event.detector, event))
+        self._outbox.append((self._kafka.topics.history, event.detector, event))
         logger().info(event.what, **event.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
 
     def _roll_back(self, spec: DeploymentSpec) -> None:
         assert self._specs is not None
         self._specs.rows[spec.detector] = spec
-        self._outbox.append((topics.DEPLOYMENTS, spec.detector, spec))
+        self._outbox.append((self._kafka.topics.deployments, spec.detector, spec))
 
     def _committed(self, detector: str) -> int:
         """The newest generation that has committed for the detector; 0 for none."""

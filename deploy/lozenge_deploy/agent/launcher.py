@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from lozenge.detector.manifest import Manifest
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
@@ -17,8 +18,8 @@ OVERHEAD_MB = 1024
 class Launcher:
     """Used by one thread. A release is immutable, so its environment is built once."""
 
-    def __init__(self, releases: Releases) -> None:
-        self._releases = releases
+    def __init__(self, kafka: KafkaSettings, releases: Releases) -> None:
+        self._kafka, self._releases = kafka, releases
         self._workers = ThreadPoolExecutor(1, "environments")
         self._prepared: dict[tuple[str, str], Future[tuple[Path, Manifest]]] = {}
 
@@ -49,6 +50,7 @@ class Launcher:
             "LOZENGE_JOB_STATE": spec.state if standby else "keep",
             "LOZENGE_JOB_CORES": str(cores),
             "LOZENGE_JOB_MEMORY_MB": str(memory_mb),
+            **self._kafka.variables,
         }
         return JobProcess.start(
             folder,

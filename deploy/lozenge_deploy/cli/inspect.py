@@ -102,8 +102,9 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
 
 
 def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
-    from lozenge.contracts import topics
+    from lozenge.kafka.settings import KafkaSettings
 
+    topics = KafkaSettings.load().topics
     return {
         "name": name,
         "version": version,
@@ -112,7 +113,7 @@ def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
         "alerts": topics.alerts(name),
         "dead letters": topics.dead_letters(name),
         "state topic": topics.state(name),
-        "group": name,
+        "group": topics.prefixed(name),
     }
 
 

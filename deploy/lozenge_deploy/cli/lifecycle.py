@@ -117,7 +117,7 @@ def scale(
     with Control(kafka) as control:
         present = control.deployed(app_of(name))
         release = Releases(kafka).get(present.detector, present.release)
-        if refusal := refused(release, instances, control.pending(present)):
+        if refusal := refused(release, instances, kafka.partitions, control.pending(present)):
             raise refusal
         new = instances if instances != present.instances else f"no change (already {instances})"
         rows = [{"field": "instances", "current": present.instances, "new": new}]

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lozenge.contracts.topics import RAW_PARTITIONS
 from lozenge.errors import LozengeError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
 from lozenge_deploy.cli.output import Format, say
@@ -97,11 +96,12 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
 
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
+    from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.local.upstream_replicas import request_instances, requested_instances
     from lozenge_deploy.operations.scaling import out_of_range
 
     folder = folder.absolute()
-    if refusal := out_of_range("upstream", instances, RAW_PARTITIONS):
+    if refusal := out_of_range("upstream", instances, KafkaSettings.load().partitions):
         raise refusal
     if not (folder / _STATE).exists():
         raise UsageError(

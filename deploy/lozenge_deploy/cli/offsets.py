@@ -33,7 +33,6 @@ def offsets(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show a detector's offsets and lag; or stop it at a batch boundary, reset its offsets and resume it there."""
-    from lozenge.contracts import topics
     from lozenge.contracts.record import parse_offsets
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.topic_reader import offsets_at
@@ -50,7 +49,7 @@ def offsets(
             target = offsets_at(kafka, topic, len(progress), moment)
         else:
             target = {each.partition: each.earliest if earliest else each.end for each in progress}
-        return offset_reset.plan_reset(release, progress, target, state)
+        return offset_reset.plan_reset(release, topic, progress, target, state)
 
     targets = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(targets) > 1:
@@ -66,13 +65,13 @@ def offsets(
     with Control(kafka) as control:
         present = control.deployed(detector)
         release = Releases(kafka).get(detector, present.release)
-        topic = topics.events_by(release.declaration.key)
+        topic = kafka.topics.events_by(release.declaration.key)
         if not targets:
             progress = offset_reset.progress_of(kafka, detector, topic)
             show([vars(each) | {"lag": each.end - (each.next or each.earliest)} for each in progress], output)
             return
         reset = plan()
-        if refusal := refused(release, present.instances, reset.state):
+        if refusal := refused(release, present.instances, kafka.partitions, reset.state):
             raise refusal
         show_changes(detector, reset.changes(), dry_run, output)
         if not dry_run:

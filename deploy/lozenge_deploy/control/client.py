@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import STAGES
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.dead_letter_queue import resolutions
@@ -43,10 +43,10 @@ class Control:
 
     def __init__(self, kafka: KafkaSettings, *, no_agent_seconds: float = NO_AGENT_SECONDS) -> None:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
-        ensure_topics(kafka, topics.control_topics())
+        ensure_topics(kafka, kafka.topics.control_topics())
         with ExitStack() as tables:
-            self._desired = tables.enter_context(Table(kafka, topics.DEPLOYMENTS, DeploymentSpec))
-            self._observed = tables.enter_context(Table(kafka, topics.STATUS, DeploymentStatus))
+            self._desired = tables.enter_context(Table(kafka, self._kafka.topics.deployments, DeploymentSpec))
+            self._observed = tables.enter_context(Table(kafka, self._kafka.topics.status, DeploymentStatus))
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
@@ -62,7 +62,7 @@ class Control:
     def deployed(self, detector: str) -> DeploymentSpec:
         """What is wanted of a detector that has been deployed; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
-            if detector in topics.STAGES:
+            if detector in STAGES:
                 raise UsageError(
                     f"looking for {detector}: it is no detector, but a stage of the platform, which is not deployed",
                     hint=f"`lozenge status {detector}` tells where it stands; its group's offsets are moved with "
@@ -137,11 +137,11 @@ class Control:
         def told(error: KafkaError | None, message: Message) -> None:
             if error:
                 failed.append(str(error))
-            elif message.topic() == topics.DEPLOYMENTS:
+            elif message.topic() == self._kafka.topics.deployments:
                 offsets.append(message.offset() or 0)
 
         try:
-            for topic, record in ((topics.HISTORY, happening), (topics.DEPLOYMENTS, new)):
+            for topic, record in ((self._kafka.topics.history, happening), (self._kafka.topics.deployments, new)):
                 producer.produce(
                     topic,
                     record.model_dump_json().encode(),
@@ -211,7 +211,7 @@ class Control:
 
     def history(self, detector: str) -> list[HistoryEvent]:
         """All that ever happened to a detector, and was done about its dead letters, the oldest first."""
-        messages = read(self._kafka, topics.HISTORY, {0: 0})
+        messages = read(self._kafka, self._kafka.topics.history, {0: 0})
         mine = (m.value() for m in messages if m.key() == detector.encode())
         happened = [HistoryEvent.model_validate_json(value) for value in mine if value is not None]
         resolved = [
@@ -228,7 +228,7 @@ class Control:
         return list(merge(happened, resolved, key=attrgetter("at")))
 
     def _agent_leads(self) -> bool:
-        with Table(self._kafka, topics.LEASES, Lease) as leases:
+        with Table(self._kafka, self._kafka.topics.leases, Lease) as leases:
             lease = leases.rows.get("leader")
             return (
                 lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < self._no_agent_seconds

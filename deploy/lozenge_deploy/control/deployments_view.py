@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from lozenge.contracts import topics
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
@@ -59,9 +58,9 @@ class Deployments:
         self._desired: Table[DeploymentSpec] | None = None
         self._observed: Table[DeploymentStatus] | None = None
         self._closing = ExitStack()
-        if {topics.DEPLOYMENTS, topics.STATUS} <= partitions(kafka).keys():
-            self._desired = self._closing.enter_context(Table(kafka, topics.DEPLOYMENTS, DeploymentSpec))
-            self._observed = self._closing.enter_context(Table(kafka, topics.STATUS, DeploymentStatus))
+        if {kafka.topics.deployments, kafka.topics.status} <= partitions(kafka).keys():
+            self._desired = self._closing.enter_context(Table(kafka, kafka.topics.deployments, DeploymentSpec))
+            self._observed = self._closing.enter_context(Table(kafka, kafka.topics.status, DeploymentStatus))
 
     def __enter__(self) -> Self:
         return self

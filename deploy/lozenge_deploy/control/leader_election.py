@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel
 
-from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, Fatal, LozengeError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
@@ -47,7 +46,7 @@ class Leadership:
     def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing = TIMING) -> None:
         """Raises BrokerUnavailable."""
         self._kafka, self._me, self._timing = kafka, me, timing
-        self._leases = Table(kafka, topics.LEASES, Lease)
+        self._leases = Table(kafka, kafka.topics.leases, Lease)
         self._seen_at = time.monotonic()
         self._renewed_at = 0.0
         self._producer: Producer | None = None
@@ -94,7 +93,7 @@ class Leadership:
     def resign(self) -> None:
         """Gives the lease up, so that another agent need not wait for its end."""
         if self._producer is not None:
-            self.write([(topics.LEASES, _LEADER, self._me.model_copy(update={"agent": ""}))])
+            self.write([(self._kafka.topics.leases, _LEADER, self._me.model_copy(update={"agent": ""}))])
         self._producer = None
 
     def close(self) -> None:
@@ -109,7 +108,7 @@ class Leadership:
         return time.monotonic() - self._seen_at > self._timing.lease
 
     def _campaign(self) -> bool:
-        before, leases = self.leader, Table(self._kafka, topics.LEASES, Lease)
+        before, leases = self.leader, Table(self._kafka, self._kafka.topics.leases, Lease)
         self._leases.close()
         self._leases = leases
         if self.leader != before:  # this agent has not looked for long: somebody may lead
@@ -129,7 +128,7 @@ class Leadership:
     def _renew(self) -> None:
         asked, lease = time.monotonic(), Lease(**self._me.model_dump(exclude={"at"}))
         try:
-            self.write([(topics.LEASES, _LEADER, lease)])
+            self.write([(self._kafka.topics.leases, _LEADER, lease)])
         except LeadershipLost:
             return  # the next tick follows
         self._renewed_at = asked

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.contracts.record import places_of
-from lozenge.contracts.topics import EVENT_PARTITIONS
+from lozenge.contracts.topics import MOST_PARTITIONS
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
 from lozenge.protocol.job_spec import JobSpec
@@ -55,7 +55,7 @@ class DeploymentSpec(_Record):
     trigger: Annotated[TextDuration, Field(gt=timedelta())] | None = None
     cores: Annotated[int, Field(ge=1, le=64)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
-    instances: Annotated[int, Field(ge=1, le=EVENT_PARTITIONS)] = 1
+    instances: Annotated[int, Field(ge=1, le=MOST_PARTITIONS)] = 1
     state: Literal["keep", "rebuild", "fresh"] = "keep"
     restart: int = 0
     watch: float = 300.0

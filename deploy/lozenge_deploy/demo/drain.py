@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from lozenge.contracts import topics
 from lozenge.contracts.record import Partition
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
@@ -20,15 +19,16 @@ class Drain:
     """The groups from first to last, each with its input topics; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings, detectors: Sequence[DetectorFolder]) -> None:
+        self._topics = kafka.topics
         self._admin = AdminClient(kafka.client())
         self._partitions = topic_admin.partitions(kafka)
         # in the order of the flow: once a group has no lag, the next one gets no more input
         self._inputs: dict[str, list[str]] = {
-            "upstream": [topics.RAW_JSON],
-            **{d.name: [d.input] for d in detectors},
-            "downstream": [topics.alerts(d.name) for d in detectors],
+            "upstream": [kafka.topics.raw_json],
+            **{d.name: [d.input(kafka.topics)] for d in detectors},
+            "downstream": [kafka.topics.alerts(d.name) for d in detectors],
         }
-        self._outputs = [topics.NOTIFICATIONS, *self._inputs["downstream"]]
+        self._outputs = [kafka.topics.notifications, *self._inputs["downstream"]]
         self._seen: object = None
         self._since = 0.0
 
@@ -50,9 +50,10 @@ class Drain:
     def _lag(self, group: str, inputs: Sequence[str]) -> int:
         ends = self._ends(inputs)
         partitions = [TopicPartition(*partition) for partition in ends]
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, partitions)])
+        group_id = self._topics.prefixed(group)
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group_id, partitions)])
         try:
-            committed = asked[group].result(_CALL_SECONDS).topic_partitions
+            committed = asked[group_id].result(_CALL_SECONDS).topic_partitions
         except KafkaException:  # its coordinator is still loading: no offset is known
             return sum(ends.values())
         return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)

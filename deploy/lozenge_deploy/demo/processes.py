@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.releases.build import digest_of
 from lozenge_deploy.releases.detector_catalog import DetectorFolder
@@ -39,10 +40,10 @@ alerts = 1000000
 
 
 class Programs:
-    """The programs of one run, around one broker; their files lie in `work`."""
+    """The programs of one run, on one platform; their files lie in `work`."""
 
-    def __init__(self, bootstrap: str, work: Path, past: int) -> None:
-        self._bootstrap, self._work, self._past = bootstrap, work, past
+    def __init__(self, kafka: KafkaSettings, work: Path, past: int) -> None:
+        self._kafka, self._work, self._past = kafka, work, past
         self.secret = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
     def upstream(self, rekeys: tuple[str, ...]) -> Program:
@@ -110,6 +111,6 @@ class Programs:
     def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Ours without the settings of another cluster, and `variables`."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("LOZENGE_KAFKA_")}
-        ours = {"LOZENGE_KAFKA_BOOTSTRAP": self._bootstrap, "JAVA_HOME": str(java_home())}
+        ours = {**self._kafka.variables, "JAVA_HOME": str(java_home())}
         quick = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"} if self._past <= SHORT_PAST else {}
         return quick | kept | ours | dict(variables)

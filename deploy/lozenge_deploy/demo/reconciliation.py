@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.topic_counts import Alert, TopicCounts, count
@@ -118,11 +118,11 @@ def _upstream(counts: TopicCounts, feed: Summary) -> list[Check]:
         Check("events + dead letters of upstream", counts.event_ids + rejected, counts.raw),
         Check("records repeated by upstream", counts.repeats, 0),
     ]
-    for topic, (_, distinct) in counts.copies.items():
-        if topic == topics.events_by("account"):
-            lines.append(Check(f"events in {topic}", distinct, note="those with an account"))
+    for key, (_, distinct) in counts.copies.items():
+        if key == "account":
+            lines.append(Check(f"events by {key}", distinct, note="those with an account"))
         else:
-            lines.append(Check(f"events in {topic}", distinct, counts.event_ids))
+            lines.append(Check(f"events by {key}", distinct, counts.event_ids))
     reasons = sorted(wanted.keys() | counts.rejected.keys())
     return lines + [Check(f"dead letters: {reason}", counts.rejected[reason], wanted[reason]) for reason in reasons]
 
@@ -200,7 +200,7 @@ def main(
 def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Check]:
     """The reconciliation of the platform at `kafka` with the detectors of `folder`."""
     found = detectors_in(folder)
-    inputs = {d.name: d.input for d in found}
+    inputs = {d.name: d.input(kafka.topics) for d in found}
     feed = Summary.model_validate(json.loads(summary.read_text("utf-8")))
     lateness = {d.name: d.declaration.lateness for d in found if d.declaration.lateness is not None}
     watched = frozenset().union(*(case.events for case in feed.cases if case.kind in lateness))

@@ -4,7 +4,6 @@ import time
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.metrics_reader import RECORDS, MetricsReader, Reading, reading_of
 from lozenge_deploy.observe.metrics_table import App, Snapshot
@@ -17,13 +16,14 @@ class ThroughputMeter(MetricsReader):
 
     def __init__(self, kafka: KafkaSettings) -> None:
         super().__init__(kafka)
+        self._topics = kafka.topics
         self._sent, self._received = App(), App()
         self._raw = Consumer(kafka.client(group_id="demo-view", enable_auto_commit=False))
 
     def read(self) -> None:
         """Reads what was published since the last call."""
         super().read()
-        ends = [self._end_of(partition) for partition in range(topics.RAW_PARTITIONS)]
+        ends = [self._end_of(partition) for partition in range(self._topics.partitions)]
         _count(self._sent, sum(ends))
 
     def sent(self) -> Reading | None:
@@ -41,7 +41,7 @@ class ThroughputMeter(MetricsReader):
         self._raw.close()
 
     def _end_of(self, partition: int) -> int:
-        raw = TopicPartition(topics.RAW_JSON, partition)
+        raw = TopicPartition(self._topics.raw_json, partition)
         end: int = self._raw.get_watermark_offsets(raw, timeout=_CALL_SECONDS)[1]
         return end
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import ERROR_PREFIX
 from lozenge.errors import BrokerUnavailable
@@ -75,12 +74,12 @@ def count(
     Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
     counts = TopicCounts(webhooks=webhooks(webhook_url))
-    counts.raw = _each(kafka, topics.RAW_JSON, lambda record: None)
-    counts.events, counts.event_ids = _events(kafka, topics.EVENTS, watched, counts.late)
-    counts.copies = {topic: _events(kafka, topic, (), {}) for topic in map(topics.events_by, rekeys)}
+    counts.raw = _each(kafka, kafka.topics.raw_json, lambda record: None)
+    counts.events, counts.event_ids = _events(kafka, kafka.topics.events, watched, counts.late)
+    counts.copies = {key: _events(kafka, kafka.topics.events_by(key), (), {}) for key in rekeys}
     _rejected(kafka, counts)
     for app in (*inputs, "downstream"):
-        counts.dead_letters[app] = _each(kafka, topics.dead_letters(app), lambda record: None)
+        counts.dead_letters[app] = _each(kafka, kafka.topics.dead_letters(app), lambda record: None)
     for detector in inputs:
         counts.alerts[detector] = _alerts(kafka, detector)
     _notifications(kafka, counts)
@@ -148,7 +147,7 @@ def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
         raw = tuple(_header(record, f"{ERROR_PREFIX}{part}") for part in ("topic", "partition", "offset"))
         reasons[raw] = _reason(record)
 
-    dead_letters = _each(kafka, topics.dead_letters("upstream"), take)
+    dead_letters = _each(kafka, kafka.topics.dead_letters("upstream"), take)
     counts.rejected, counts.rejected_again = Counter(reasons.values()), dead_letters - len(reasons)
 
 
@@ -159,7 +158,7 @@ def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:
         alert = codec.decode(record.value)
         found.append(Alert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
 
-    _each(kafka, topics.alerts(detector), take)
+    _each(kafka, kafka.topics.alerts(detector), take)
     return found
 
 
@@ -174,11 +173,11 @@ def _notifications(kafka: KafkaSettings, counts: TopicCounts) -> None:
         counts.seq_gaps += notification["seq"] != expected[record.partition]
         expected[record.partition] = notification["seq"] + 1
 
-    _each(kafka, topics.NOTIFICATIONS, take)
+    _each(kafka, kafka.topics.notifications, take)
 
 
 def _processed(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, int]:
-    consumer = KafkaConsumer(**kafka.kafka_python(), group_id=detector, enable_auto_commit=False)
+    consumer = KafkaConsumer(**kafka.kafka_python(), group_id=kafka.topics.prefixed(detector), enable_auto_commit=False)
     try:
         assigned = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
         return sum(consumer.committed(each) or 0 for each in assigned), sum(consumer.end_offsets(assigned).values())

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lozenge.contracts.topics import PARTITIONS_VARIABLE
 from lozenge.errors import LozengeError
+from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
@@ -44,6 +44,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
         },
         "environment": {
             "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
+            PREFIX_VARIABLE: f"${{{PREFIX_VARIABLE}:-}}",
             PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
             "LOZENGE_JOB_RELEASE": detector.version,
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",

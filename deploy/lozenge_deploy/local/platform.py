@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -38,9 +37,11 @@ REKEYS = ("account", "merchant", "terminal")
 TICK_SECONDS = 0.5
 
 
-def programs(folder: Path, bootstrap: str, rekeys: Sequence[str], rate: float, instances: int) -> dict[str, Program]:
+def programs(
+    folder: Path, kafka: KafkaSettings, rekeys: Sequence[str], rate: float, instances: int
+) -> dict[str, Program]:
     """What runs beside the broker, by name; `rate` is of made-up live records a second, `instances` are upstream's."""
-    common = {"LOZENGE_KAFKA_BOOTSTRAP": bootstrap, "JAVA_HOME": str(java_home())}
+    common = {**kafka.variables, "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
         environment: Mapping[str, str] = {**os.environ, **common, **variables}
@@ -70,15 +71,15 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
     """Until `stop` is set; raises UsageError if the folder or the port is taken."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", port) as broker, jobs_of(folder / "jobs"):
-        kafka = KafkaSettings.model_construct(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, topics.platform_topics(tuple(rekeys)))
+        kafka = KafkaSettings.local(broker.bootstrap)
+        ensure_topics(kafka, kafka.topics.platform_topics(tuple(rekeys)))
         shipper = Shipper(kafka)
         with Supervisor(folder / "logs") as supervisor, closing(shipper):
             instances = 0
             while True:
                 if (wanted := requested_instances(folder)) != instances:
                     instances = wanted
-                    apply_programs(programs(folder, broker.bootstrap, rekeys, rate, instances), supervisor, shipper)
+                    apply_programs(programs(folder, kafka, rekeys, rate, instances), supervisor, shipper)
                 if stop.wait(TICK_SECONDS):
                     break
                 if broker.pid is None:

@@ -9,15 +9,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lozenge.contracts import topics
-from lozenge.contracts.topics import Topic
+from lozenge.contracts.topics import Topic, Topics
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
 
-def all_topics(detectors: Sequence[DetectorFolder]) -> list[Topic]:
+def all_topics(topics: Topics, detectors: Sequence[DetectorFolder]) -> list[Topic]:
     """Every topic of a platform with these detectors."""
     own = [topic for detector in detectors for topic in topics.detector_topics(detector.name)]
     return [*topics.platform_topics(rekeys_of(detectors)), *own]
@@ -28,8 +27,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.topic_bootstrap", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
     try:
-        wanted = all_topics(detectors_in(parser.parse_args().folder))
-        ensure_topics(KafkaSettings.load(), wanted)
+        kafka, folder = KafkaSettings.load(), parser.parse_args().folder
+        wanted = all_topics(kafka.topics, detectors_in(folder))
+        ensure_topics(kafka, wanted)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

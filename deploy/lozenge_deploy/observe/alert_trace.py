@@ -5,7 +5,6 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.errors import DecodeError
 from lozenge.kafka.settings import KafkaSettings
@@ -27,7 +26,7 @@ def origin(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> lis
     trigger = alert["trigger"]
     if trigger is None:
         return told
-    events = topics.events_by(alert["entity"]["type"])
+    events = kafka.topics.events_by(alert["entity"]["type"])
     where = events, trigger["partition"], trigger["offset"]
     event = _decoded(_at(kafka, *where), "event")
     if event is None:

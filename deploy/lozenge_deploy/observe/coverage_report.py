@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from lozenge.contracts import topics
 from lozenge.contracts.record import parse_offsets
+from lozenge.contracts.topics import STAGES
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
@@ -14,12 +14,12 @@ from lozenge.protocol.coverage import CoverageSegment, Interval, covering, gaps,
 
 def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
     """The intervals of `detector`; raises UsageError if it never judged anything, BrokerUnavailable."""
-    if detector in topics.STAGES:
+    if detector in STAGES:
         raise UsageError(
             f"looking what {detector} has processed: it is a stage of the platform, not a detector",
             hint=f"`lozenge status {detector}` tells where it stands",
         )
-    lines = read_log(kafka, topics.coverage(detector), CoverageSegment)
+    lines = read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
     if not lines:
         raise UsageError(
             f"looking what {detector} has judged: it never ran", hint="`lozenge status` lists what there is"

@@ -19,7 +19,6 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from lozenge.contracts import topics
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
@@ -99,7 +98,7 @@ def main() -> int:
         kafka = KafkaSettings.load()
         # tells nothing until it has read all: to Prometheus a counter that is too small is one that began anew
         serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
-        check_topics(kafka, [t for t in topics.platform_topics() if t.name == topics.METRICS])
+        check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name == kafka.topics.metrics])
         readings = MetricsReader(kafka)
         readings.catch_up()
     except LozengeError as error:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
@@ -73,7 +72,7 @@ def _partition(place: TopicPartition) -> Partition:
 
 def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
     """How many alerts the last hour brought; None for what is no detector. Raises BrokerUnavailable."""
-    topic = topics.alerts(detector)
+    topic = kafka.topics.alerts(detector)
     if (partitions := existing_topics(kafka).get(topic)) is None:
         return None
     starts = offsets_at(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1))

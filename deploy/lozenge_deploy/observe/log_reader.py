@@ -6,8 +6,8 @@ from typing import Any
 
 from confluent_kafka import Message, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import LOG_PARTITIONS
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, read, reader
 
@@ -22,19 +22,19 @@ class LogReader:
 
     def __init__(self, kafka: KafkaSettings, app: str, level: str = "debug") -> None:
         self._kafka, self._app, self._level = kafka, app.encode(), level
-        self._partition = partition_of(self._app, topics.LOG_PARTITIONS)
+        self._partition = partition_of(self._app, LOG_PARTITIONS)
 
     def latest(self, count: int) -> tuple[list[Line], int]:
         """The newest `count` lines, oldest first, and the offset behind them; raises BrokerUnavailable.
 
         Reads back in steps that grow, for other apps have their lines in between.
         """
-        low, end = bounds(self._kafka, topics.LOGS, topics.LOG_PARTITIONS)[self._partition]
+        low, end = bounds(self._kafka, self._kafka.topics.logs, LOG_PARTITIONS)[self._partition]
         back = max(2 * count, _AT_LEAST)
         while True:
             start = max(low, end - back)
             found: list[Line] = []
-            for message in read(self._kafka, topics.LOGS, {self._partition: start}):
+            for message in read(self._kafka, self._kafka.topics.logs, {self._partition: start}):
                 found += self._ours(message)
                 end = max(end, (message.offset() or 0) + 1)
             if len(found) >= count or start == low:
@@ -43,8 +43,8 @@ class LogReader:
 
     def following(self, start: int) -> Iterator[Line]:
         """Every line from offset `start` on, without end; raises BrokerUnavailable."""
-        with reader(self._kafka, topics.LOGS) as consumer:
-            consumer.assign([TopicPartition(topics.LOGS, self._partition, start)])
+        with reader(self._kafka, self._kafka.topics.logs) as consumer:
+            consumer.assign([TopicPartition(self._kafka.topics.logs, self._partition, start)])
             while True:
                 for message in consumer.consume(1000, 0.2):
                     if message.error() is None:  # else its end, or a broker that comes back

@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.metrics_table import HISTORY_SECONDS, App, Samples, Snapshot
@@ -112,13 +111,14 @@ class MetricsReader:
         """Raises BrokerUnavailable."""
         self.table: dict[str, App] = {}
         self._consumer = Consumer(kafka.client(group_id="lozenge-readings", enable_auto_commit=False))
-        start = TopicPartition(topics.METRICS, 0, 0)
+        self._topic = kafka.topics.metrics
+        start = TopicPartition(self._topic, 0, 0)
         try:
             self._position, self._end = self._consumer.get_watermark_offsets(start, timeout=_CALL_SECONDS)
         except KafkaException as error:
             self._consumer.close()
             raise BrokerUnavailable(
-                f"reading {topics.METRICS}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+                f"reading {self._topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
             ) from error
         self._consumer.assign([start])
 
@@ -138,7 +138,7 @@ class MetricsReader:
             if self._position > position:
                 heard = time.monotonic()
             elif time.monotonic() > heard + _CALL_SECONDS:
-                raise BrokerUnavailable(f"reading {topics.METRICS}: nothing came for {_CALL_SECONDS:.0f} s")
+                raise BrokerUnavailable(f"reading {self._topic}: nothing came for {_CALL_SECONDS:.0f} s")
             else:
                 time.sleep(0.005)
 

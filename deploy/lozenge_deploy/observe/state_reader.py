@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from lozenge.contracts import topics
 from lozenge.detector.fold import Entry
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
@@ -22,7 +21,7 @@ def remembered(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dic
     alert closes. Reads the whole topic and holds what it finds. Raises UsageError for a detector that has
     none, BrokerUnavailable.
     """
-    topic = topics.state(detector)
+    topic = kafka.topics.state(detector)
     if (count := partitions(kafka).get(topic)) is None:
         raise UsageError(
             f"looking into the state of {detector}: there is no topic {topic}",

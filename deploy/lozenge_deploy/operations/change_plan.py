@@ -36,7 +36,9 @@ def plan_rollback(
     if new.name == current.name:
         raise UsageError(f"rolling {name} back: {to} is deployed already", hint=f"`lozenge history {name}`")
     policy = state or state_migration.rollback_policy(current, new)
-    if refusal := state_migration.refused(current, new, policy) or scaling.refused(new, present.instances, policy):
+    if refusal := state_migration.refused(current, new, policy) or scaling.refused(
+        new, present.instances, kafka.partitions, policy
+    ):
         raise refusal
     settings = {key: value for key, value in present.settings.items() if key in new.settings}
     detector_process.try_settings(name, environment_for(new, releases), settings)

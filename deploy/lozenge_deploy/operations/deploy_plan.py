@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lozenge.contracts import topics
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -60,7 +59,7 @@ class DeployPlan:
         """
         if self.refusal is not None:
             raise self.refusal
-        ensure_topics(self.kafka, topics.detector_topics(self.release.detector))
+        ensure_topics(self.kafka, self.kafka.topics.detector_topics(self.release.detector))
         release = Releases(self.kafka).add(self.built, by=by)
         change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}
@@ -101,7 +100,7 @@ def prepare(
         passed = testing.enter_context(detector_process.tests_of(folder, python)) if not proof.exists() else None
         built = described(parts, python)
         declaration = built.description.declaration
-        source = topics.events_by(declaration.key)
+        source = kafka.topics.events_by(declaration.key)
         if source not in partitions(kafka):
             raise UsageError(
                 f"deploying {name}: it reads {source}, which does not exist",
@@ -117,7 +116,7 @@ def prepare(
     policy = state or declaration.state
     refusal = state_migration.refused(present, release, policy)
     if current is not None and present is not None:
-        refusal = refusal or scaling.refused(release, current.instances, policy)
+        refusal = refusal or scaling.refused(release, current.instances, kafka.partitions, policy)
     known_settings = current.settings.items() if current is not None else ()
     overrides = {**{key: value for key, value in known_settings if key in release.settings}, **settings}
     detector_process.try_settings(name, python, overrides)

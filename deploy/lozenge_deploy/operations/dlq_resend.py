@@ -7,7 +7,6 @@ alert that was notified already is deduplicated by its id.
 import re
 from collections.abc import Iterator, Sequence
 
-from lozenge.contracts import topics
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.headers import CUT, for_another_try
 from lozenge.contracts.record import Record, places_of
@@ -62,7 +61,7 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Dea
         )
     counts = partitions(kafka)
     if foreign := [
-        x for x in dead_letters if not _reads(app, x.topic) or not 0 <= x.origin[0] < counts.get(x.topic, 0)
+        x for x in dead_letters if not _reads(kafka, app, x.topic) or not 0 <= x.origin[0] < counts.get(x.topic, 0)
     ]:
         raise UsageError(
             f"{doing}: {_named(foreign)} did not come from a topic that it reads",
@@ -74,10 +73,11 @@ def _steps(dead_letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]
     return (dead_letters[begin : begin + STEP] for begin in range(0, len(dead_letters), STEP))
 
 
-def _reads(app: str, topic: str) -> bool:
+def _reads(kafka: KafkaSettings, app: str, topic: str) -> bool:
     if app == "downstream":
-        return re.match(topics.ALERTS_PATTERN, topic) is not None
-    return bool(topic) and not topic.startswith(_OURS)
+        return re.match(kafka.topics.alerts_pattern, topic) is not None
+    raw = topic.removeprefix(kafka.topics.prefix)
+    return bool(raw) and kafka.topics.prefixed(raw) == topic and not raw.startswith(_OURS)
 
 
 def _named(dead_letters: Sequence[DeadLetter]) -> str:

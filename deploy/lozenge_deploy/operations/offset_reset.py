@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lozenge.contracts import topics
 from lozenge.durations import duration
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import Group
@@ -23,8 +22,6 @@ from lozenge_deploy.control.records import places
 from lozenge_deploy.operations import state_migration
 from lozenge_deploy.operations.release_diff import Rows
 from lozenge_deploy.releases.release import Release
-
-PARTITIONS = topics.EVENT_PARTITIONS
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class OffsetReset:
 
 def progress_of(kafka: KafkaSettings, detector: str, topic: str) -> list[PartitionProgress]:
     """The progress of `detector` on each partition of `topic`; raises BrokerUnavailable."""
-    group = Group(kafka, detector, topic, PARTITIONS)
+    group = Group(kafka, detector, topic, kafka.partitions)
     try:
         committed, bounds = group.glance(), group.bounds()
         return [
@@ -78,7 +75,7 @@ def progress_of(kafka: KafkaSettings, detector: str, topic: str) -> list[Partiti
 
 
 def plan_reset(
-    release: Release, progress: Iterable[PartitionProgress], target: Mapping[int, int], state: str | None
+    release: Release, topic: str, progress: Iterable[PartitionProgress], target: Mapping[int, int], state: str | None
 ) -> OffsetReset:
     """The reset of the detector of `release` from `progress` to `target`; partitions not named keep their offsets.
 
@@ -90,7 +87,7 @@ def plan_reset(
             f"resetting offsets of {release.detector}: {release.name} is at-most-once and starts at the newest event",
             hint=f"`lozenge backfill {release.detector}` processes the events that it skipped, if it is a rule",
         )
-    detector, topic = release.detector, topics.events_by(release.declaration.key)
+    detector = release.detector
     known = {each.partition: each for each in progress}
     wrong = [
         f"{partition}:{offset} is not between {known[partition].earliest} and {known[partition].end}"
@@ -145,12 +142,15 @@ def moment_of(text: str) -> datetime:
 
 def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
     """Commits the reset; returns it as one line of history. Raises Fenced, BrokerUnavailable."""
-    topic = topics.coverage(reset.detector)
+    topic = kafka.topics.coverage(reset.detector)
     known = newest(read_log(kafka, topic, CoverageSegment))
     input_id = topic_id(kafka, reset.topic)
-    writers, group = PartitionWriters(kafka, reset.detector), Group(kafka, reset.detector, reset.topic, PARTITIONS)
+    writers, group = (
+        PartitionWriters(kafka, reset.detector),
+        Group(kafka, reset.detector, reset.topic, kafka.partitions),
+    )
     try:
-        writers.fence(range(PARTITIONS), shared=False, before=known is not None and known.shared)
+        writers.fence(range(kafka.partitions), shared=False, before=known is not None and known.shared)
         before = group.read()
         stamp = before.metadata or CommitMetadata(0)
         new = CommitMetadata(stamp.generation + 1, batch=stamp.batch)

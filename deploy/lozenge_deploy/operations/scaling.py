@@ -1,6 +1,5 @@
 """Which detectors several instances can share, and how many."""
 
-from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.errors import UsageError
 from lozenge_deploy.releases.release import Release
 
@@ -15,10 +14,10 @@ def out_of_range(name: str, instances: int, partitions: int) -> UsageError | Non
     )
 
 
-def refused(release: Release, instances: int, state: str = "keep") -> UsageError | None:
+def refused(release: Release, instances: int, partitions: int, state: str = "keep") -> UsageError | None:
     """Why so many instances cannot run `release` with that state policy; None if they can."""
     name = release.detector
-    if refusal := out_of_range(name, instances, EVENT_PARTITIONS):
+    if refusal := out_of_range(name, instances, partitions):
         return refusal
     if instances > 1 and release.kind == "aggregate":
         return UsageError(

@@ -3,14 +3,13 @@
 "keep" continues with the stored state, "rebuild" folds the retained events again, "fresh" starts empty.
 """
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import EVENT_RETENTION
 from lozenge.detector.description import Description
 from lozenge.detector.state_schema import refusal
 from lozenge.durations import duration, text_of
 from lozenge.errors import UsageError
 
 POLICIES = ("keep", "rebuild", "fresh")
-_RETENTION = "retention.ms"
 
 
 def refused(old: Description | None, new: Description, policy: str) -> UsageError | None:
@@ -28,7 +27,7 @@ def refused(old: Description | None, new: Description, policy: str) -> UsageErro
             f"{doing}: its state cannot be kept: {reason}",
             hint="--state rebuild folds the retained events again, --state fresh starts empty",
         )
-    kept, needed = duration(f"{_retained_ms()}ms"), duration(shape["expires"])
+    kept, needed = EVENT_RETENTION, duration(shape["expires"])
     if policy == "rebuild" and needed > kept:
         return UsageError(
             f"{doing}: its state reaches back {text_of(needed)}, but events are retained for {text_of(kept)}: "
@@ -56,7 +55,3 @@ def consequence(old: Description | None, new: Description, policy: str) -> str |
     if policy == "keep":
         return "keep: continues with the stored state"
     return "rebuild: folds all retained events again while it is a standby; publishes none of their alerts again"
-
-
-def _retained_ms() -> int:
-    return next(int(topic.config[_RETENTION]) for topic in topics.platform_topics() if topic.name == topics.EVENTS)

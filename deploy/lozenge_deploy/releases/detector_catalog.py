@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import UsageError
 
@@ -18,8 +18,7 @@ class DetectorFolder:
     declaration: Manifest
     folder: Path
 
-    @property
-    def input(self) -> str:
+    def input(self, topics: Topics) -> str:
         """The canonical topic that it reads."""
         return topics.events_by(self.declaration.key)
 

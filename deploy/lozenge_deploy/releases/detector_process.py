@@ -92,7 +92,7 @@ def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: M
 
     Raises ConfigError, BrokerUnavailable or DetectorError with its words.
     """
-    variables = {"LOZENGE_JOB_SETTINGS": json.dumps(overrides), "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    variables = {"LOZENGE_JOB_SETTINGS": json.dumps(overrides), **kafka.variables}
     outcome: dict[str, Any] = json.loads(_told(python, ["lozenge.job.tools.backtest", name, "--last", last], variables))
     return outcome
 
@@ -132,7 +132,7 @@ def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> 
     return {
         "LOZENGE_JOB_SETTINGS": json.dumps(overrides),
         "LOZENGE_JOB_RELEASE": release,
-        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+        **kafka.variables,
     }
 
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from lozenge.contracts import topics
 from lozenge.contracts.record import Record
 from lozenge.errors import Fenced, UsageError
 from lozenge.kafka.settings import KafkaSettings
@@ -43,7 +42,7 @@ class Releases:
         Numbers of a detector rise by one, whoever adds at the same time. Returns once every reader sees it.
         Raises UsageError if it is too large.
         """
-        ensure_topics(self._kafka, topics.control_topics())
+        ensure_topics(self._kafka, self._kafka.topics.control_topics())
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return self._add(built, by)
@@ -72,7 +71,7 @@ class Releases:
         key = _library_key(digest)
         if (value := self._records(key).get(key)) is None:
             raise UsageError(
-                f"looking for the library {digest}: {topics.RELEASES} does not have it",
+                f"looking for the library {digest}: {self._kafka.topics.releases} does not have it",
                 hint="release the detector again",
             )
         return Wheel.model_validate_json(value)
@@ -85,14 +84,14 @@ class Releases:
         parts = built.parts
         key = _library_key(parts.library.digest)
         kept = self._records(f"{parts.detector}/", key)
-        records = [] if kept.pop(key, None) else [_record(key, parts.library.model_dump_json())]
+        records = [] if kept.pop(key, None) else [self._record(key, parts.library.model_dump_json())]
         earlier = _in_order(kept.values())
         for release in earlier:
             if release.digest == parts.digest:
                 return release
         release = built.numbered(earlier[-1].number + 1 if earlier else 1, by=by)
         key = f"{release.detector}/{release.name}"
-        records.append(_record(key, release.model_dump_json()))
+        records.append(self._record(key, release.model_dump_json()))
         writer.write(records)
         while key not in self._records(key):  # the broker answers a commit a moment before readers see it
             time.sleep(0.05)
@@ -100,14 +99,24 @@ class Releases:
 
     def _records(self, *prefixes: str) -> dict[str, bytes]:
         """The newest value of every key that begins with one of `prefixes`."""
-        if topics.RELEASES not in partitions(self._kafka):
+        if self._kafka.topics.releases not in partitions(self._kafka):
             return {}
         found: dict[str, bytes] = {}
-        for message in read(self._kafka, topics.RELEASES, {0: 0}):
+        for message in read(self._kafka, self._kafka.topics.releases, {0: 0}):
             key, value = (message.key() or b"").decode(), message.value()
             if key.startswith(prefixes) and value is not None:
                 found[key] = value
         return found
+
+    def _record(self, key: str, text: str) -> Record:
+        value = text.encode()
+        if len(value) > LARGEST:
+            raise UsageError(
+                f"releasing {key}: {len(value) // 1000} kB are more than the {LARGEST // 1000} kB "
+                "that a record may have",
+                hint="leave large files out of the wheel: name a table by an absolute path that every host has",
+            )
+        return Record(self._kafka.topics.releases, 0, key.encode(), value)
 
 
 def _library_key(digest: str) -> str:
@@ -116,13 +125,3 @@ def _library_key(digest: str) -> str:
 
 def _in_order(values: Iterable[bytes]) -> list[Release]:
     return sorted(map(Release.model_validate_json, values), key=lambda release: release.number)
-
-
-def _record(key: str, text: str) -> Record:
-    value = text.encode()
-    if len(value) > LARGEST:
-        raise UsageError(
-            f"releasing {key}: {len(value) // 1000} kB are more than the {LARGEST // 1000} kB that a record may have",
-            hint="leave large files out of the wheel: name a table by an absolute path that every host has",
-        )
-    return Record(topics.RELEASES, 0, key.encode(), value)

@@ -17,8 +17,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lozenge.contracts import topics
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import LOG_PARTITIONS
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.supervision.log_lines import LINE_BYTES, dropped, fields, whole
 
@@ -34,6 +34,7 @@ class Shipper:
     """
 
     def __init__(self, kafka: KafkaSettings, cap: int = 32_000_000) -> None:
+        self._topic = kafka.topics.logs
         self._cap = cap
         self._files: dict[Path, _File] = {}
         self._producer = Producer(
@@ -102,9 +103,9 @@ class Shipper:
     def _send(self, file: "_File", flight: "_Flight", line: Mapping[str, Any]) -> bool:
         key = file.who["app"].encode()
         value = json.dumps({**line, **file.who}).encode()
-        partition = partition_of(key, topics.LOG_PARTITIONS)
+        partition = partition_of(key, LOG_PARTITIONS)
         try:
-            self._producer.produce(topics.LOGS, value, key, partition, on_delivery=flight.landed)
+            self._producer.produce(self._topic, value, key, partition, on_delivery=flight.landed)
         except (BufferError, KafkaException):
             return False
         flight.left += 1

@@ -31,7 +31,7 @@ from lozenge_downstream.store import Store
 
 def api(store: Store, pipeline: Pipeline, wake: Callable[[], None], token: str, links: Links | None) -> Starlette:
     """What a server serves; an empty `token` lets everybody in, and without `links` nobody speaks by one."""
-    analysts = FeedbackApi(store, wake, links)
+    analysts = FeedbackApi(store, pipeline.topics, wake, links)
     guarded = [*OperatorApi(store, pipeline, wake).requests(), ("POST", "/verdicts", analysts.say)]
     routes = [Route(path, answering(what, token), methods=[method]) for method, path, what in guarded]
     routes += [

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.api.feedback_page import alert_page, said_page
 from lozenge_downstream.api.request_handling import Refused, body_of, changing, problems
@@ -21,8 +22,10 @@ from lozenge_downstream.store import Store
 class FeedbackApi:
     """Their requests; without `links` there are no pages. `wake` says that there is something new to send."""
 
-    def __init__(self, store: Store, wake: Callable[[], None], links: feedback_records.Links | None) -> None:
-        self._store, self._wake, self._links = store, wake, links
+    def __init__(
+        self, store: Store, topics: Topics, wake: Callable[[], None], links: feedback_records.Links | None
+    ) -> None:
+        self._store, self._topics, self._wake, self._links = store, topics, wake, links
         self._codec = Codec.of("feedback")
 
     def say(self, request: Request, body: Any) -> Any:
@@ -36,10 +39,10 @@ class FeedbackApi:
             answer = {"alert_id": alert.id, "verdict": said.verdict.value}
             if said.verdict is Verdict.SNOOZE:
                 answer["silence"] = feedback_records.snooze(
-                    alert, said.author, said.note, said.seconds, self._codec, t
+                    alert, said.author, said.note, said.seconds, self._codec, self._topics, t
                 ).id
             else:
-                feedback_records.record(alert, said.verdict, said.author, said.note, self._codec, t)
+                feedback_records.record(alert, said.verdict, said.author, said.note, self._codec, self._topics, t)
         self._wake()
         return answer
 

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Alert, Outgoing, Verdict
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction
@@ -17,19 +18,27 @@ from lozenge_downstream.store.silences import Silence
 TYPE = "lozenge.feedback.v1"
 SNOOZE_SECONDS = 7 * 86_400.0
 LINK_SECONDS = 30 * 86_400
-_PARTITIONS = {t.name: t.partitions for t in topics.platform_topics()}[topics.FEEDBACK]
 
 
-def snooze(alert: Alert, author: str, note: str, seconds: float, codec: Codec, t: Transaction) -> Silence:
+def snooze(
+    alert: Alert, author: str, note: str, seconds: float, codec: Codec, topics: Topics, t: Transaction
+) -> Silence:
     """Silences the detector about the alert's entity for so long, and records that as `record` does."""
     meant: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
     silence = t.silences.add(meant, author, note or "snoozed", t.now + seconds)
-    record(alert, Verdict.SNOOZE, author, note, codec, t, until=silence.ends_at)
+    record(alert, Verdict.SNOOZE, author, note, codec, topics, t, until=silence.ends_at)
     return silence
 
 
 def record(
-    alert: Alert, verdict: Verdict, author: str, note: str, codec: Codec, t: Transaction, until: float | None = None
+    alert: Alert,
+    verdict: Verdict,
+    author: str,
+    note: str,
+    codec: Codec,
+    topics: Topics,
+    t: Transaction,
+    until: float | None = None,
 ) -> None:
     """Keeps a verdict and sends it to Kafka, in one transaction, which must be alone; a snooze lasts `until`."""
     t.verdicts.add(alert, verdict.value, author, note)
@@ -46,13 +55,13 @@ def record(
         "at": at,
         "snoozed_until": None if until is None else datetime.fromtimestamp(until, UTC),
     }
-    partition = partition_of(key, _PARTITIONS)
-    seq = t.outbox.number(topics.FEEDBACK, partition)
+    partition = partition_of(key, topics.partitions)
+    seq = t.outbox.number(topics.feedback, partition)
     id = uuid5("feedback", alert.id, str(seq), str(partition))
     sent = headers.cloud_event(
         id=id, source=f"/{APP}", type=TYPE, subject=alert.subject, time=at, traceparent=alert.traceparent
     )
-    t.outbox.send([Outgoing(topics.FEEDBACK, partition, seq, id, key, codec.encode(fields), sent)])
+    t.outbox.send([Outgoing(topics.feedback, partition, seq, id, key, codec.encode(fields), sent)])
 
 
 class Links:

@@ -5,7 +5,6 @@ from typing import Any
 
 from starlette.requests import Request
 
-from lozenge.contracts import topics
 from lozenge_downstream.api.request_handling import Refused, changing, is_dry
 from lozenge_downstream.api.requests import By, NewSilence, Replay, WhichCases
 from lozenge_downstream.model import Outcome
@@ -130,7 +129,7 @@ class OperatorApi:
             known = ", ".join(self._pipeline.routing.channels) or "none"
             raise Refused(404, f"there is no channel {asked.channel}, only {known}")
         with changing(self._store, request, alone=True) as t:  # or what is sent again could be forgotten meanwhile
-            place = (asked.first, asked.partition, topics.NOTIFICATIONS)
+            place = (asked.first, asked.partition, self._pipeline.topics.notifications)
             count = t.deliveries.again(asked.channel, *place, rest=asked.rest)
         self._wake()
         return {"channel": asked.channel, "notifications": count}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from lozenge.contracts.topics import Topics
 from lozenge.errors import Poison
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
@@ -42,8 +43,11 @@ class Undeliverable(Poison):
 class ChannelWorker:
     """Sends to one channel while `may`; used in one event loop, but for `store`, which that loop's threads use."""
 
-    def __init__(self, name: str, channel: Channel, store: Store, may: Callable[[], bool], metrics: Metrics) -> None:
-        self._name, self._channel, self._store, self._may, self._metrics = name, channel, store, may, metrics
+    def __init__(
+        self, name: str, channel: Channel, store: Store, topics: Topics, may: Callable[[], bool], metrics: Metrics
+    ) -> None:
+        self._name, self._channel, self._store, self._topics = name, channel, store, topics
+        self._may, self._metrics = may, metrics
         metrics.deliveries(name)
         self._known: set[str] = set()
         self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
@@ -148,7 +152,7 @@ class ChannelWorker:
                 error = Undeliverable(f"channel {d.channel}: {attempt.error} ({d.attempts + 1} attempts)")
                 sent = t.outbox.called(d.notification_id)
                 record = Record(sent.topic, sent.partition, sent.seq, sent.key, sent.value, sent.headers)
-                t.outbox.send([dead_letter(record, "deliver", error, t.outbox.number, t.now)])
+                t.outbox.send([dead_letter(record, "deliver", error, self._topics, t.outbox.number, t.now)])
             for attempt in attempts:
                 if attempt.disable:
                     t.deliveries.disable(attempt.delivery.channel, str(attempt.error))

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping
 
+from lozenge.contracts.topics import Topics
 from lozenge.errors import LozengeError
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
@@ -21,11 +22,13 @@ class Dispatcher:
     def __init__(
         self,
         store: Store,
+        topics: Topics,
         channels: Callable[[], Mapping[str, Channel]],
         holds: Callable[[str], bool],
         metrics: Metrics,
     ) -> None:
-        self._store, self._channels, self._holds, self._metrics = store, channels, holds, metrics
+        self._store, self._topics = store, topics
+        self._channels, self._holds, self._metrics = channels, holds, metrics
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lanes: dict[str, ChannelWorker] = {}
 
@@ -59,7 +62,7 @@ class Dispatcher:
         """A lane that comes back if the channel itself cannot be opened: that is no other one's concern."""
         while True:
             lane = ChannelWorker(
-                name, channel, self._store, lambda: self._holds(lease_holder.lane(name)), self._metrics
+                name, channel, self._store, self._topics, lambda: self._holds(lease_holder.lane(name)), self._metrics
             )
             self._lanes[name] = lane
             try:

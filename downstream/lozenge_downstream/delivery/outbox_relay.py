@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
+from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
 from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
-from lozenge_downstream.dead_letter_encoder import DEAD_LETTERS, cut
+from lozenge_downstream.dead_letter_encoder import cut
 from lozenge_downstream.model import Outgoing
 from lozenge_downstream.store import Store
 
 SEQ = "lozenge-seq"
 """Header with the record's number in its output partition."""
 
-OUTPUTS = (topics.NOTIFICATIONS, topics.FEEDBACK, DEAD_LETTERS)
 FIRST_STEP = 4
 BATCH = 500
 LOOK_SECONDS = 0.5
@@ -35,6 +35,11 @@ BROKER_SECONDS = 10.0
 TRANSACTION_MS = 15_000
 
 
+def outputs(topics: Topics) -> tuple[str, ...]:
+    """The topics that a notifier writes."""
+    return topics.notifications, topics.feedback, topics.dead_letters(DOWNSTREAM)
+
+
 class OutboxRelay:
     """Publishes while it `may`. Counts notifications and their latency from detection to commit, no dead letters."""
 
@@ -42,7 +47,6 @@ class OutboxRelay:
         self._kafka, self._store, self._metrics, self._may = kafka, store, metrics, may
         self._fresh = threading.Event()
         self._singly = 0
-        self._partitions = {t.name: t.partitions for t in topics.platform_topics()}
 
     def wake(self) -> None:
         """Tells the relay, from any thread, that the outbox has grown."""
@@ -71,7 +75,7 @@ class OutboxRelay:
                 transactional_id="downstream-relay",
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
-                message_max_bytes=topics.DEAD_LETTER_BYTES,
+                message_max_bytes=DEAD_LETTER_BYTES,
                 compression_type="gzip",  # the one that every client reads without a further library
             )
         )
@@ -80,7 +84,8 @@ class OutboxRelay:
 
     def _catch_up(self) -> None:
         """Marks what an earlier relay published but could not mark."""
-        places = [TopicPartition(t, p) for t in OUTPUTS for p in range(self._partitions[t])]
+        topics = self._kafka.topics
+        places = [TopicPartition(t, p) for t in outputs(topics) for p in range(topics.partitions)]
         for last in last_records(self._kafka, places):
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
             self._hold_to_store(topic, partition, seq, last.value())
@@ -132,7 +137,7 @@ class OutboxRelay:
             self._singly = len(rows)
             return True
         (row,) = rows
-        if row.topic != DEAD_LETTERS or headers.CUT in dict(row.headers):
+        if row.topic != self._kafka.topics.dead_letters(DOWNSTREAM) or headers.CUT in dict(row.headers):
             return False
         with self._store.transaction() as t:
             t.outbox.replace(cut(row))

@@ -14,7 +14,6 @@ from typing import NoReturn
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.contracts.record import Partition
-from lozenge.contracts.topics import ALERTS_PATTERN
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
@@ -57,7 +56,7 @@ class AlertConsumer:
             )
         )
         self._consumer.subscribe(
-            [ALERTS_PATTERN], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            [kafka.topics.alerts_pattern], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
     def read(self, limit: int) -> list[Record]:

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema
+from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
 from lozenge_downstream.dead_letter_encoder import dead_letter
 from lozenge_downstream.model import Alert, Arrival, Number, Outcome, Record, labels_of
@@ -31,9 +32,9 @@ class Decoded(NamedTuple):
 class Arriving:
     """The stages with what they need all day: the codec, and the ids of schemas that were asked for."""
 
-    def __init__(self, learn: Callable[[], Iterable[Schema]] = tuple) -> None:
+    def __init__(self, topics: Topics, learn: Callable[[], Iterable[Schema]] = tuple) -> None:
         """`learn` is asked once for every schema id that no packaged schema has."""
-        self._learn = learn
+        self._topics, self._learn = topics, learn
         self._asked: set[int] = set()
         self._codec = Codec.of("alert")
 
@@ -57,7 +58,7 @@ class Arriving:
         arrivals = []
         for record, raw in decoded:
             if isinstance(raw, Poison):
-                letter = dead_letter(record, "decode", raw, number, now)
+                letter = dead_letter(record, "decode", raw, self._topics, number, now)
                 arrivals.append(Arrival(record, Outcome.DEAD_LETTER, raw.message, letter=letter))
                 continue
             alert = enrich(raw, record, now)
@@ -84,7 +85,7 @@ class Arriving:
             return self._decode(record)
         except DecodeError as error:
             return error
-        if alert["detector"] != topics.detector_of(record.topic):
+        if alert["detector"] != self._topics.detector_of(record.topic):
             return DecodeError(f"reading {record.topic}: the alert says it is from detector {alert['detector']!r}")
         return alert
 

@@ -14,13 +14,14 @@ def remove_stale(kafka: KafkaSettings, group: str, client_id: str) -> int:
     For the start of a process that has the name of one that died: the group then need not wait for a session to time
     out. Where that fails the group waits; a member that lives after all joins again.
     """
+    group_id = kafka.topics.prefixed(group)
     try:
         admin = KafkaAdminClient(**kafka.kafka_python())
         try:
-            members = admin.describe_groups([group])[group]["members"]
+            members = admin.describe_groups([group_id])[group_id]["members"]
             dead = [m["member_id"] for m in members if m["client_id"] == client_id]
             if dead:
-                admin.remove_group_members(group, [MemberToRemove(member_id=id) for id in dead])
+                admin.remove_group_members(group_id, [MemberToRemove(member_id=id) for id in dead])
             return len(dead)
         finally:
             admin.close()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lozenge.contracts.schemas import Schema
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.ingest.decode import Arriving, Decoded
 from lozenge_downstream.model import Alert, Arrival, Case, Outcome, Outgoing, Record, Status, Telling
 from lozenge_downstream.pipeline.detector_alarms import floods, silences
@@ -49,12 +50,13 @@ class Pipeline:
     def __init__(
         self,
         routing: Routing,
+        topics: Topics,
         learn: Callable[[], Iterable[Schema]] = tuple,
         link: Callable[[str], str] | None = None,
     ) -> None:
-        self.routing = routing
-        self._arriving = Arriving(learn)
-        self._render = Renderer(link)
+        self.routing, self.topics = routing, topics
+        self._arriving = Arriving(topics, learn)
+        self._render = Renderer(topics, link)
 
     def decode(self, records: Sequence[Record]) -> list[Decoded]:
         """The first stage, which needs no store."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Alert, Case, Number, Outgoing, Status
 from lozenge_downstream.pipeline.notify_policy import over_at
 from lozenge_downstream.routing.tree import Route
@@ -21,12 +22,11 @@ MAX_ALERTS = 20
 
 
 class Renderer:
-    """Knows the schema and the partitions of notifications; `link` gives the page on which an alert is judged."""
+    """Knows the schema and the topic of notifications; `link` gives the page on which an alert is judged."""
 
-    def __init__(self, link: Callable[[str], str] | None = None) -> None:
-        self._link = link
+    def __init__(self, topics: Topics, link: Callable[[str], str] | None = None) -> None:
+        self._topics, self._link = topics, link
         self._codec = Codec.of("notification")
-        self._partitions = {t.name: t.partitions for t in topics.platform_topics()}[topics.NOTIFICATIONS]
 
     def __call__(
         self, case: Case, route: Route, status: Status, told: Sequence[Alert], latest: Alert, number: Number, now: float
@@ -34,8 +34,9 @@ class Renderer:
         """The notification; `latest` is an alert that was told and stands for the case where nothing new is."""
         shown = told or [latest]
         key = subject(case, shown)
-        partition = partition_of(key.encode(), self._partitions)
-        seq = number(topics.NOTIFICATIONS, partition)
+        partition = partition_of(key.encode(), self._topics.partitions)
+        topic = self._topics.notifications
+        seq = number(topic, partition)
         fields = fields_of(case, status, told, latest, seq, now)
         id = fields["notification_id"]
         trace = shown[0].traceparent
@@ -50,7 +51,7 @@ class Renderer:
         detected_at = min(a.detected_at for a in told) if told else None
         body = document(fields, case, route, key, shown, self._link)
         value = self._codec.encode(fields)
-        return Outgoing(topics.NOTIFICATIONS, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body)
+        return Outgoing(topic, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body)
 
 
 def subject(case: Case, alerts: Sequence[Alert]) -> str:

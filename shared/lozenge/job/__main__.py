@@ -30,7 +30,7 @@ def main() -> int:
         debug = job.debug
         logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until the name is known
         loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
-        identity = Identity.of(loaded, job)
+        identity = Identity.of(loaded, job, kafka.topics)
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
@@ -43,7 +43,7 @@ def main() -> int:
                 f"starting {identity.app} on {job.master}: a job in Real-Time Mode runs in its own process",
                 hint='unset LOZENGE_JOB_MASTER, or remove mode = "realtime"',
             )
-        cores = max(job.cores or declared.cores, slots(loaded.declaration))
+        cores = max(job.cores or declared.cores, slots(loaded.declaration, kafka.partitions))
         memory_mb = job.memory_mb or declared.memory_mb
         spark = spark_session(
             identity.app,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import Message
 
-from lozenge.contracts import headers, topics
+from lozenge.contracts import headers
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import Place, Record
 from lozenge.errors import UsageError
@@ -52,9 +52,9 @@ def dead_letter_of(app: str, message: Message) -> DeadLetter:
 
 def read_dead_letters(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
     """Every dead letter of `app` that is retained; raises UsageError if there is no such app, BrokerUnavailable."""
-    topic, existing = topics.dead_letters(app), partitions(kafka)
+    topic, existing = kafka.topics.dead_letters(app), partitions(kafka)
     if topic not in existing:
-        apps = ", ".join(_apps(existing)) or "none"
+        apps = ", ".join(_apps(kafka, existing)) or "none"
         raise UsageError(
             f"looking for dead letters of {app}: there is no topic {topic}", hint=f"the apps that have one: {apps}"
         )
@@ -63,12 +63,12 @@ def read_dead_letters(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
 
 def apps_with_dead_letters(kafka: KafkaSettings) -> list[str]:
     """Every app that has a topic for dead letters, by name; raises BrokerUnavailable."""
-    return _apps(partitions(kafka))
+    return _apps(kafka, partitions(kafka))
 
 
 def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
     """Every resolution of dead letters of `app`, the oldest first; raises BrokerUnavailable."""
-    return read_log(kafka, topics.resolutions(app), Resolution)
+    return read_log(kafka, kafka.topics.resolutions(app), Resolution)
 
 
 def unresolved(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
@@ -90,7 +90,7 @@ class Resolver:
 
     def __init__(self, kafka: KafkaSettings, app: str) -> None:
         self._kafka, self._app = kafka, app
-        ensure_topics(kafka, [topics.resolution_topic(app)])
+        ensure_topics(kafka, [kafka.topics.resolution_topic(app)])
         self._writer = TransactionalWriter(kafka, f"{app}@replay")
         self._writer.fence()  # before any dead letter is read: resolutions of an earlier process are final
 
@@ -102,10 +102,10 @@ class Resolver:
         self, action: str, resolved: Sequence[DeadLetter], records: Iterable[Record] = (), **fields: Any
     ) -> Resolution:
         """Writes `records`, and that `action` was taken on `resolved`; returns the resolution."""
-        current = topic_id(self._kafka, topics.dead_letters(self._app))
+        current = topic_id(self._kafka, self._kafka.topics.dead_letters(self._app))
         ranges = ranges_of(letter.place for letter in resolved)
         resolution = Resolution(action, current, ranges, len(resolved), **fields)
-        written = Record(topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
+        written = Record(self._kafka.topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
         self._writer.write([*records, written])
         return resolution
 
@@ -113,12 +113,12 @@ class Resolver:
 def _in_force(kafka: KafkaSettings, app: str) -> list[Resolution]:
     """Without those of an earlier topic of the same name: their offsets mean other dead letters."""
     found = resolutions(kafka, app)
-    current = topic_id(kafka, topics.dead_letters(app)) if found else ""
+    current = topic_id(kafka, kafka.topics.dead_letters(app)) if found else ""
     return [resolution for resolution in found if resolution.topic_id == current]
 
 
-def _apps(existing: Iterable[str]) -> list[str]:
-    return sorted(app for topic in existing if (app := topics.app_of_dead_letters(topic)))
+def _apps(kafka: KafkaSettings, existing: Iterable[str]) -> list[str]:
+    return sorted(app for topic in existing if (app := kafka.topics.app_of_dead_letters(topic)))
 
 
 def _number(text: str) -> int:

@@ -173,9 +173,11 @@ def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:
 def committed(kafka: KafkaSettings, group: str) -> list[TopicPartition]:
     """All that `group` has committed on any topic, with its metadata; raises BrokerUnavailable."""
     admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    group_id = kafka.topics.prefixed(group)
     try:
-        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=CALL_SECONDS)
-        return [p for p in asked[group].result().topic_partitions or () if p.offset >= 0 and p.error is None]
+        wanted = [ConsumerGroupTopicPartitions(group_id)]
+        asked = admin.list_consumer_group_offsets(wanted, request_timeout=CALL_SECONDS)
+        return [p for p in asked[group_id].result().topic_partitions or () if p.offset >= 0 and p.error is None]
     except KafkaException as error:
         raise BrokerUnavailable(
             f"reading the offsets of {group}: {error.args[0].str()}",

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import Schema
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
@@ -26,7 +25,7 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     for schema in schemas:
         value = {"id": schema.id, "name": schema.name, "version": schema.version, "schema": schema.text}
         producer.produce(
-            topics.SCHEMAS,
+            kafka.topics.schemas,
             json.dumps(value).encode(),
             str(schema.id).encode(),
             on_delivery=lambda error, _: failures.append(str(error)) if error else None,
@@ -34,7 +33,7 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     left = producer.flush(DEADLINE_SECONDS)
     if left or failures:
         raise BrokerUnavailable(
-            f"announcing schemas in {topics.SCHEMAS}: {failures[0] if failures else 'no acknowledgement'}",
+            f"announcing schemas in {kafka.topics.schemas}: {failures[0] if failures else 'no acknowledgement'}",
             hint=f"check that a broker runs at {kafka.bootstrap} and that the topic exists",
         )
 
@@ -44,7 +43,7 @@ def learn(kafka: KafkaSettings, name: str) -> list[Schema]:
     consumer = Consumer(kafka.client(group_id="lozenge-schemas", enable_auto_commit=False))
     found: dict[int, Schema] = {}
     try:
-        partition = TopicPartition(topics.SCHEMAS, 0)
+        partition = TopicPartition(kafka.topics.schemas, 0)
         low, high = consumer.get_watermark_offsets(partition, timeout=DEADLINE_SECONDS)
         partition.offset = low
         consumer.assign([partition])
@@ -61,7 +60,7 @@ def learn(kafka: KafkaSettings, name: str) -> list[Schema]:
                 found[row["id"]] = Schema(row["id"], name, row["version"], row["schema"])
     except KafkaException as error:
         raise BrokerUnavailable(
-            f"reading {topics.SCHEMAS}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            f"reading {kafka.topics.schemas}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
         ) from error
     finally:
         consumer.close()

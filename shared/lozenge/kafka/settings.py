@@ -1,27 +1,34 @@
-"""Where Kafka is and how to talk to it, as one typed object with a form for each client.
+"""Where Kafka is and which topics on it are the platform's, as one value with a form for each client.
 
-Refuses to do anything else: no produce, no consume, no admin. Values come from `LOZENGE_KAFKA_*`
-environment variables; the password never appears in a repr, a log line or an error.
+It neither produces nor consumes nor administers. Values come from `LOZENGE_KAFKA_*`, `LOZENGE_TOPIC_PREFIX` and
+`LOZENGE_PARTITIONS`; the password never appears in a repr, a log line or an error.
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
+from lozenge.contracts.topics import MOST_PARTITIONS, PREFIX_PATTERN, Topics
 from lozenge.process.env_settings import FromEnvironment
 
 LOOPBACK = "127.0.0.1:9092"
+PREFIX_VARIABLE = "LOZENGE_TOPIC_PREFIX"
+PARTITIONS_VARIABLE = "LOZENGE_PARTITIONS"
 Option = str | int | float | bool
 """The value of a client's configuration property."""
 
+_SHARED_NAMES = {"group_id", "transactional_id"}
+"""Settings that name something which all clients of the broker share."""
+
 
 class KafkaSettings(FromEnvironment):
-    """Connection to the cluster.
+    """A platform on a cluster: the connection, and the `topics` there.
 
-    `security` is the protocol of every client alike; the SASL fields matter only with SASL_*, `ca`
-    (a PEM file) only with *SSL, where None means the system's certificate authorities.
+    `security` is the protocol of every client; the SASL fields matter only with SASL_*, `ca` (a PEM file) only
+    with *SSL, where None means the system's certificate authorities. Every process of a platform has the same
+    `topic_prefix` and `partitions`.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_KAFKA_")
@@ -32,6 +39,27 @@ class KafkaSettings(FromEnvironment):
     username: str = ""
     password: SecretStr = SecretStr("")
     ca: Path | None = None
+    topic_prefix: Annotated[str, Field(validation_alias=PREFIX_VARIABLE, pattern=f"^{PREFIX_PATTERN}$")] = ""
+    partitions: Annotated[int, Field(validation_alias=PARTITIONS_VARIABLE, ge=1, le=MOST_PARTITIONS)] = 4
+
+    @classmethod
+    def local(cls, bootstrap: str) -> Self:
+        """This process's platform on a broker of this machine, which has no security. Raises ConfigError."""
+        return cls.load(bootstrap=bootstrap, security="PLAINTEXT", ca=None)
+
+    @property
+    def topics(self) -> Topics:
+        """The platform's topics."""
+        return Topics(self.topic_prefix, self.partitions)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment of a child process on the same platform; all of it but security, which it inherits."""
+        return {
+            "LOZENGE_KAFKA_BOOTSTRAP": self.bootstrap,
+            PREFIX_VARIABLE: self.topic_prefix,
+            PARTITIONS_VARIABLE: str(self.partitions),
+        }
 
     @property
     def sasl(self) -> bool:
@@ -39,7 +67,10 @@ class KafkaSettings(FromEnvironment):
         return self.security.startswith("SASL")
 
     def client(self, **overrides: Option) -> dict[str, Option]:
-        """Configuration of a confluent-kafka client; `overrides` are librdkafka's names with `_` for `.`."""
+        """Configuration of a confluent-kafka client; `overrides` are librdkafka's names with `_` for `.`.
+
+        `group_id` and `transactional_id` are given without the platform's prefix.
+        """
         config: dict[str, Option] = {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security,
@@ -57,6 +88,8 @@ class KafkaSettings(FromEnvironment):
             config["sasl.password"] = self.password.get_secret_value()
         if self.ca is not None:
             config["ssl.ca.location"] = str(self.ca)
+        for name in _SHARED_NAMES & overrides.keys():
+            overrides[name] = self.topics.prefixed(str(overrides[name]))
         return config | {name.replace("_", "."): value for name, value in overrides.items()}
 
     def kafka_python(self) -> dict[str, object]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from lozenge.contracts.topics import PARTITIONS_VARIABLE, Topic
+from lozenge.contracts.topics import Topic
 from lozenge.errors import BrokerUnavailable, TopicError
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import PARTITIONS_VARIABLE, KafkaSettings
 
 DEADLINE_SECONDS = 10.0
 

@@ -18,7 +18,6 @@ from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import THIS_START
 from lozenge.process.usage import Cost, Meter
@@ -200,6 +199,7 @@ class Reporter:
 
     def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
         self._metrics, self._interval, self._meter = metrics, interval, Meter()
+        self._topic = kafka.topics.metrics
         # A small queue that drops when the broker is away: metrics never hold memory or the job.
         self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
         self._stop = threading.Event()
@@ -229,7 +229,7 @@ class Reporter:
             self._metrics.cost(self._meter.read())
             snapshot = self._metrics.snapshot(ended=ended)
             try:
-                self._producer.produce(topics.METRICS, json.dumps(snapshot).encode(), key.encode())
+                self._producer.produce(self._topic, json.dumps(snapshot).encode(), key.encode())
                 self._producer.poll(0)
             except (BufferError, KafkaException):
                 pass  # the next snapshot carries the same totals

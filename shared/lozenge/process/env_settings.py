@@ -20,10 +20,13 @@ B = TypeVar("B", bound="FromEnvironment")
 class FromEnvironment(BaseSettings):
     """Base of all settings: a subclass sets `env_prefix`; a field `name` is the variable `<prefix>NAME`.
 
-    A field that is no single value is annotated `Json[...]` and written as JSON.
+    A field with a `validation_alias` is the variable of that name. A field that is no single value is annotated
+    `Json[...]` and written as JSON.
     """
 
-    model_config = SettingsConfigDict(extra="forbid", enable_decoding=False, validate_default=False)
+    model_config = SettingsConfigDict(
+        extra="forbid", enable_decoding=False, validate_default=False, validate_by_name=True, validate_by_alias=True
+    )
 
     @classmethod
     def load(cls, **given: Any) -> Self:
@@ -33,15 +36,19 @@ class FromEnvironment(BaseSettings):
         be secret. A variable of the prefix that is no setting is a problem too.
         """
         prefix = cls.model_config["env_prefix"]
-        known = [f"{prefix}{name.upper()}" for name in cls.model_fields]
+        variables = {
+            name: str(field.validation_alias or f"{prefix}{name.upper()}") for name, field in cls.model_fields.items()
+        }
+        known = variables.values()
         unknown = sorted(name for name in os.environ if name.upper().startswith(prefix) and name.upper() not in known)
         problems = [f"{name}: there is no such setting, only {', '.join(known)}" for name in unknown]
         try:
             settings = cls(**given)
         except ValidationError as error:
             for e in error.errors(include_url=False, include_input=False):
-                name = str(e["loc"][0]).upper() if e["loc"] else "*"
-                problems.append(f"{prefix}{name}: {e['msg'].removeprefix('Value error, ')}")
+                name = str(e["loc"][0]) if e["loc"] else "*"
+                variable = name if name in known else variables.get(name, f"{prefix}{name}")
+                problems.append(f"{variable}: {e['msg'].removeprefix('Value error, ')}")
         if problems:
             raise ConfigError(f"reading {prefix}* from the environment", problems=problems)
         return settings

@@ -16,7 +16,6 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.errors import SparkGone
 from lozenge.toolchain import cache_path, cds
 from lozenge.toolchain.jars import jars
@@ -49,8 +48,12 @@ _JVM = (
 )
 
 SHUFFLE_PARTITIONS = 2
-MOST_SLOTS = EVENT_PARTITIONS + SHUFFLE_PARTITIONS
-"""All tasks of a query that a detector has at once, in Real-Time Mode."""
+
+
+def most_slots(partitions: int) -> int:
+    """All tasks of a query that a detector has at once, in Real-Time Mode, on an input of so many partitions."""
+    return partitions + SHUFFLE_PARTITIONS
+
 
 _DEFAULTS = {
     # A job is small and its partition count is frozen by its first batch; Spark's 200 would ruin it.

@@ -8,8 +8,7 @@ from itertools import count, pairwise
 from random import Random
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import EVENT_PARTITIONS
-from lozenge.testing.events import CompleteEvent
+from lozenge.testing.events import PLATFORM, CompleteEvent
 from lozenge.testing.runner import Case, Run
 
 MAX_EVENTS = 300
@@ -49,7 +48,7 @@ def entity(name: str | None, suffix: str) -> str | None:
     if name is None:
         return None
     names = (f"{name}/{suffix}{'~' * n}" for n in count())
-    return next(name for name in names if partition_of(name.encode(), EVENT_PARTITIONS) == _PARTITION)
+    return next(name for name in names if partition_of(name.encode(), PLATFORM.partitions) == _PARTITION)
 
 
 def _recombined(gathered: Sequence[CompleteEvent], key: str, random: Random) -> list[CompleteEvent]:

@@ -22,12 +22,14 @@ import pyarrow as pa
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Place
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import EVENT_PARTITIONS, RAW_JSON
+from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import INPUT
 from lozenge.durations import duration
 
 NOW = datetime(2024, 5, 14, 12, 0, tzinfo=UTC)
 """The event time that tests start from."""
+PLATFORM = Topics()
+"""The platform whose topics the kit imitates."""
 
 PartialEvent = Mapping[str, Any]
 CompleteEvent = dict[str, Any]
@@ -73,7 +75,7 @@ def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
     for event in complete:
         if event[key] is None:
             continue
-        partition = partition_of(event[key].encode(), EVENT_PARTITIONS)
+        partition = partition_of(event[key].encode(), PLATFORM.partitions)
         own = {
             "key": event[key],
             "partition": partition,
@@ -103,7 +105,7 @@ def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
         event["amount"] = Decimal(event["amount"])
     arrived = event["event_time"] or NOW
     event.setdefault(
-        "raw", {"source": "test", "topic": RAW_JSON, "partition": 0, "offset": number, "timestamp": arrived}
+        "raw", {"source": "test", "topic": PLATFORM.raw_json, "partition": 0, "offset": number, "timestamp": arrived}
     )
     return {name: event.get(name) for name in _fields()}
 

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
@@ -28,8 +27,8 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
-from lozenge.spark.session import MOST_SLOTS, spark_session
-from lozenge.testing.events import positions
+from lozenge.spark.session import most_slots, spark_session
+from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
 
 _RELEASE = "test"
@@ -51,7 +50,7 @@ def spark() -> SparkSession:
     # The first session of a process fixes its slots, and a later session may run a query in Real-Time Mode. The events
     # of a test need two partitions only. An error in a test names the author's line.
     conf = {"spark.default.parallelism": "2", "spark.python.sql.dataFrameDebugging.enabled": "true"}
-    first = spark_session("lozenge-testing", cores=MOST_SLOTS, conf=conf)
+    first = spark_session("lozenge-testing", cores=most_slots(PLATFORM.partitions), conf=conf)
     session = first.newSession()  # so that other sessions keep their settings
     for name, value in _FAST.items():
         session.conf.set(name, value)
@@ -66,7 +65,7 @@ class Harness:
     ) -> None:
         manifest = loaded.declaration
         self._loaded, self._manifest, self._settings = loaded, manifest, settings
-        self._identity = Identity(loaded.name, _RELEASE, True, manifest.key)
+        self._identity = Identity(loaded.name, _RELEASE, True, manifest.key, PLATFORM)
         self._tables = load(spark(), {n: t for n, t in manifest.tables.items() if n not in rows}, loaded.folder)
         for name, given in rows.items():
             self._tables[name] = spark().createDataFrame(list(given), manifest.tables[name].columns or None)
@@ -137,7 +136,7 @@ class Harness:
         return detect(self._loaded.name, self._loaded, events, self._settings, self._tables)
 
     def _operator(self, result: "DataFrame | Fold[Any]") -> Operator:
-        partitions = range(EVENT_PARTITIONS)
+        partitions = range(PLATFORM.partitions)
         return build_operator(result, self._loaded, self._identity, self._settings, len(partitions), partitions)
 
     def _evaluate(self, batch: pa.Table) -> None:

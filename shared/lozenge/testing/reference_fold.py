@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.definition import RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Fold, Outcome, PartitionState, key_bytes
-from lozenge.testing.events import PartialEvent, events
+from lozenge.testing.events import PLATFORM, PartialEvent, events
 
 
 def run_fold(fold: Fold[Any], settings: Any, partials: Iterable[PartialEvent], key: str = "card_id") -> list[Outcome]:
@@ -17,13 +16,13 @@ def run_fold(fold: Fold[Any], settings: Any, partials: Iterable[PartialEvent], k
     The fold's own expressions (`fold.events`) are not evaluated. So the fold may be made with `fold(None, ...)`, and
     receives every event unchanged.
     """
-    states = [PartitionState(fold, settings) for _ in range(EVENT_PARTITIONS)]
+    states = [PartitionState(fold, settings) for _ in range(PLATFORM.partitions)]
     outcomes: list[Outcome] = []
     for complete in events(partials):
         if complete[key] is None:
             continue  # the job skips such events too
         fields = {name: value for name, value in complete.items() if name != RAW}
         event = event_type(tuple(fields))(**fields)
-        state = states[partition_of(complete[key].encode(), EVENT_PARTITIONS)]
+        state = states[partition_of(complete[key].encode(), PLATFORM.partitions)]
         outcomes.extend(state.advance(key_bytes(complete[name] for name in fold.by), event))
     return outcomes

@@ -10,11 +10,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.consumer import Gauge
 from tests.bench.harness.hop import START_PATIENCE, discrepancy, expected
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.producer import Feed, Segment, Sent
 from tests.bench.harness.row import START_SECONDS, Cell, Measure, Method, Plan, Visit
 from tests.bench.harness.running import Running, empty, started
@@ -35,7 +35,7 @@ def prepare(kafka: KafkaSettings, task: Task, plan: Plan) -> None:
 
 def write(kafka: KafkaSettings, task: Task, count: int, *, raw: bool = False) -> None:
     """So many events, or `raw` records, and nothing else in their topic."""
-    empty(kafka, topics.RAW_JSON if raw else topics.EVENTS)
+    empty(kafka, TOPICS.raw_json if raw else TOPICS.events)
     with Feed(kafka, task, raw=raw) as feed:
         assert feed.send(Segment(0, count)).delivered == count
 

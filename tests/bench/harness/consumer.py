@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
+from tests.bench.harness.platform import TOPICS
 
 
 class Arrival(NamedTuple):
@@ -79,7 +79,7 @@ def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchro
         fetch_queue_backoff_ms=1,  # a full queue of a backlog is no reason to rest
     )
     consumer = Consumer(settings)
-    places = [TopicPartition(topic, p) for p in range(topics.EVENT_PARTITIONS)]
+    places = [TopicPartition(topic, p) for p in range(TOPICS.partitions)]
     for place in places:
         place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
     consumer.assign(places)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lozenge.contracts import topics
 from tests.bench.harness.hop import MEASURES, Trial, seconds
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.producer import Feed
 from tests.bench.harness.row import Cell, Method, Visit
 from tests.bench.harness.running import empty, started
@@ -15,7 +15,7 @@ from tests.bench.harness.workload import notified
 
 def measure(visit: Visit) -> Iterator[Cell]:
     """Starts all three processes, warms them up, measures each rate."""
-    for topic in (topics.RAW_JSON, topics.EVENTS):
+    for topic in (TOPICS.raw_json, TOPICS.events):
         empty(visit.kafka, topic)
     goes_on(visit.kafka)
     with Webhooks() as gauge:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from lozenge.contracts import topics
 from lozenge.process.usage import Meter
+from tests.bench.harness.platform import TOPICS
 
 OTHERS_CORES, STEAL_CORES = 0.15, 0.05
 """More than this of other work, or taken by the hypervisor, and a figure is not scored."""
@@ -87,7 +87,7 @@ def description() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "load_average": [round(each, 2) for each in psutil.getloadavg()],
-        "partitions": topics.EVENT_PARTITIONS,
+        "partitions": TOPICS.partitions,
     }
 
 

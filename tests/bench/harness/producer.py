@@ -12,10 +12,10 @@ from multiprocessing.connection import Connection
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.workload import Task
 
@@ -100,7 +100,7 @@ class _Outlet:
     def __init__(self, kafka: KafkaSettings, task: Task, raw: bool) -> None:
         settings = kafka.client(linger_ms=0, acks="all", queue_buffering_max_messages=1_000_000)
         self._producer, self._codec, self._task = Producer(settings), Codec.of("event"), task
-        self._topic, self._record = (topics.RAW_JSON, self._raw) if raw else (topics.EVENTS, self._event)
+        self._topic, self._record = (TOPICS.raw_json, self._raw) if raw else (TOPICS.events, self._event)
         self._delivered = 0
 
     def send(self, segment: Segment) -> Sent:
@@ -126,7 +126,7 @@ class _Outlet:
         return record["pan"].encode(), json.dumps(record).encode()
 
     def _produce(self, key: bytes, value: bytes) -> None:
-        place = partition_of(key, topics.EVENT_PARTITIONS)
+        place = partition_of(key, TOPICS.partitions)
         while True:
             try:
                 self._producer.produce(self._topic, value, key, place, on_delivery=self._count)

@@ -12,12 +12,12 @@ import psutil
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from lozenge.contracts import topics
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.process.usage import Meter, counted
 from tests.bench.harness.consumer import Recorder
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.system import Start, System
 from tests.integration.harness import ended_behind
 
@@ -95,8 +95,8 @@ def started(system: System, start: Start) -> Iterator[Running]:
 def placed(start: Start) -> Iterator[None]:
     """The folder and the topics that a start needs; the topics go with the block."""
     start.folder.mkdir(parents=True)
-    ensure_topics(start.kafka, [Topic(start.output, topics.EVENT_PARTITIONS, _STAMPED)])
-    ensure_topics(start.kafka, topics.detector_topics(start.name))
+    ensure_topics(start.kafka, [Topic(start.output, TOPICS.partitions, _STAMPED)])
+    ensure_topics(start.kafka, TOPICS.detector_topics(start.name))
     try:
         yield
     finally:
@@ -117,10 +117,10 @@ def process(command: Sequence[str], start: Start) -> Iterator[Running]:
         yield Running(started, log)
 
 
-def empty(kafka: KafkaSettings, topic: str = topics.EVENTS) -> None:
+def empty(kafka: KafkaSettings, topic: str = TOPICS.events) -> None:
     """Deletes all of its records, so that whoever begins at the earliest one begins at the next."""
     admin = AdminClient(kafka.client())
-    places = [TopicPartition(topic, p, _TO_THE_END) for p in range(topics.EVENT_PARTITIONS)]
+    places = [TopicPartition(topic, p, _TO_THE_END) for p in range(TOPICS.partitions)]
     for future in admin.delete_records(places).values():
         future.result(30)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_upstream.settings import DEMO_TOKEN_KEY
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.workload import LIMIT, Kind, Task
 
 FOLDER = Path(__file__).parents[1] / "systems"
@@ -79,18 +79,18 @@ class Start:
     @property
     def input(self) -> str:
         """The topic of events."""
-        return topics.EVENTS
+        return TOPICS.events
 
     @property
     def output(self) -> str:
         """The topic of alerts."""
-        return topics.alerts(self.name)
+        return TOPICS.alerts(self.name)
 
     def file(self) -> Path:
         """The same for every peer's program, as JSON: all of this, and the Avro schemas with the ids to write."""
         order = {
             "bootstrap": self.kafka.bootstrap,
-            "raw": topics.RAW_JSON,
+            "raw": TOPICS.raw_json,
             "input": self.input,
             "output": self.output,
             "token_key": DEMO_TOKEN_KEY,

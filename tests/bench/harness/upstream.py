@@ -1,9 +1,9 @@
 """Where upstream begins: its group's offsets are the only truth about that, and outlive each of its processes."""
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from lozenge_upstream.normalise.output_records import APP
+from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
 
 
@@ -13,6 +13,6 @@ def goes_on(kafka: KafkaSettings) -> None:
     It would rightly refuse to leave out what was deleted behind its offsets. What stood beside them goes too: the mark
     of Real-Time Mode, behind which upstream would look for output of its own and not write that again.
     """
-    for topic in (topics.RAW_JSON, topics.RAW_ISO):
-        earliest = {number: low for number, (low, _) in bounds(kafka, topic, topics.RAW_PARTITIONS).items()}
+    for topic in (TOPICS.raw_json, TOPICS.raw_iso):
+        earliest = {number: low for number, (low, _) in bounds(kafka, topic, TOPICS.partitions).items()}
         move(kafka, APP, earliest, topic)

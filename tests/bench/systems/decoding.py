@@ -13,11 +13,11 @@ from pathlib import Path
 
 import fastavro
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, retained
 from lozenge.process.usage import Meter
+from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.system import BACKLOG, Guarantees, Start, System
 
 PROJECT = Path(__file__).parents[3]
@@ -29,7 +29,7 @@ NOTHING = Guarantees("none", "never")
 def by_fastavro(start: Start) -> Mapping[str, float]:
     """Of up to `RECORDS` records, in this process."""
     schema = fastavro.parse_schema(newest("event").definition)
-    found = retained(start.kafka, start.input, topics.EVENT_PARTITIONS)
+    found = retained(start.kafka, start.input, TOPICS.partitions)
     bodies = [io.BytesIO((message.value() or b"")[_FRAME:]) for message, _ in zip(found, range(RECORDS), strict=False)]
     began, cpu = time.monotonic(), time.process_time()
     for body in bodies:
@@ -50,8 +50,8 @@ def _spark(kafka: KafkaSettings) -> Mapping[str, float]:
     from lozenge.spark.session import spark_session
 
     spark = spark_session("decode", cores=1)
-    ranges = bounds(kafka, topics.EVENTS, topics.EVENT_PARTITIONS)
-    raw = canonical_events.bounded(spark, kafka, "bench", topics.EVENTS, ranges)
+    ranges = bounds(kafka, TOPICS.events, TOPICS.partitions)
+    raw = canonical_events.bounded(spark, kafka, "bench", TOPICS.events, ranges)
     frame = canonical_events.events(raw, [newest("event")], "card_id")
     meter = Meter()
     for _ in ("to warm up", "to measure"):

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lozenge.contracts import ids, topics
+from lozenge.contracts import ids
+from lozenge.contracts.topics import Topics
 from lozenge_deploy.demo.feed.generator import KINDS
 from lozenge_deploy.demo.feed.malformed_records import REASONS
 from lozenge_deploy.demo.reconciliation import (
@@ -22,7 +23,9 @@ from lozenge_deploy.demo.reconciliation import (
 )
 from lozenge_deploy.demo.topic_counts import Alert, TopicCounts
 
-COPY = topics.events_by("terminal")
+TOPICS = Topics()
+
+COPY = "terminal"
 
 
 def event(txn_id: str) -> str:
@@ -74,9 +77,9 @@ NONE = {"large_amount": 0, "duplicate_charge": 0, "downstream": 0}
     ("changed", "what"),
     [
         ({"raw": 11}, ["raw records (compared with the feed's count)", "events + dead letters of upstream"]),
-        ({"events": 7, "event_ids": 7}, ["events + dead letters of upstream", f"events in {COPY}"]),
+        ({"events": 7, "event_ids": 7}, ["events + dead letters of upstream", f"events by {COPY}"]),
         ({"events": 7, "event_ids": 7, "copies": {COPY: (7, 7)}}, ["events + dead letters of upstream"]),
-        ({"copies": {COPY: (7, 7)}}, [f"events in {COPY}"]),
+        ({"copies": {COPY: (7, 7)}}, [f"events by {COPY}"]),
         ({"rejected": Counter({"invalid-json": 1, "empty": 1})}, ["dead letters: empty", "dead letters: invalid-json"]),
         ({"processed": {"large_amount": (7, 8), "duplicate_charge": (8, 8)}}, ["large_amount: events processed"]),
         ({"seq_gaps": 1}, ["gaps in seq"]),
@@ -109,7 +112,7 @@ def test_a_repeat_of_upstream_is_wrong() -> None:
 
 
 def test_the_copy_by_account_need_not_hold_every_event() -> None:
-    assert wrong(copies={topics.events_by("account"): (5, 5)}) == []
+    assert wrong(copies={"account": (5, 5)}) == []
 
 
 def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_counted() -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lozenge.contracts.topics import PARTITIONS_VARIABLE
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE, KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
 from lozenge_deploy.local.compose import override
 from lozenge_deploy.observe.exporter import PORT
@@ -30,7 +29,7 @@ DETECTORS = [folder.name for folder in FOLDERS]
 SETTINGS: tuple[type[FromEnvironment], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
-} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE}
+} | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE, PREFIX_VARIABLE}
 IMAGES = ROOT / "deploy" / "images"
 
 

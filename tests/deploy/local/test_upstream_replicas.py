@@ -31,7 +31,7 @@ def test_an_impossible_count_is_refused(count: str, because: str, tmp_path: Path
 
 
 def test_every_instance_is_a_program(tmp_path: Path) -> None:
-    names = programs(tmp_path, "127.0.0.1:1", ("terminal",), 0.0, 3).keys()
+    names = programs(tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), ("terminal",), 0.0, 3).keys()
     assert [name for name in names if name.startswith("upstream")] == instance_names(3)
 
 

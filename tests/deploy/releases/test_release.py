@@ -7,9 +7,10 @@ import pytest
 
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
-from lozenge_deploy.releases.release_store import LARGEST, _record
+from lozenge_deploy.releases.release_store import LARGEST, Releases
 
 LOCK = "toposort==1.10 \\\n    --hash=sha256:ab\n" * 1000
 
@@ -56,5 +57,5 @@ def test_a_newer_tool_may_have_written_more() -> None:
 def test_what_is_too_large_for_a_record_is_refused_with_what_to_do() -> None:
     large = release(wheel=Wheel(file="spotter.whl", content=bytes(LARGEST * 3 // 4)))
     with pytest.raises(UsageError, match=r"releasing spotter/r7: 90\d kB are more than the 900 kB") as caught:
-        _record("spotter/r7", large.model_dump_json())
+        Releases(KafkaSettings())._record("spotter/r7", large.model_dump_json())
     assert "absolute path" in caught.value.hint

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError, DetectorError, UsageError
 from lozenge.job.tools.describe import describe
@@ -24,13 +24,15 @@ from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import quick_detector
 from tests.integration.deploy.worlds import forget
 
+TOPICS = Topics()
+
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
 def kafka(broker: Broker) -> KafkaSettings:
     found = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(found, topics.platform_topics())
+    ensure_topics(found, TOPICS.platform_topics())
     return found
 
 

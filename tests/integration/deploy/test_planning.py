@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge_deploy.releases.release_store import Releases
@@ -18,12 +18,14 @@ from tests.integration.deploy.sources import quick_detector
 from tests.integration.deploy.worlds import forget
 from tests.integration.harness import event, send
 
+TOPICS = Topics()
+
 
 @pytest.fixture
 def kafka(broker: Broker, cache: Path) -> Iterator[KafkaSettings]:
     """A broker on which no agent of a later test runs what this test asks for."""
     found = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(found, topics.platform_topics())
+    ensure_topics(found, TOPICS.platform_topics())
     yield found
     forget(found, "planned")
 

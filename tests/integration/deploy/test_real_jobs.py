@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
@@ -14,6 +14,8 @@ from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import write_quick_tests
 from tests.integration.deploy.worlds import World, running_world
 from tests.integration.harness import committed, event, send, wait_for, wider_events
+
+TOPICS = Topics()
 
 
 @contextmanager
@@ -65,4 +67,4 @@ def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_eac
     send(world.kafka, sent, Codec(wider))
     world.assert_each_once(one, {e["event_id"] for e in sent} | world.large(10))
     assert world.pid(one) == last, "a field that upstream adds is no reason to start again"
-    assert not committed(world.kafka, topics.dead_letters(one))
+    assert not committed(world.kafka, TOPICS.dead_letters(one))

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
@@ -20,6 +20,8 @@ from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
+
+TOPICS = Topics()
 
 COMMAND_SECONDS = 300.0
 QUICK_AGENT = """
@@ -42,7 +44,7 @@ class World:
         self.one, self.two = f"{name}_one", f"{name}_two"
         self.agents: list[subprocess.Popen[bytes]] = []
         self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap, "NO_COLOR": "1"}
-        ensure_topics(kafka, topics.platform_topics())
+        ensure_topics(kafka, TOPICS.platform_topics())
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):
@@ -165,7 +167,7 @@ def forget(kafka: KafkaSettings, *detectors: str) -> None:
     """Nothing is wanted of these detectors any more, so that no agent of a later test runs them."""
     producer = Producer(kafka.client())
     for detector in detectors:
-        for topic in (topics.DEPLOYMENTS, topics.STATUS):
+        for topic in (TOPICS.deployments, TOPICS.status):
             producer.produce(topic, None, detector.encode(), 0)
     assert producer.flush(30) == 0
 

@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from lozenge.contracts import headers, ids, topics
+from lozenge.contracts import headers, ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import KEYS
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
 from lozenge_upstream.normalise.output_records import in_order
 from tests.upstream.samples import COPIES, KEY, NOW, PAN, Raw, flat, written
 
+TOPICS = Topics()
+
 EVENTS = 2_000
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-DEAD = topics.dead_letters("upstream")
+DEAD = TOPICS.dead_letters("upstream")
 
 
 def token(pan: str, key: bytes = KEY) -> str:
@@ -85,7 +88,7 @@ def test_many_events_byte_for_byte(upstream_spark: SparkSession) -> None:
     codec = Codec.of("event")
     expected = {event["event_id"]: event for _, event in pairs}
     for name, key in KEYS.items():
-        copies = [row for row in rows if row.topic == topics.events_by(name)]
+        copies = [row for row in rows if row.topic == TOPICS.events_by(name)]
         assert len(copies) == sum(event[key] is not None for event in expected.values())
         for row in copies:
             event = expected[_texts(row)["ce_id"]]
@@ -98,9 +101,9 @@ def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spar
     raws = [Raw(flat(account=None), offset=0), Raw(flat(), offset=1), Raw(flat(amount="x"), offset=2)]
     rows = written(upstream_spark, raws, rekeys=["account"])
     assert sorted((row.topic, bytes(row.key).decode(), row.raw.offset) for row in rows) == [
-        (topics.events_by("account"), "a-1", 1),
-        (topics.EVENTS, token(PAN), 0),
-        (topics.EVENTS, token(PAN), 1),
+        (TOPICS.events_by("account"), "a-1", 1),
+        (TOPICS.events, token(PAN), 0),
+        (TOPICS.events, token(PAN), 1),
         (DEAD, "card", 2),
     ]
 

@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lozenge.contracts import headers as h
-from lozenge.contracts import partitioner, topics
+from lozenge.contracts import partitioner
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topics
 from lozenge.detector.manifest import KEYS
 from lozenge.spark import avro, headers
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS
@@ -27,16 +28,19 @@ _OPTIONAL = "account"  # the one key that an event may lack
 _TRACEPARENT = "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$"
 
 
-def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], rekeys: Collection[str]) -> DataFrame:
+def outputs(
+    normalised: DataFrame, source: str, topics: Topics, partitions_of: dict[str, int], rekeys: Collection[str]
+) -> DataFrame:
     """Rows of topic, partition, key, value and headers, with four columns that are not written.
 
     These are `reason`, `arrived`, `happened` and `raw`, the raw record's partition and offset. `reason` is null for
     events; `arrived` is the raw record's Kafka timestamp and `happened` the event time, both in microseconds.
 
-    `partitions_of` is the partition count of each output topic.
+    `partitions_of` is the partition count of each output topic in `topics`.
     """
     good = F.col("reason").isNull()
-    keys = {topics.EVENTS: F.col("card_id")} | {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
+    copies = {topics.events_by(name): F.col(REKEYS[name]) for name in rekeys}
+    keys = {topics.events: F.col("card_id")} | copies
     targets = [_target(topic, key, partitions_of[topic]) for topic, key in keys.items()]
     events = F.array(*targets)
     if _OPTIONAL in rekeys:
@@ -44,7 +48,7 @@ def outputs(normalised: DataFrame, source: str, partitions_of: dict[str, int], r
     return (
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
-        .withColumn("_targets", F.when(good, events).otherwise(_dead_letter(partitions_of)))
+        .withColumn("_targets", F.when(good, events).otherwise(_dead_letter(topics.dead_letters(APP), partitions_of)))
         .select(
             F.explode("_targets").alias("_target"),
             *("_value", "_headers", "reason", "timestamp", "event_time"),
@@ -114,8 +118,7 @@ def _traceparent() -> Column:
     return F.coalesce(F.when(own.rlike(_TRACEPARENT), own), derived)
 
 
-def _dead_letter(partitions_of: dict[str, int]) -> Column:
-    topic = topics.dead_letters(APP)
+def _dead_letter(topic: str, partitions_of: dict[str, int]) -> Column:
     target = F.struct(
         F.lit(topic).alias("topic"),
         F.pmod("partition", F.lit(partitions_of[topic])).alias("partition"),

@@ -9,7 +9,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.contracts import topics
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
@@ -20,12 +19,13 @@ _NAME, _TOOK = "outputs", "took"
 _REASONS_REPORTED = 20
 
 
-def counted(rows: DataFrame, *, one_by_one: bool = False) -> DataFrame:
+def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFrame:
     """`rows`, observed by Spark: the counts of a batch are taken while it is written.
 
-    `one_by_one` also counts each row's latency, for Real-Time Mode.
+    An event counts once: in the topic `events`, not in its copies. `one_by_one` also counts
+    each row's latency, for Real-Time Mode.
     """
-    reason, first = F.col("reason"), F.col("topic") == topics.EVENTS
+    reason, first = F.col("reason"), F.col("topic") == events
     times: list[Column] = []
     if one_by_one:
         rows = rows.withColumn(_TOOK, row_latency.millis() - (F.col("arrived") / 1000).cast("bigint"))

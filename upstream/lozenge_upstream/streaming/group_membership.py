@@ -52,10 +52,10 @@ class Membership:
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, group: str, name: str, topics: list[str]) -> None:
         jvm: Any = spark._jvm
         ensure_callback_server_started(cast(Any, spark.sparkContext)._gateway)  # type: ignore[no-untyped-call]
-        self._group, self._settings = group, kafka.java()
+        self._group, self._settings = kafka.topics.prefixed(group), kafka.java()
         self._admin = jvm.org.apache.kafka.clients.admin.Admin
         self._consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
-            {**self._settings, **_SETTINGS, "group.id": group, "client.id": name}
+            {**self._settings, **_SETTINGS, "group.id": self._group, "client.id": kafka.topics.prefixed(name)}
         )
         self._wait = jvm.java.time.Duration.ofMillis(_POLL_MILLISECONDS)
         self._topics = topics

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lozenge.durations import in_milliseconds
 from lozenge.process import logging
 from lozenge_upstream.normalise.output_records import APP, in_order
-from lozenge_upstream.streaming.batch_metrics import Progress, counted
+from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position, ends_of
 from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
@@ -81,8 +81,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         writer = Writer(sink, position, progress, Path(folder), tasks)
         query = (
-            counted(rows)
-            .writeStream.queryName(APP)
+            rows.writeStream.queryName(APP)
             .option("checkpointLocation", Path(folder).as_uri())
             .trigger(processingTime=in_milliseconds(trigger_seconds))
             .foreachBatch(writer)

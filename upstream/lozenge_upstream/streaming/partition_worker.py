@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.protocol.commit_metadata import CommitMetadata
@@ -15,7 +14,7 @@ from lozenge_upstream.normalise.mapping import Mapping as Source
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
-from lozenge_upstream.streaming.batch_metrics import Progress
+from lozenge_upstream.streaming.batch_metrics import Progress, counted
 from lozenge_upstream.streaming.group_position import Offsets, Position
 from lozenge_upstream.streaming.query_builder import stream
 from lozenge_upstream.streaming.read_back import read_back
@@ -69,7 +68,7 @@ class PartitionWorker:
             self._sink,
             self._position,
             progress,
-            tasks=self._partitions[topics.EVENTS],
+            tasks=self._partitions[self._kafka.topics.events],
             trigger_seconds=self._settings.trigger_seconds,
             stop_seconds=self._settings.stop_seconds,
             ended=ended,
@@ -93,7 +92,7 @@ class PartitionWorker:
     def _rows(self, start: Offsets, *, bounded: bool) -> DataFrame:
         written = read_back(self._spark, self._kafka, self._position.written_since, self._settings.rekeys)
         logging.logger().info("query started", offsets=start, mode="micro-batch" if bounded else "realtime")
-        return stream(
+        rows = stream(
             self._spark,
             self._kafka,
             self._settings,
@@ -103,3 +102,4 @@ class PartitionWorker:
             written,
             bounded=bounded,
         )
+        return counted(rows, self._kafka.topics.events, one_by_one=not bounded)

@@ -62,7 +62,8 @@ def stream(
             .load()
         )
         return written.skip_written(
-            outputs(normalise(raw, mapping, key), mapping.source, partitions, settings.rekeys), mapping.topic
+            outputs(normalise(raw, mapping, key), mapping.source, kafka.topics, partitions, settings.rekeys),
+            mapping.topic,
         )
 
     with ThreadPoolExecutor() as planners:  # Spark analyses a plan again at every step, which takes a second or two

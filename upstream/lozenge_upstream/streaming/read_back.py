@@ -12,7 +12,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts import topics
 from lozenge.contracts.headers import PLACE
 from lozenge.contracts.schemas import newest, packaged
 from lozenge.job.query.canonical_events import bounded
@@ -49,8 +48,8 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
     """
     if since is None:
         return ReadBack(None)
-    outputs = {topic: _origin_of_event() for topic in (topics.EVENTS, *map(topics.events_by, rekeys))}
-    outputs[topics.dead_letters(APP)] = _origin_of_dead_letter()
+    outputs = {topic: _origin_of_event() for topic in (kafka.topics.events, *map(kafka.topics.events_by, rekeys))}
+    outputs[kafka.topics.dead_letters(APP)] = _origin_of_dead_letter()
     highest = [
         _highest(records, origin).toArrow()
         for topic, origin in outputs.items()
@@ -60,8 +59,8 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:
-    starts = offsets_at(kafka, topic, topics.EVENT_PARTITIONS, since)
-    ends = bounds(kafka, topic, topics.EVENT_PARTITIONS)
+    starts = offsets_at(kafka, topic, kafka.topics.partitions, since)
+    ends = bounds(kafka, topic, kafka.topics.partitions)
     ranges = {p: (start, ends[p][1]) for p, start in starts.items() if start < ends[p][1]}
     return bounded(spark, kafka, APP, topic, ranges) if ranges else None
 

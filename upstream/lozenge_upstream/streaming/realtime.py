@@ -23,7 +23,7 @@ from lozenge.spark.live_lag import LiveLag, looking
 from lozenge.spark.query_progress import NewProgress
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.output_records import APP
-from lozenge_upstream.streaming.batch_metrics import Progress, counted
+from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position, merged
 from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
@@ -51,7 +51,7 @@ def run(
         live = LiveLag(rows.sparkSession, APP, position.offsets)
         query = (
             in_real_time(
-                counted(rows, one_by_one=True).select(*COLUMNS),
+                rows.select(*COLUMNS),
                 producer.options,
                 length.begin(commit_seconds),
             )

@@ -44,7 +44,9 @@ class Sink:
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, name: str, generation: Any) -> None:
         self._name, self._generation, self._bootstrap = name, generation, kafka.bootstrap
         self._jvm = cast(Any, spark._jvm)
-        self._sink = SinkProducer(spark, name, {**kafka.spark(), **_OPTIONS, "kafka.transactional.id": name})
+        transactional_id = kafka.topics.prefixed(name)
+        options = {**kafka.spark(), **_OPTIONS, "kafka.transactional.id": transactional_id}
+        self._sink = SinkProducer(spark, transactional_id, options)
         self._producer = self._sink.java
         with self._raising("claiming"):
             self._producer.initTransactions()

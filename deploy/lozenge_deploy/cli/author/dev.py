@@ -16,7 +16,6 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from watchfiles import PythonFilter, watch
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.detector.manifest import read as declared
 from lozenge.errors import LozengeError
@@ -28,7 +27,6 @@ from lozenge_deploy.releases.environments import environment_of, in_environment
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
-PARTITIONS = topics.EVENT_PARTITIONS
 STOP_SECONDS = 30.0
 _FILES = PythonFilter(extra_extensions=(".toml", ".csv", ".parquet"))
 
@@ -44,7 +42,7 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     python = environment_of(folder)
     with (
         temporary_folder() as temporary,
-        _own_topics(kafka, name, release, topics.events_by(declaration.key), last),
+        _own_topics(kafka, name, release, kafka.topics.events_by(declaration.key), last),
         _printing(kafka, name, release, as_json),
     ):
         job = _started(python, folder, temporary, release, generation := 1)
@@ -73,9 +71,10 @@ def _rebuilt(folder: Path) -> Path | None:
 @contextmanager
 def _own_topics(kafka: KafkaSettings, name: str, release: str, source: str, last: timedelta) -> Iterator[None]:
     """Creates topics and a group that starts `last` ago, and removes them at the end."""
-    created = topics.shadow_topics(name, release)
+    created = kafka.topics.shadow_topics(name, release)
     group = f"{name}@{release}"
-    starts = offsets_at(kafka, source, PARTITIONS, datetime.now(UTC) - last)
+    group_id = kafka.topics.prefixed(group)
+    starts = offsets_at(kafka, source, kafka.partitions, datetime.now(UTC) - last)
     ensure_topics(kafka, created)
     try:
         consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
@@ -91,7 +90,7 @@ def _own_topics(kafka: KafkaSettings, name: str, release: str, source: str, last
             with suppress(Exception):  # the broker may be gone; the topics expire by retention
                 future.result(10)
         with suppress(Exception):
-            admin.delete_consumer_groups([group])[group].result(10)
+            admin.delete_consumer_groups([group_id])[group_id].result(10)
 
 
 @contextmanager
@@ -100,11 +99,11 @@ def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> I
     ended = threading.Event()
 
     def print_alerts() -> None:
-        codec, topic = Codec.of("alert"), topics.shadow_alerts(name, release)
+        codec, topic = Codec.of("alert"), kafka.topics.shadow_alerts(name, release)
         consumer = Consumer(
             kafka.client(group_id="lozenge-dev", enable_auto_commit=False, isolation_level="read_committed")
         )
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in range(kafka.partitions)])
         while not ended.is_set():
             for message in consumer.consume(100, 0.2):
                 if message.error() is None:

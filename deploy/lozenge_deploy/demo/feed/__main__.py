@@ -91,7 +91,7 @@ def run(
     past = 0
     try:
         kafka = KafkaSettings.load(**({"bootstrap": bootstrap} if bootstrap else {}))
-        sender = RecordProducer(kafka, form.topic, stopped)
+        sender = RecordProducer(kafka, kafka.topics.prefixed(form.topic), stopped)
         if past_days and count:
             sender.send(feed.past(end, count))
             past = feed.sent

@@ -32,7 +32,7 @@ class Authorisation(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How one raw topic writes an authorisation, and the fields that a malformed record breaks."""
+    """How a raw topic writes an authorisation, and the fields that a malformed one breaks; `topic` has no prefix."""
 
     topic: str
     write: Callable[[Authorisation, datetime], bytes]

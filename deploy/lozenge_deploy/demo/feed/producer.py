@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import KafkaError, Message, Producer
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import RAW_PARTITIONS, Topic
+from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge_deploy.demo.feed.generator import Raw
@@ -26,9 +26,9 @@ class RecordProducer:
     """
 
     def __init__(self, kafka: KafkaSettings, topic: str, stopped: Callable[[], bool]) -> None:
-        check_topics(kafka, [Topic(topic, RAW_PARTITIONS)])
+        check_topics(kafka, [Topic(topic, kafka.partitions)])
         self.failed = 0
-        self._topic = topic
+        self._topic, self._partitions = topic, kafka.partitions
         self._stopped = stopped
         self._producer = Producer(
             kafka.client(
@@ -54,7 +54,7 @@ class RecordProducer:
 
     def send_one(self, raw: Raw) -> None:
         """Queues one record; if the queue is full, waits for space or, once `stopped`, counts the record as failed."""
-        partition = partition_of(raw.key, RAW_PARTITIONS)
+        partition = partition_of(raw.key, self._partitions)
         while True:
             try:
                 self._producer.produce(self._topic, raw.value, raw.key, partition)

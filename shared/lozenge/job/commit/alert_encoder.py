@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-from lozenge.contracts import topics
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import cloud_event
@@ -61,7 +60,7 @@ class AlertEncoder:
             time=draft.event_time,
             traceparent=draft.traceparent or derived(alert_id),
         )
-        return Record(self._identity.alerts, partition_of(key, topics.EVENT_PARTITIONS), key, value, headers)
+        return Record(self._identity.alerts, partition_of(key, self._identity.topics.partitions), key, value, headers)
 
 
 def derived(alert_id: str) -> str:

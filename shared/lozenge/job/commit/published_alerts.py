@@ -9,7 +9,6 @@ ensures that before it starts the next one.
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from lozenge.contracts import topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import offsets_at, read
 
@@ -25,7 +24,7 @@ def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int
     since = _first_write(kafka, events, offsets)
     if since is None:
         return frozenset()
-    begin = offsets_at(kafka, alerts, topics.EVENT_PARTITIONS, since - CLOCK_SKEW)
+    begin = offsets_at(kafka, alerts, kafka.topics.partitions, since - CLOCK_SKEW)
     ids = (dict(message.headers() or ()).get("ce_id") for message in read(kafka, alerts, begin))
     return frozenset(alert_id.decode() for alert_id in ids if isinstance(alert_id, bytes))
 

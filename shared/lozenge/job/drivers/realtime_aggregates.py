@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.contracts import topics
+from lozenge.contracts.topics import CANDIDATE_BYTES
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord, count, joined
 from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, ChangedRow, changelog_rows
@@ -62,7 +62,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         self._begin_batch()
         self._committer.skip_published()
         rows = changelog_rows(operator.frame(), self._identity, self._changelog.begin())
-        options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(topics.CANDIDATE_BYTES)}
+        options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(CANDIDATE_BYTES)}
         return self._realtime_writer(rows, options)
 
     def _warm_up_rows(self, operator: Operator) -> DataFrame:

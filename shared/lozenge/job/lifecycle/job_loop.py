@@ -20,8 +20,8 @@ from contextlib import suppress
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.contracts import topics
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import Topic
 from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import in_milliseconds
 from lozenge.errors import ConfigError, DetectorError, Flood
@@ -79,8 +79,8 @@ class JobLoop:
     ) -> None:
         self._loaded, self._declaration = loaded, loaded.declaration
         self._job, self._kafka, self._spark, self._metrics = job, kafka, spark, metrics
-        self._identity = identity = Identity.of(loaded, job)
-        self._partitions = topics.EVENT_PARTITIONS
+        self._identity = identity = Identity.of(loaded, job, kafka.topics)
+        self._partitions = kafka.topics.partitions
         self._spec_file = JobSpecFile(job)
         self._spec = self._spec_file.current
         self._config = EffectiveConfig.of(loaded, self._spec)
@@ -123,7 +123,7 @@ class JobLoop:
 
     def run(self) -> None:
         """Steps 1 to 4."""
-        check_topics(self._kafka, [*self._identity.topics(), topics.Topic(self._identity.input, self._partitions)])
+        check_topics(self._kafka, [*self._identity.own_topics(), Topic(self._identity.input, self._partitions)])
         announce(self._kafka, [newest("alert")])
         self._reporter.update(
             fenced=not self._output_ahead,

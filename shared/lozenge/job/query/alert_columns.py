@@ -9,7 +9,7 @@ from typing import get_args
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lozenge.contracts import headers, ids, topics
+from lozenge.contracts import headers, ids
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
@@ -54,7 +54,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest
     )
     return valid.select(
         F.lit(identity.alerts).alias("topic"),
-        partition_column(F.col("entity"), topics.EVENT_PARTITIONS).alias("partition"),
+        partition_column(F.col("entity"), identity.topics.partitions).alias("partition"),
         F.col("entity").cast("binary").alias("key"),
         avro.encode(_record(identity, digest), newest("alert")).alias("value"),
         _headers(identity).alias("headers"),

@@ -17,7 +17,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lozenge.contracts import topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import UsageError
 from lozenge.job.batch_result import BatchResult
@@ -42,7 +41,6 @@ from lozenge.spark.session import spark_session
 
 STEP_OFFSETS = 50_000
 """Offsets of one transaction, and the most that a backfill reprocesses after a kill."""
-PARTITIONS = topics.EVENT_PARTITIONS
 GapFilter = Callable[[list[CoverageSegment], list[Interval]], list[Interval]]
 """Selects gaps, given the coverage and the intervals that it makes."""
 
@@ -76,7 +74,7 @@ def backfill(
             hint=f"`lozenge offsets {loaded.name} --to ... --state rebuild` reprocesses the events in their order",
         )
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
+    identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     writer = TransactionalWriter(kafka, f"{loaded.name}@fill")
     writer.fence()  # before the gaps are read: afterwards no other backfill can commit
     ranges, expired = _gaps(kafka, identity, gap_filter)
@@ -89,7 +87,7 @@ def backfill(
         for part in chunks(ranges, STEP_OFFSETS):
             builder = QueryBuilder(loaded, identity, settings, kafka, spark)
             builder.learn()
-            result = evaluate(builder, declaration.kind, part, PARTITIONS)
+            result = evaluate(builder, declaration.kind, part, kafka.partitions)
             _commit(kafka, identity, writer, alerts, result, part, settings.digest)
             remaining -= size(part)
             yield BackfillStep(size(part), len(result.alerts), len(result.failures), remaining, expired)
@@ -100,10 +98,10 @@ def backfill(
 def _gaps(kafka: KafkaSettings, identity: Identity, gap_filter: GapFilter) -> tuple[Ranges, int]:
     """The retained part of the first gap of each partition, and the number of offsets that retention has deleted."""
     assert identity.coverage is not None
-    group = Group(kafka, identity.app, identity.input, PARTITIONS)
+    group = Group(kafka, identity.app, identity.input, kafka.partitions)
     committed = group.glance().offsets
     group.close()
-    earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, PARTITIONS).items()}
+    earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, kafka.partitions).items()}
     first: Ranges = {}
     expired = 0
     segments = read_log(kafka, identity.coverage, CoverageSegment)

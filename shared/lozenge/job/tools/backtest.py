@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lozenge.contracts import topics
 from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import duration
@@ -34,7 +33,6 @@ from lozenge.spark.session import spark_session
 
 WARM_UP_OFFSETS = 1000
 """Offsets of each partition that are evaluated before the cost is measured."""
-PARTITIONS = topics.EVENT_PARTITIONS
 
 
 @dataclass(frozen=True)
@@ -70,22 +68,22 @@ class BacktestResult:
 def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> BacktestResult:
     """Processes the events that were written within `last`; raises what the start of a job raises."""
     declaration, settings = loaded.declaration, detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, "backtest", live=False, key=declaration.key)
+    identity = Identity(loaded.name, "backtest", live=False, key=declaration.key, topics=kafka.topics)
     until = datetime.now(UTC)
     since = until - last
-    starts = offsets_at(kafka, identity.input, PARTITIONS, since)
-    first = starts if declaration.stateless else offsets_at(kafka, identity.input, PARTITIONS, since - last)
-    ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, PARTITIONS).items()}
+    starts = offsets_at(kafka, identity.input, kafka.partitions, since)
+    first = starts if declaration.stateless else offsets_at(kafka, identity.input, kafka.partitions, since - last)
+    ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, kafka.partitions).items()}
     ranges = {
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
     spark = spark_session(f"{loaded.name}-backtest", cores=os.cpu_count() or 1, memory_mb=1024)
     builder = QueryBuilder(loaded, identity, settings, kafka, spark)
     builder.learn()
-    _warm_up(builder, ranges)
+    _warm_up(builder, ranges, kafka.partitions)
     meter = Meter()
     before = meter.read()
-    result = evaluate(builder, declaration.kind, ranges, PARTITIONS)
+    result = evaluate(builder, declaration.kind, ranges, kafka.partitions)
     cost = meter.read().cpu_seconds - before.cpu_seconds
 
     def is_compared(trigger: tuple[int, int] | None, at: datetime) -> bool:
@@ -122,20 +120,20 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
     )
 
 
-def _warm_up(builder: QueryBuilder, ranges: Ranges) -> None:
+def _warm_up(builder: QueryBuilder, ranges: Ranges, partitions: int) -> None:
     """Lets Spark plan and compile once and start its workers, so that the cost is that of the events."""
     few = {partition: (start, min(start + WARM_UP_OFFSETS, end)) for partition, (start, end) in ranges.items()}
     with suppress(Exception):  # a failure here occurs again in the evaluation, which handles it
-        builder.bounded_operator(few, PARTITIONS).frame().toArrow()
+        builder.bounded_operator(few, partitions).frame().toArrow()
 
 
 def _live_alerts(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapping[str, Any]]:
     """The alerts that the live release has published; none if it has never been deployed."""
-    topic = topics.alerts(detector)
+    topic = kafka.topics.alerts(detector)
     if topic not in partitions(kafka):
         return
     codec = Codec.of("alert")
-    for message in read(kafka, topic, offsets_at(kafka, topic, PARTITIONS, since)):
+    for message in read(kafka, topic, offsets_at(kafka, topic, kafka.partitions, since)):
         yield codec.decode(message.value())
 
 

@@ -101,7 +101,7 @@ def replay(
     """
     declaration = loaded.declaration
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
-    identity = Identity(loaded.name, job.release, live=True, key=declaration.key)
+    identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
     alerts = AlertEncoder(identity, declaration, settings)

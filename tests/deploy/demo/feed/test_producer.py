@@ -14,11 +14,13 @@ import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import RAW_ISO, RAW_JSON, RAW_PARTITIONS
+from lozenge.contracts.topics import Topics
 from lozenge.errors import TopicError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.feed import Generator
 from lozenge_deploy.demo.feed.producer import RecordProducer
+
+TOPICS = Topics()
 
 NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 
@@ -27,7 +29,7 @@ NOW = datetime(2026, 11, 20, 19, tzinfo=UTC)
 def broker() -> Iterator[str]:
     """The address of a mock cluster with both raw topics."""
     owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    for topic in (RAW_JSON, RAW_ISO):
+    for topic in (TOPICS.raw_json, TOPICS.raw_iso):
         owner.list_topics(topic, timeout=5)  # asking creates it
     host = next(iter(owner.list_topics(timeout=5).brokers.values()))
     yield f"{host.host}:{host.port}"
@@ -36,7 +38,7 @@ def broker() -> Iterator[str]:
 
 def read_all(broker: str, topic: str) -> list[Message]:
     consumer = Consumer({"bootstrap.servers": broker, "group.id": "test", "enable.auto.commit": False})
-    parts = [TopicPartition(topic, n) for n in range(RAW_PARTITIONS)]
+    parts = [TopicPartition(topic, n) for n in range(TOPICS.partitions)]
     left = sum(consumer.get_watermark_offsets(part, timeout=5)[1] for part in parts)
     consumer.assign([TopicPartition(part.topic, part.partition, 0) for part in parts])
     messages: list[Message] = []
@@ -57,25 +59,25 @@ def feed_command(broker: str, summary: Path, *arguments: str) -> "subprocess.Pop
 def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9), malformed_rate=0.05)
     raws = list(feed.past(NOW, 5000))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: False)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: False)
     began = time.time()
     sender.send(raws)
     sender.close()
-    messages = read_all(broker, RAW_JSON)
+    messages = read_all(broker, TOPICS.raw_json)
     assert sender.failed == 0
-    assert all(m.partition() == partition_of(m.key() or b"", RAW_PARTITIONS) for m in messages)
+    assert all(m.partition() == partition_of(m.key() or b"", TOPICS.partitions) for m in messages)
     assert all(m.timestamp()[1] / 1000 > began - 1 for m in messages), "the Kafka timestamp is the time of sending"
-    for n in range(RAW_PARTITIONS):
-        sent = [raw.value for raw in raws if partition_of(raw.key, RAW_PARTITIONS) == n]
+    for n in range(TOPICS.partitions):
+        sent = [raw.value for raw in raws if partition_of(raw.key, TOPICS.partitions) == n]
         assert [m.value() or b"" for m in messages if m.partition() == n] == sent
 
 
 def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), RAW_JSON, stopped=lambda: feed.sent >= 700)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: feed.sent >= 700)
     sender.send(feed.past(NOW, 5000))
     sender.close()
-    assert len(read_all(broker, RAW_JSON)) == feed.sent == 700
+    assert len(read_all(broker, TOPICS.raw_json)) == feed.sent == 700
 
 
 def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
@@ -89,8 +91,8 @@ def test_the_command_sends_history_and_live_records_and_summarises_its_cases(bro
         _, errors = feed.communicate(timeout=30)
     assert feed.returncode == 0, errors
     said = json.loads(summary.read_text())
-    messages = read_all(broker, RAW_ISO)
-    assert (said["topic"], said["past"], said["failed"], said["sent"]) == (RAW_ISO, 3000, 0, len(messages))
+    messages = read_all(broker, TOPICS.raw_iso)
+    assert (said["topic"], said["past"], said["failed"], said["sent"]) == (TOPICS.raw_iso, 3000, 0, len(messages))
     sent = {json.loads(m.value() or b"{}").get("de37") for m in messages if _is_object(m)}
     assert sent.issuperset(txn_id for case in said["cases"] for txn_id in case["txn_ids"])
 
@@ -107,7 +109,7 @@ def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(
         feed.send_signal(number)
         assert feed.wait(timeout=10) == 0
     said = json.loads(summary.read_text())
-    assert said["sent"] == len(read_all(broker, RAW_JSON)) > 1200
+    assert said["sent"] == len(read_all(broker, TOPICS.raw_json)) > 1200
     assert any(len(case["txn_ids"]) > 12 for case in said["cases"]), "the burst that had begun was completed"
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from lozenge.contracts.topics import EVENT_PARTITIONS
 from lozenge.detector.manifest import Manifest
 from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
 from lozenge.job.drivers.realtime_rules import RealtimeRuleLoop
@@ -20,15 +19,15 @@ def manifest(**declared: Any) -> Manifest:
 
 @pytest.mark.parametrize("declared", [{}, AGGREGATE, {"kind": "stateful"}], ids=["rule", "aggregate", "fold"])
 def test_micro_batches_of_every_kind_run_in_one_loop_with_one_task_at_least(declared: dict[str, Any]) -> None:
-    assert (job_loop_of(manifest(**declared)), slots(manifest(**declared))) == (JobLoop, 1)
+    assert (job_loop_of(manifest(**declared)), slots(manifest(**declared), 4)) == (JobLoop, 1)
 
 
 def test_a_rule_in_real_time_mode_runs_a_task_per_partition() -> None:
     declared = manifest(mode="realtime")
-    assert (job_loop_of(declared), slots(declared)) == (RealtimeRuleLoop, EVENT_PARTITIONS)
+    assert (job_loop_of(declared), slots(declared, 4)) == (RealtimeRuleLoop, 4)
 
 
 def test_an_aggregate_in_real_time_mode_also_runs_the_tasks_that_count() -> None:
     declared = manifest(mode="realtime", **AGGREGATE)
     assert job_loop_of(declared) is RealtimeAggregateLoop
-    assert slots(declared) > EVENT_PARTITIONS
+    assert slots(declared, 4) > 4

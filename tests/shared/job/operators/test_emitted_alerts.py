@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
@@ -11,7 +12,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def emitted_alerts() -> EmittedAlerts:
-    return EmittedAlerts(Identity("counts", "r1", live=True, key="card"), 4)
+    return EmittedAlerts(Identity("counts", "r1", live=True, key="card", topics=Topics()), 4)
 
 
 def draft(card: str, band: str = "3", closes: datetime = NOON) -> DraftAlert:
