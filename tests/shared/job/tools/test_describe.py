@@ -1,0 +1,52 @@
+"""The description of a rule needs neither Spark nor a broker, and its settings can be read back."""
+
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from lozenge import Detector, Duration, Settings
+from lozenge.detector.description import Description
+from lozenge.detector.loader import from_folder
+from lozenge.errors import ConfigError
+from lozenge.job.settings import detector_settings
+from lozenge.job.tools.describe import as_json, describe
+from lozenge.testing import with_manifest
+
+DETECTORS = Path(__file__).parents[4] / "detectors"
+
+
+class Several(Settings):
+    within: Duration = timedelta(minutes=90)
+    limit: Decimal = Decimal("12.50")
+    bands: tuple[int, ...] = (3, 6)
+
+
+several = with_manifest(Detector(lambda events, settings, tables: events, settings=Several))
+
+
+def test_a_description_survives_as_json() -> None:
+    description = describe(from_folder(DETECTORS / "large_amount"))
+    assert Description.model_validate_json(description.model_dump_json()) == description
+    assert (description.detector, description.kind, description.state_shape) == ("large_amount", "rule", None)
+    assert description.settings == {"default_limit": "220"}
+
+
+def test_settings_are_written_as_people_write_them_and_read_back_the_same() -> None:
+    written = as_json(Several())
+    assert written == {"within": "90m", "limit": "12.50", "bands": [3, 6]}
+    assert detector_settings(several, written) == Several()
+
+
+def test_the_schema_has_the_defaults_as_they_are_set() -> None:
+    properties = describe(several).settings_schema["properties"]
+    assert {name: field["default"] for name, field in properties.items()} == as_json(Several())
+
+
+def test_a_setting_without_a_default_is_an_error() -> None:
+    class Without(Settings):
+        limit: int
+
+    with pytest.raises(ConfigError, match="limit"):
+        describe(with_manifest(Detector(lambda events, settings, tables: events, settings=Without)))
