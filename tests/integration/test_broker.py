@@ -147,7 +147,7 @@ def test_port_taken(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(UsageError, match=f"port {port} on 127.0.0.1 is taken"):
+        with pytest.raises(UsageError, match=f"port {port} on 127.0.0.1 is in use"):
             EmbeddedBroker(tmp_path, port).start()
 
 
@@ -168,7 +168,7 @@ def test_data_folder_in_use(own: EmbeddedBroker) -> None:
 def test_damaged_data_folder(tmp_path: Path) -> None:
     tmp_path.joinpath("topics").mkdir()
     tmp_path.joinpath("topics", "meta.properties").write_text("version=1\n")
-    with pytest.raises(BrokerUnavailable, match="ended with code") as caught:
+    with pytest.raises(BrokerUnavailable, match="exited with code") as caught:
         EmbeddedBroker(tmp_path).start()
     assert "broker.log" in caught.value.hint
 

@@ -1,1 +1,1 @@
-"""The platform on one machine: broker, topics, stages."""
+"""The platform on one machine: broker, topics, stages, agent."""

@@ -1,6 +1,6 @@
-"""A real Kafka broker inside this process's family: for the demo, a laptop and the tests.
+"""A real Kafka broker as a child process: for the demo, a laptop and the tests.
 
-One KRaft node on loopback, without replication: whoever needs Kafka for production runs their own.
+One KRaft node on loopback, without replication. Production needs its own Kafka.
 """
 
 import fcntl
@@ -24,17 +24,18 @@ from lozenge_deploy.supervision.child import Child
 
 LOOPBACK = "127.0.0.1"
 _SERVER_PORTS = range(20_000, 32_768)
+"""Below the ports that systems give to outgoing connections."""
 SETTINGS = Path(__file__).with_name("broker.properties")
 _LOGGING = Path(__file__).with_name("broker.log4j2.properties")
-_CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant does for one node
+_CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant suffices for one node
 
 
 @dataclass(frozen=True)
 class SecureListener:
     """A second listener: SASL_SSL with SCRAM-SHA-512.
 
-    `keystore` is a PEM file with the private key and its certificate, which must name 127.0.0.1. The
-    user is written into the data folder when that is new; an older folder keeps its users.
+    `keystore` is a PEM file with the private key and its certificate, which must name 127.0.0.1. The user is written
+    into a new data folder; an existing folder keeps its users.
     """
 
     keystore: Path
@@ -45,17 +46,17 @@ class SecureListener:
 
 @dataclass(frozen=True)
 class Proxied:
-    """A further PLAINTEXT listener on `port`, for a proxy: clients are told to come to that one's port, `proxy`."""
+    """A further PLAINTEXT listener on `port`, for a proxy: it advertises the proxy's port, `proxy`, to clients."""
 
     port: int
     proxy: int
 
 
 class EmbeddedBroker:
-    """A broker on the topics in `data`, which it creates if need be.
+    """A broker with the topics in the folder `data`, which it creates if it does not exist.
 
-    Ports that are 0 are chosen at the first `start` and kept for the object's life. As a context
-    manager it starts on entry and stops on exit. If this process dies, however, the broker dies too.
+    A port of 0 is chosen at the first `start` and kept for the object's life. As a context manager it starts on entry
+    and stops on exit. If this process dies, even by SIGKILL, the broker dies too.
     """
 
     def __init__(
@@ -78,22 +79,22 @@ class EmbeddedBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where PLAINTEXT clients connect; known once it was started."""
+        """The address for PLAINTEXT clients; known after the first start."""
         return f"{LOOPBACK}:{self._port}"
 
     @property
     def secure_bootstrap(self) -> str:
-        """Where SASL_SSL clients connect, if it has that listener."""
+        """The address for SASL_SSL clients, if it has that listener."""
         return f"{LOOPBACK}:{self._secure_port}"
 
     @property
     def pid(self) -> int | None:
-        """The running broker's process, None if it does not run."""
+        """The running broker's process id; None if it does not run."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     @property
     def log(self) -> Path:
-        """The broker's own log; the first place to look when it does not start."""
+        """The broker's own log; read it first if the broker does not start."""
         return self.data / "broker.log"
 
     def __enter__(self) -> Self:
@@ -104,14 +105,14 @@ class EmbeddedBroker:
         self.stop()
 
     def start(self, *, timeout: float = 120) -> None:
-        """Starts it and returns when an admin client gets an answer; does nothing if it runs.
+        """Starts it and returns once an admin client gets an answer; does nothing if it runs.
 
-        Raises UsageError if a port or the data folder is taken, BrokerUnavailable if it ends or stays silent for
-        `timeout` seconds, with the last lines of its log.
+        Raises UsageError if a port or the data folder is in use. Raises BrokerUnavailable, with the last lines of its
+        log, if it exits or does not answer within `timeout` seconds.
         """
         if self.pid:
             return
-        self.kill()  # what is left of one that ended by itself
+        self.kill()  # cleans up after one that exited by itself
         deadline = time.monotonic() + timeout
         self.data.mkdir(parents=True, exist_ok=True)
         self._claim_data()
@@ -123,14 +124,14 @@ class EmbeddedBroker:
             raise
 
     def stop(self, *, timeout: float = 20) -> None:
-        """Stops it in order, by force after `timeout` seconds; its topics stay in `data`."""
+        """Stops it gracefully, by SIGKILL after `timeout` seconds; its topics stay in `data`."""
         if self._process:
             self._process.terminate()
             self._process.end(timeout)
         self.kill()
 
     def kill(self) -> None:
-        """Stops it as a power cut would; `start` then recovers what it had."""
+        """Kills it, like a power failure; the next `start` recovers its data."""
         if self._process:
             self._process.end()
         if self._claim:
@@ -138,21 +139,21 @@ class EmbeddedBroker:
         self._process = self._claim = None
 
     def _claim_data(self) -> None:
-        """Locks the folder for as long as the broker's own process lives, which inherits the lock.
+        """Locks the folder for the life of the broker's own process, which inherits the lock.
 
-        Kafka's lock comes too late: a second broker has then already written to the metadata.
+        Kafka's own lock comes too late: a second broker has already written to the metadata by then.
         """
         self._claim = (self.data / ".claim").open("w")
-        patience = time.monotonic() + 3  # one whose owner was just killed is about to go
+        deadline = time.monotonic() + 3  # a broker whose owner was just killed is about to exit
         while True:
             try:
                 return fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                if time.monotonic() > patience:
+                if time.monotonic() > deadline:
                     self.kill()
                     raise UsageError(
                         f"starting the embedded broker: another one runs on {self.data}",
-                        hint="stop that one, or give this one a folder of its own",
+                        hint="stop that one, or use another folder",
                     ) from error
             time.sleep(0.05)
 
@@ -172,7 +173,7 @@ class EmbeddedBroker:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._claim.fileno()],
-                own_session=True,  # it gets its part of the processor, however many jobs run
+                own_session=True,  # it gets its share of the processor, however many jobs run
             )
 
     def _listeners(self) -> list[str]:
@@ -224,7 +225,7 @@ class EmbeddedBroker:
                 return
             time.sleep(0.05)
             ended = self._process.poll() if self._process else 1
-        what = f"was silent for {timeout:g} s" if ended is None else f"ended with code {ended}"
+        what = f"did not answer for {timeout:g} s" if ended is None else f"exited with code {ended}"
         said = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
         last = "".join(f"\n  {line}" for line in "".join(said).splitlines()[-5:])
         raise BrokerUnavailable(
@@ -234,10 +235,10 @@ class EmbeddedBroker:
 
 
 def free_port(wanted: int) -> int:
-    """`wanted` if it can be bound, any free one for 0. Raises UsageError if it is taken.
+    """`wanted` if it can be bound, or a free port for 0; raises UsageError if it is in use.
 
-    Any is one below those that systems give to outgoing connections: such a connection could take the port
-    before the broker binds it, or while the broker is down.
+    A free port is below those that systems give to outgoing connections. Such a connection could otherwise take the
+    port before the broker binds it, or while the broker is down.
     """
     ports = [wanted] if wanted else random.SystemRandom().sample(_SERVER_PORTS, 100)
     for port in ports:
@@ -249,7 +250,7 @@ def free_port(wanted: int) -> int:
             except OSError as error:
                 refusal = error
     raise UsageError(
-        f"starting the embedded broker: port {port} on {LOOPBACK} is taken ({refusal.strerror})",
+        f"starting the embedded broker: port {port} on {LOOPBACK} is in use ({refusal.strerror})",
         hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
     ) from refusal
 
@@ -261,7 +262,7 @@ def _listening(port: int) -> bool:
 
 
 def _answers(bootstrap: str) -> bool:
-    # log_level 0: a broker that is not up yet is what we are here to see, not news for stderr
+    # log_level 0: a broker that is not up yet is expected here, so librdkafka must not log it
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     try:
         return bool(admin.list_topics(timeout=2).brokers)

@@ -1,8 +1,8 @@
 """`python -m lozenge_deploy.local.platform FOLDER`: the platform on one machine, which `lozenge up` starts.
 
-A broker on loopback, upstream, downstream, the agent, and if asked for made-up traffic. Everything lies in FOLDER:
-topics, the notifier's store, logs, the jobs. SIGTERM ends all of it, the jobs too; what is desired stays in
-the topics, so that the next start brings the same detectors back.
+It runs a broker on loopback, upstream, downstream, the agent, and on request the traffic generator. FOLDER has
+everything: topics, the notifier's store, logs, jobs. SIGTERM stops all of it, jobs included. The deployment specs stay
+in the topics, so the next start runs the same detectors.
 """
 
 import argparse
@@ -40,7 +40,10 @@ TICK_SECONDS = 0.5
 def programs(
     folder: Path, kafka: KafkaSettings, rekeys: Sequence[str], rate: float, instances: int
 ) -> dict[str, Program]:
-    """What runs beside the broker, by name; `rate` is of made-up live records a second, `instances` are upstream's."""
+    """The programs next to the broker, by name.
+
+    `rate` is that of the traffic generator in records per second, `instances` the number of upstream's instances.
+    """
     common = {**kafka.variables, "JAVA_HOME": str(java_home())}
 
     def program(name: str, module: Sequence[str], **variables: str) -> Program:
@@ -68,7 +71,7 @@ def programs(
 
 
 def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threading.Event) -> None:
-    """Until `stop` is set; raises UsageError if the folder or the port is taken."""
+    """Runs until `stop` is set; raises UsageError if the folder or the port is in use."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.local(broker.bootstrap)
@@ -94,7 +97,7 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threa
 
 
 def apply_programs(wanted: Mapping[str, Program], supervisor: Supervisor, shipper: Shipper) -> None:
-    """Starts what is wanted and does not run, ends what runs and is not wanted."""
+    """Starts the programs of `wanted` that do not run, and stops the others."""
     for name in supervisor.children.keys() - wanted.keys():
         shipper.unfollow(supervisor.end(name).log)
     for name in [name for name in wanted if name not in supervisor.children]:
@@ -103,33 +106,34 @@ def apply_programs(wanted: Mapping[str, Program], supervisor: Supervisor, shippe
 
 @contextmanager
 def jobs_of(folder: Path) -> Iterator[None]:
-    """At its end no job of the folder is left: the agent, which leaves them running, has ended before."""
+    """Stops all jobs of the folder at the end: the agent has stopped before and leaves them running."""
     try:
         yield
     finally:
-        left = [i for place in (folder.iterdir() if folder.is_dir() else ()) for i in job_processes(place) if i.alive()]
-        for instance in left:
-            instance.terminate()
+        replicas = folder.iterdir() if folder.is_dir() else ()
+        left = [job for replica in replicas for job in job_processes(replica) if job.alive()]
+        for job in left:
+            job.terminate()
         deadline = time.monotonic() + STOP_SECONDS
-        while any(instance.alive() for instance in left) and time.monotonic() < deadline:
+        while any(job.alive() for job in left) and time.monotonic() < deadline:
             time.sleep(0.1)
-        for instance in left:
-            _end(instance)
+        for job in left:
+            _kill(job)
 
 
-def _end(instance: JobProcess) -> None:
-    instance.kill()
-    while instance.alive():
+def _kill(job: JobProcess) -> None:
+    job.kill()
+    while job.alive():
         time.sleep(0.02)
 
 
 def main() -> int:
-    """Runs until a signal; the exit code."""
+    """Runs until a signal; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.platform", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--rekeys", nargs="*", default=list(REKEYS))
-    parser.add_argument("--feed", type=float, default=0.0, help="made-up records a second")
+    parser.add_argument("--feed", type=float, default=0.0, help="generated records per second")
     given = parser.parse_args()
     logging.configure("platform")
     stop = threading.Event()
