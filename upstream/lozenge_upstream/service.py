@@ -16,11 +16,9 @@ Kafka tool, and start.
 One query holds all sources, so a batch has one commit.
 """
 
-import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from types import FrameType
 
 from lozenge.contracts.schemas import newest
 from lozenge.errors import TopicError
@@ -28,6 +26,7 @@ from lozenge.kafka import schema_topic, topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
+from lozenge.process.shutdown import StopSignal
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session import outliving, spark_session
 from lozenge_upstream.normalise.mapping import Mapping, load
@@ -67,12 +66,12 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     name = f"{APP}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
     with (
-        outliving(spark, "normalising", lambda: stop.asked),
+        outliving(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
         closing(Position(kafka, APP)) as position,
         closing(Membership(spark, kafka, APP, name, [mapping.topic for mapping in mappings])) as membership,
     ):
-        while not stop.asked:
+        while not stop.requested:
             with membership.holding() as assignment:
                 if assignment is None:
                     metrics.lag(0)
@@ -83,22 +82,10 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
                         worker.run(
                             assignment.partitions,
                             Progress(metrics, reporter),
-                            ended=lambda: stop.asked or membership.is_revoked(assignment),
+                            ended=lambda: stop.requested or membership.is_revoked(assignment),
                         )
             time.sleep(_ASSIGNMENT_POLL_SECONDS)
     log.info("upstream stopped")
-
-
-class StopSignal:
-    """Set by SIGTERM or SIGINT; a plain flag, because a signal handler must not take locks."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._ask)
-
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
 
 
 def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions: dict[str, int]) -> int:

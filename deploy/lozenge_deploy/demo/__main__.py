@@ -6,7 +6,6 @@ was not drained in time, 130 if `--for` was interrupted.
 """
 
 import json
-import signal
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ from rich.live import Live
 
 from lozenge.durations import duration
 from lozenge.errors import Fatal, LozengeError, UsageError
+from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.demo import reconciliation
 from lozenge_deploy.demo.scenario import Scenario, ScenarioPlan, result
 from lozenge_deploy.demo.view import draw, plain
@@ -40,18 +40,6 @@ class Output(StrEnum):
 
     table = "table"
     json = "json"
-
-
-class Stop:
-    """Set by SIGINT or SIGTERM; read between steps, so that every child that starts is also stopped."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def _ask(self, *_: object) -> None:
-        self.asked = True
 
 
 class Screen:
@@ -93,7 +81,7 @@ def run(
     debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
 ) -> None:
     """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them running."""
-    began, stop = time.monotonic(), Stop()
+    began, stop = time.monotonic(), StopSignal()
     try:
         plan = ScenarioPlan(detectors_in(CHECKOUT / "detectors"), past, rate, seed, _seconds(for_))
         with ExitStack() as stack:
@@ -110,14 +98,14 @@ def run(
         if debug:
             raise
         print(error, file=sys.stderr)
-        code = INTERRUPTED if stop.asked else error.exit_code
+        code = INTERRUPTED if stop.requested else error.exit_code
     raise typer.Exit(code)
 
 
-def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: Stop) -> int | None:
+def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSignal) -> int | None:
     """Until Ctrl-C or, unattended, until everything is drained; returns the exit code if the run ends here."""
     drained_by = None
-    while not stop.asked:
+    while not stop.requested:
         scenario.tick()
         if plan.seconds is not None and (failed := scenario.failed()):
             name, error = next(iter(failed.items()))

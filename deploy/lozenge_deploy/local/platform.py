@@ -8,9 +8,7 @@ in the topics, so the next start runs the same detectors.
 import argparse
 import json
 import os
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -22,6 +20,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process import logging
 from lozenge.process.atomic_write import replace
 from lozenge.process.env_settings import THIS_START
+from lozenge.process.shutdown import StopSignal
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, requested_instances
@@ -70,8 +69,8 @@ def programs(
     return {each.name: each for each in found}
 
 
-def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: threading.Event) -> None:
-    """Runs until `stop` is set; raises UsageError if the folder or the port is in use."""
+def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: StopSignal) -> None:
+    """Runs until `stop` is requested; raises UsageError if the folder or the port is in use."""
     folder.mkdir(parents=True, exist_ok=True)
     with EmbeddedBroker(folder / "broker", port) as broker, jobs_of(folder / "jobs"):
         kafka = KafkaSettings.local(broker.bootstrap)
@@ -136,9 +135,7 @@ def main() -> int:
     parser.add_argument("--feed", type=float, default=0.0, help="generated records per second")
     given = parser.parse_args()
     logging.configure("platform")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     try:
         run(given.folder.absolute(), given.port, given.rekeys, given.feed, stop)
     except LozengeError as error:

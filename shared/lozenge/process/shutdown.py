@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -12,6 +13,7 @@ from lozenge.process.logging import logger
 
 STOP_SECONDS = 20.0
 """Less than what whoever stops it waits before it kills."""
+_POLL_SECONDS = 0.05
 OVERDUE = 124
 """The exit code of a process that has come to no boundary in time."""
 
@@ -37,6 +39,28 @@ def stopped_by_signals(stop: Callable[[], None], doing: str) -> Iterator[None]:
         overdue.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class StopSignal:
+    """Whether SIGTERM or SIGINT was received; a plain flag, because a signal handler must not take locks."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._request)
+
+    def __call__(self) -> bool:
+        return self.requested
+
+    def wait(self, seconds: float) -> bool:
+        """Sleeps for `seconds`, or until a signal; returns whether one was received."""
+        deadline = time.monotonic() + seconds
+        while not self.requested and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, _POLL_SECONDS))
+        return self.requested
+
+    def _request(self, *_: object) -> None:
+        self.requested = True
 
 
 def end(code: int) -> NoReturn:

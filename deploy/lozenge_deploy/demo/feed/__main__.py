@@ -5,7 +5,6 @@ summary. Exit codes are those of `lozenge.errors`; 1 also if the broker did not 
 """
 
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,6 +18,7 @@ import typer
 from lozenge.durations import duration
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.demo.feed.formats import FORMS
 from lozenge_deploy.demo.feed.generator import Generator
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
@@ -31,21 +31,6 @@ class Format(StrEnum):
 
     json = "json"
     iso = "iso"
-
-
-class Stop:
-    """Set by SIGINT or SIGTERM; a plain flag, because a signal handler must not take locks."""
-
-    def __init__(self) -> None:
-        self._asked = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._ask)
-
-    def __call__(self) -> bool:
-        return self._asked
-
-    def _ask(self, *_: object) -> None:
-        self._asked = True
 
 
 def seconds(text: str) -> float:
@@ -76,7 +61,7 @@ def run(
     summary: Annotated[Path | None, typer.Option(help="File for the JSON summary.")] = None,
 ) -> None:
     """Sends generated card authorisations and records what a detector should find in them."""
-    stopped = Stop()
+    stopped = StopSignal()
     form = FORMS[format]
     end = datetime.now(UTC)
     feed = Generator(
@@ -113,7 +98,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _slots(rate: float, limit: float | None, stopped: Stop) -> Iterator[int]:
+def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[int]:
     if rate == 0:
         return flat_out(limit, stopped)
     return paced(steady(datetime.now(UTC), rate, limit), stopped)
