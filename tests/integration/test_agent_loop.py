@@ -92,9 +92,9 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
 ) -> None:
     with Control(kafka) as control:
         with running(kafka, tmp_path, jobs):
-            one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
+            one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
-            assert (done.phase, done.release, done.place.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
+            assert (done.phase, done.release, done.location.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
         [live] = job_processes(tmp_path / name)
         assert live.alive()
 
@@ -116,7 +116,7 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control, running(kafka, tmp_path, jobs):
-        one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
+        one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         two = control.change(one, "deploy", release="r2 crash at start")
         with pytest.raises(Exception, match="it cannot start"):
@@ -130,7 +130,7 @@ def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control, running(kafka, tmp_path, jobs) as agent:
-        one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
+        one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         [live] = job_processes(tmp_path / name)
         lead(kafka, "elsewhere")
@@ -156,7 +156,7 @@ def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
 ) -> None:
     with Control(kafka) as control:
         with running(kafka, tmp_path, jobs) as first:
-            one = control.wish(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
+            one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             with running(kafka, tmp_path, jobs):
                 first.stop()

@@ -12,7 +12,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.control.client import Control, NotDone, OutOfTime
+from lozenge_deploy.control.client import ChangeFailed, ChangeTimedOut, Control
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
 from tests.integration.conftest import Broker
 
@@ -84,7 +84,7 @@ def test_what_was_never_deployed_is_a_usage_error(control: Control, first: Deplo
 
 
 def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
-    wanted = control.wish(first)
+    wanted = control.apply(first)
     steps: list[DeploymentStatus] = []
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(control.await_outcome, wanted, LONG, steps.append)
@@ -99,7 +99,7 @@ def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Co
 def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved_good(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
-    one = control.wish(first)
+    one = control.apply(first)
     observe(kafka, one, Outcome.DONE)
     assert control.await_outcome(one, LONG, lambda _: None).outcome is Outcome.DONE
     two = control.change(one, "settings", settings={"limit": 3})
@@ -110,44 +110,44 @@ def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved
     observe(kafka, three, Outcome.DONE)
     control.await_outcome(three, LONG, lambda _: None)
     four = control.change(three, "settings", settings={"limit": 5})
-    assert four.before == three.but(before=None)
+    assert four.before == three.updated(before=None)
     assert len({one.revision, two.revision, three.revision}) == 3
 
 
 def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
-    one = control.wish(first)
+    one = control.apply(first)
     two = control.change(one, "deploy", release="r2")
     observe(kafka, two, Outcome.FAILED, reason="it ended")
     back = one.model_copy(update={"revision": "back", "undoes": two.revision, "message": "it ended", "by": "agent"})
     put(kafka, TOPICS.deployments, first.detector, back)
-    with pytest.raises(NotDone, match="it ended"):
+    with pytest.raises(ChangeFailed, match="it ended"):
         control.await_outcome(two, LONG, lambda _: None)
 
 
 def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
-    wanted = control.wish(first)
+    wanted = control.apply(first)
     observe(kafka, wanted, Outcome.FAILED, reason="it ended 3 times")
-    with pytest.raises(NotDone, match="3 times"):
+    with pytest.raises(ChangeFailed, match="3 times"):
         control.await_outcome(wanted, LONG, lambda _: None)
 
 
 def test_one_that_another_wish_overtook_is_not_done(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
-    one = control.wish(first)
+    one = control.apply(first)
     control.change(one, "pause", goal=Goal.PAUSED)
-    with pytest.raises(NotDone, match="asked for pause meanwhile"):
+    with pytest.raises(ChangeFailed, match="pause was requested by"):
         control.await_outcome(one, LONG, lambda _: None)
 
 
 def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
-    wanted = control.wish(first)
+    wanted = control.apply(first)
     observe(kafka, wanted, Outcome.WORKING)
-    with pytest.raises(OutOfTime) as raised:
+    with pytest.raises(ChangeTimedOut) as raised:
         control.await_outcome(wanted, 2.0, lambda _: None)
     assert raised.value.exit_code == 124
 
@@ -158,7 +158,7 @@ def test_without_an_agent_it_says_so_before_the_time_is_up(
 ) -> None:
     put(kafka, TOPICS.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))
     with Control(kafka, no_agent_seconds=1.0) as control:
-        wanted = control.wish(first)
-        with pytest.raises(NotDone, match="no agent answers"):
+        wanted = control.apply(first)
+        with pytest.raises(ChangeFailed, match="no agent answers"):
             control.await_outcome(wanted, LONG, lambda _: None)
     put(kafka, TOPICS.leases, "leader", Lease(agent="", host="here", folder="/jobs"))

@@ -226,7 +226,7 @@ class Controller:
             job_spec = spec.job_spec(self._restarts.generation(), standby=False)
             self._cut_over_at = time.time()
             self.successor.send(job_spec)
-            self._reporter.update(phase=Phase.TAKING_OVER)
+            self._reporter.update(phase=Phase.CUTTING_OVER)
         elif self._broker_stable and (slow := self._standby_problem(spec, self.successor)):
             self._stop_successor()
             self._reporter.roll_back(spec, slow)
@@ -305,11 +305,13 @@ class Controller:
             self._reporter.roll_back(spec, status.rejected)
             return
         self._update_status(status)
-        if status.circuit_open and self._reporter.status.phase is not Phase.PARKED:
+        if status.circuit_open and self._reporter.status.phase is not Phase.CIRCUIT_OPEN:
             self._reporter.record("circuit open", self.live, status.circuit_open)
         if status.revision == spec.revision and self._reporter.status.outcome is Outcome.WORKING:
             self._reporter.update(outcome=Outcome.WATCHED if spec.before is not None else Outcome.DONE)
-        self._reporter.update(phase=Phase.PARKED if status.circuit_open else Phase.RUNNING, reason=status.circuit_open)
+        self._reporter.update(
+            phase=Phase.CIRCUIT_OPEN if status.circuit_open else Phase.RUNNING, reason=status.circuit_open
+        )
 
     def _live_status(self, live: JobProcess, status: JobStatus | None) -> JobStatus | None:
         """The status of a job that is live; one that is not live in time is killed."""

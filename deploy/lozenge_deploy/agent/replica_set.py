@@ -9,7 +9,7 @@ from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 
-_WORKING = (Phase.RUNNING, Phase.PARKED)
+_WORKING = (Phase.RUNNING, Phase.CIRCUIT_OPEN)
 _WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
 
 
@@ -54,7 +54,7 @@ class ReplicaSet:
     def tick(self, spec: DeploymentSpec, broker_stable_seconds: float) -> None:
         """Takes the next step of each replica; the broker has been available for `broker_stable_seconds`."""
         while len(self._controllers) < spec.instances:
-            self._add(DeploymentStatus(detector=spec.detector, place=self._status.place))
+            self._add(DeploymentStatus(detector=spec.detector, location=self._status.location))
         self._rolled_back = False
         for ordinal, controller in enumerate(self._controllers):
             controller.tick(self._spec_of(spec, ordinal), broker_stable_seconds)

@@ -94,7 +94,7 @@ def deploy(
             raise candidate.refusal
         if not dry_run:
             wanted = candidate.commit(watch=watched, message=message, by=getpass.getuser())
-            wanted = control.wish(wanted, after=candidate.current)
+            wanted = control.apply(wanted, after=candidate.current)
             await_change(control, wanted, limit, output, changes=changes)
 
 
@@ -120,7 +120,7 @@ def rollback(
         wanted, changes = plan_rollback(kafka, present, history, to=to, state=state, message=message)
         show_changes(present.detector, changes, dry_run, output)
         if not dry_run:
-            await_change(control, control.wish(wanted, after=present), limit, output, changes=changes)
+            await_change(control, control.apply(wanted, after=present), limit, output, changes=changes)
 
 
 def set_(

@@ -92,7 +92,7 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
     kafka = KafkaSettings.load()
     try:
         with Deployments(kafka) as deployments:
-            member = deployments.members().get(name)
+            member = deployments.all().get(name)
     except BrokerUnavailable:
         raise missing from None
     if member is None:
@@ -127,7 +127,7 @@ def _live(name: str) -> dict[str, Any]:
         kafka = KafkaSettings.load()
         partitions(kafka, timeout=BROKER_SECONDS)  # the one call with a short timeout
         with Deployments(kafka) as deployments:
-            member = deployments.members().get(name)
+            member = deployments.all().get(name)
     except LozengeError as error:
         return {"live": f"unknown: {error.message}"}
     return _status(member)

@@ -122,8 +122,8 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
 
 
 def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
-    """Waits until exactly so many run; raises OutOfTime, or LozengeError if the platform ends or an instance fails."""
-    from lozenge_deploy.control.client import OutOfTime
+    """Waits until exactly so many run; raises ChangeTimedOut, or LozengeError if the platform or an instance fails."""
+    from lozenge_deploy.control.client import ChangeTimedOut
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
     from lozenge_deploy.supervision.supervisor import State
 
@@ -138,7 +138,7 @@ def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
         time.sleep(0.2)
     if state is None:
         raise LozengeError("scaling upstream: the platform has ended", hint=f"see {folder / _LOG}")
-    raise OutOfTime(
+    raise ChangeTimedOut(
         f"scaling upstream: not done after {limit:.0f} s", hint="it continues; `lozenge status` shows its progress"
     )
 

@@ -55,7 +55,7 @@ def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
     from lozenge_deploy.releases.lint import APPS
 
     with Deployments(kafka) as deployments:
-        known = {*APPS, *deployments.members()}
+        known = {*APPS, *deployments.all()}
     if app not in known:
         raise UsageError(f"looking for {app}: it has never run", hint=f"known apps: {', '.join(sorted(known))}")
 

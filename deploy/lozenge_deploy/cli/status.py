@@ -40,7 +40,7 @@ def status(
         readings.catch_up()
         with Deployments(kafka) as deployments:
             while True:
-                members = deployments.members()
+                members = deployments.all()
                 if watch and sys.stdout.isatty():
                     typer.echo("\x1b[H\x1b[2J", nl=False)  # cursor home, clear the screen
                 if name:
@@ -58,7 +58,7 @@ def status(
 def _show_all(
     readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: Format
 ) -> None:
-    wanted = {name for name, member in members.items() if not member.gone}
+    wanted = {name for name, member in members.items() if not member.retired}
     from lozenge_deploy.observe.group_lag import standing
 
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
@@ -102,7 +102,7 @@ def _deployed(member: "Deployment | None") -> dict[str, Any]:
     """What the control plane knows; None for an app that is not deployed through it."""
     if member is None:
         return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
-    reason, following = member.trouble or (None, None)
+    reason, following = member.problem or (None, None)
     return {
         "goal": member.desired.goal.value,
         "phase": member.phase,
@@ -115,7 +115,7 @@ def _deployed(member: "Deployment | None") -> dict[str, Any]:
 
 def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
     """Reason and next step of an app that runs as it should, but fails on much of its input."""
-    if reading is None or (member and member.trouble) or reading.dead_share <= MANY_DEAD:
+    if reading is None or (member and member.problem) or reading.dead_share <= MANY_DEAD:
         return {}
     share = "all" if reading.dead_share >= 1 else f"{100 * reading.dead_share:.0f} %"
     reason = f"{share} of its newest input becomes dead letters"

@@ -1,1 +1,1 @@
-"""The control plane: what is wanted of every detector and what is so, in compacted topics."""
+"""The control plane: desired and observed state of every detector, in compacted topics."""

@@ -1,4 +1,4 @@
-"""The operator's side of the control topics: what is wanted, what is so, and waiting until the two agree."""
+"""The operator's side of the control topics: desired state, observed state, and waiting until they agree."""
 
 import getpass
 import time
@@ -28,18 +28,18 @@ NO_AGENT_SECONDS = 2 * TIMING.lease
 """An agent that has been silent for so long is none."""
 
 
-class NotDone(Fatal):
-    """A change that was asked for did not come about."""
+class ChangeFailed(Fatal):
+    """A requested change was not made."""
 
 
-class OutOfTime(Retryable):
-    """A change is still being worked on."""
+class ChangeTimedOut(Retryable):
+    """A requested change is still in progress."""
 
     exit_code = 124
 
 
 class Control:
-    """Reads and changes what is desired; used by one thread. Raises BrokerUnavailable."""
+    """Reads and changes the desired state; used by one thread. Raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, *, no_agent_seconds: float = NO_AGENT_SECONDS) -> None:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
@@ -56,27 +56,27 @@ class Control:
         self._tables.close()
 
     def desired(self, detector: str) -> DeploymentSpec | None:
-        """What is wanted of a detector; None if it has never been deployed."""
+        """The desired state of a detector; None if it has never been deployed."""
         return self._desired.rows.get(detector)
 
     def deployed(self, detector: str) -> DeploymentSpec:
-        """What is wanted of a detector that has been deployed; raises UsageError for any other."""
+        """The desired state of a deployed detector; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
             if detector in STAGES:
                 raise UsageError(
-                    f"looking for {detector}: it is no detector, but a stage of the platform, which is not deployed",
-                    hint=f"`lozenge status {detector}` tells where it stands; its group's offsets are moved with "
-                    "Kafka's own tools while it does not run",
+                    f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
+                    hint=f"`lozenge status {detector}` shows its lag; to move its group's offsets, stop it and use "
+                    "Kafka's own tools",
                 )
             there = ", ".join(sorted(self._desired.rows)) or "none"
             raise UsageError(
-                f"looking for {detector}: it has never been deployed; there is {there}",
+                f"looking for {detector}: it has never been deployed; deployed are: {there}",
                 hint=f"`lozenge deploy {detector}` releases its folder and starts it",
             )
         return found
 
     def change(self, present: DeploymentSpec, what: str, message: str = "", **changes: Any) -> DeploymentSpec:
-        """Wishes `present` with `changes`; returns the new desired state, which falls back to `present`."""
+        """Applies `present` with `changes`; returns the new desired state, whose fallback is `present`."""
         fields = {
             "what": what,
             "message": message,
@@ -84,22 +84,22 @@ class Control:
             "state": self.pending(present),
             "before": self.fallback(present),
         }
-        return self.wish(present.but(**fields | changes), after=present)
+        return self.apply(present.updated(**fields | changes), after=present)
 
     def fallback(self, present: DeploymentSpec) -> DeploymentSpec:
-        """What a change of `present` goes back to: `present`, which goes back further until it has proved good.
+        """The fallback of a change of `present`: `present`, with its own fallback until it has passed its trial.
 
-        One that has never been live is nothing to go back to, if there was another one before.
+        A state that has never been live is skipped if it has a fallback.
         """
-        if present.before is not None and not self._lived(present):
+        if present.before is not None and not self._was_live(present):
             return present.before
-        return present.but(state=self.pending(present), before=self.unproved(present))
+        return present.updated(state=self.pending(present), before=self.unproved(present))
 
     def unproved(self, present: DeploymentSpec) -> DeploymentSpec | None:
-        """What `present` goes back to if it turns out ill; None once it has proved good."""
+        """The fallback of `present`; None once it has passed its trial."""
         seen = self._observed.rows.get(present.detector)
-        proved = seen is not None and seen.revision == present.revision and seen.outcome is Outcome.DONE
-        return None if proved and present.goal is Goal.RUNNING else present.before
+        passed = seen is not None and seen.revision == present.revision and seen.outcome is Outcome.DONE
+        return None if passed and present.goal is Goal.RUNNING else present.before
 
     def live_release(self, detector: str) -> str:
         """The release that is live, or was last; "" if none ever was."""
@@ -107,110 +107,108 @@ class Control:
         return observed.release if observed is not None else ""
 
     def pending(self, present: DeploymentSpec) -> str:
-        """What a change of `present` begins with: its own policy until it has been live, then `keep`."""
-        return "keep" if self._lived(present) else present.state
+        """The state policy of a change of `present`: its own until it has been live, then `keep`."""
+        return "keep" if self._was_live(present) else present.state
 
-    def _lived(self, present: DeploymentSpec) -> bool:
+    def _was_live(self, present: DeploymentSpec) -> bool:
         observed = self._observed.rows.get(present.detector)
         return observed is not None and observed.has(present)
 
-    def wish(self, desired: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
-        """Publishes a desired state as a new revision of the caller's.
+    def apply(self, desired: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
+        """Publishes a desired state as a new revision by the current user.
 
-        Raises NotDone if it was worked out from `after` and that is no longer what is wanted; BrokerUnavailable.
+        Raises ChangeFailed if it was derived from `after` and that is no longer the desired state; BrokerUnavailable.
         """
         list(self._desired.poll(0.2))
         present = self.desired(desired.detector)
         if after is not None and present is not None and present.revision != after.revision:
-            raise NotDone(
-                f"asking for {desired.what} of {desired.detector}: {present.by} asked for {present.what} meanwhile",
-                hint=f"nothing has changed; see `lozenge status {desired.detector}`, then ask again",
+            raise ChangeFailed(
+                f"cannot {desired.what} {desired.detector}: {present.what} was requested by {present.by} meanwhile",
+                hint=f"nothing has changed; see `lozenge status {desired.detector}`, then try again",
             )
         new = desired.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
-        happening = HistoryEvent(
+        event = HistoryEvent(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
         )
         producer = Producer(self._kafka.client(enable_idempotence=True, message_timeout_ms=int(SEND_SECONDS * 1000)))
         failed: list[str] = []
         offsets: list[int] = []
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             if error:
                 failed.append(str(error))
             elif message.topic() == self._kafka.topics.deployments:
                 offsets.append(message.offset() or 0)
 
         try:
-            for topic, record in ((self._kafka.topics.history, happening), (self._kafka.topics.deployments, new)):
+            for topic, record in ((self._kafka.topics.history, event), (self._kafka.topics.deployments, new)):
                 producer.produce(
                     topic,
                     record.model_dump_json().encode(),
                     new.detector.encode(),
                     0,
-                    on_delivery=told,
+                    on_delivery=delivered,
                 )
             left = producer.flush(SEND_SECONDS + 1)
         except KafkaException as error:
             left, failed = 1, [error.args[0].str()]
         if left or failed:
             raise BrokerUnavailable(
-                f"asking for {new.what} of {new.detector}: {', '.join(failed) or 'no answer'}",
-                hint=f"check the broker at {self._kafka.bootstrap}, then ask again",
+                f"cannot {new.what} {new.detector}: {', '.join(failed) or 'the broker does not answer'}",
+                hint=f"check the broker at {self._kafka.bootstrap}, then try again",
             )
         deadline = time.monotonic() + SEND_SECONDS
         while self._desired.position <= offsets[0] and time.monotonic() < deadline:
-            list(self._desired.poll(0.05))  # whatever else is wanted from now on came later
+            list(self._desired.poll(0.05))  # later revisions then follow this one
         return new
 
     def await_outcome(
-        self, wanted: DeploymentSpec, timeout: float, tell: Callable[[DeploymentStatus], None]
+        self, wanted: DeploymentSpec, timeout: float, on_change: Callable[[DeploymentStatus], None]
     ) -> DeploymentStatus:
-        """Waits until the agent has carried out `wanted`; `tell` hears of every step.
+        """Waits until the agent has made the change `wanted`; calls `on_change` for every new status.
 
-        Raises NotDone if it was rolled back or failed, or another change came first, or no agent answers;
-        OutOfTime after `timeout` seconds.
+        Raises ChangeFailed if it was rolled back or failed, or another change replaced it, or no agent answers;
+        ChangeTimedOut after `timeout` seconds.
         """
         deadline, name = time.monotonic() + timeout, wanted.detector
         silent_by = time.monotonic() + self._no_agent_seconds
-        told: DeploymentStatus | None = None
+        last: DeploymentStatus | None = None
         while time.monotonic() < deadline:
             list(self._desired.poll(0.05))
             list(self._observed.poll(0.05))
             present, observed = self._desired.rows.get(name), self._observed.rows.get(name)
             if present is not None and present.undoes == wanted.revision:
-                raise NotDone(
+                raise ChangeFailed(
                     f"{wanted.what} of {name}: {present.message}",
-                    hint=f"{present.release} runs on; `lozenge logs {name}` and `lozenge history {name}` tell more",
+                    hint=f"{present.release} still runs; see `lozenge logs {name}` and `lozenge history {name}`",
                 )
             if present is not None and present.revision != wanted.revision:
-                raise NotDone(
-                    f"{wanted.what} of {name}: {present.by} asked for {present.what} meanwhile",
-                    hint=f"`lozenge status {name}` tells what is wanted now",
+                raise ChangeFailed(
+                    f"{wanted.what} of {name}: {present.what} was requested by {present.by} meanwhile",
+                    hint=f"`lozenge status {name}` shows the desired state",
                 )
             if observed is not None and observed.revision == wanted.revision:
-                if observed != told:
-                    tell(observed)
-                    told = observed
+                if observed != last:
+                    on_change(observed)
+                    last = observed
                 if observed.outcome in (Outcome.WATCHED, Outcome.DONE):
                     return observed
                 if observed.outcome is Outcome.FAILED and wanted.before is None:
-                    raise NotDone(
-                        f"{wanted.what} of {name}: {observed.reason}", hint=f"`lozenge logs {name}` tells more"
-                    )
+                    raise ChangeFailed(f"{wanted.what} of {name}: {observed.reason}", hint=f"see `lozenge logs {name}`")
             elif time.monotonic() > silent_by:
-                if not self._agent_leads():
-                    raise NotDone(
-                        f"{wanted.what} of {name}: it is asked for, but no agent answers",
+                if not self._has_leader():
+                    raise ChangeFailed(
+                        f"{wanted.what} of {name}: it is pending, and no agent answers",
                         hint="start one: `lozenge up` on this machine, else `python -m lozenge_deploy.agent`",
                     )
                 silent_by = time.monotonic() + self._no_agent_seconds
-        raise OutOfTime(
+        raise ChangeTimedOut(
             f"{wanted.what} of {name}: not done after {timeout:.0f} s",
-            hint=f"it goes on; `lozenge status {name}` tells how far it is",
+            hint=f"it continues; `lozenge status {name}` shows its progress",
         )
 
     def history(self, detector: str) -> list[HistoryEvent]:
-        """All that ever happened to a detector, and was done about its dead letters, the oldest first."""
+        """The history of a detector, with what was done about its dead letters, the oldest first."""
         messages = read(self._kafka, self._kafka.topics.history, {0: 0})
         mine = (m.value() for m in messages if m.key() == detector.encode())
         happened = [HistoryEvent.model_validate_json(value) for value in mine if value is not None]
@@ -227,7 +225,7 @@ class Control:
         ]
         return list(merge(happened, resolved, key=attrgetter("at")))
 
-    def _agent_leads(self) -> bool:
+    def _has_leader(self) -> bool:
         with Table(self._kafka, self._kafka.topics.leases, Lease) as leases:
             lease = leases.rows.get("leader")
             return (

@@ -1,4 +1,4 @@
-"""What is wanted of every detector and how it is, side by side, for whoever only looks."""
+"""Desired and observed state of every detector, read-only."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,45 +13,45 @@ from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goa
 
 @dataclass(frozen=True)
 class Deployment:
-    """A detector that has been deployed; `observed` is None until an agent has seen to it."""
+    """A detector that has been deployed; `observed` is None until an agent has reconciled it."""
 
     desired: DeploymentSpec
     observed: DeploymentStatus | None
 
     @property
     def phase(self) -> str:
-        """Where it stands, in a word or two."""
-        return self.observed.phase.value if self.observed else "asked for"
+        """Its phase; "pending" before the first observation."""
+        return self.observed.phase.value if self.observed else "pending"
 
     @property
-    def trouble(self) -> tuple[str, str] | None:
-        """What is wrong and the next command; None if it is as it should be, or on its way there."""
+    def problem(self) -> tuple[str, str] | None:
+        """What is wrong and the next command; None if it is healthy or converging."""
         name, seen = self.desired.detector, self.observed
         if seen is None:
-            return "no agent has taken it up", "`lozenge up` starts one on this machine"
-        if seen.phase is Phase.PARKED:
-            past = f"`lozenge offsets {name} --to ...` goes past it, and `lozenge coverage {name}` keeps the gap"
-            return seen.reason, f"nothing is lost; `lozenge deploy {name}` with a mend judges it, or {past}"
+            return "no agent has picked it up", "`lozenge up` starts one on this machine"
+        if seen.phase is Phase.CIRCUIT_OPEN:
+            skip = f"`lozenge offsets {name} --to ...` skips them, and `lozenge coverage {name}` keeps the gap"
+            return seen.reason, f"nothing is lost; `lozenge deploy {name}` with a fix processes the events, or {skip}"
         if seen.outcome is Outcome.FAILED or seen.reason:
             return seen.reason, f"`lozenge logs {name} --level error`, then `lozenge history {name}`"
         return None
 
     @property
     def fenced(self) -> str | None:
-        """Which release was relieved by the present one, when, and at which offsets; None if none was."""
+        """Which release was replaced by the current one, when and at which offsets; None if none was."""
         if self.observed is None or self.observed.fenced in ("", self.observed.release) or not self.observed.fenced_at:
             return None
         since = f" at {places(self.observed.fenced_from)}" if self.observed.fenced_from else ""
         return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC{since}"
 
     @property
-    def gone(self) -> bool:
-        """Whether nobody wants it any more."""
+    def retired(self) -> bool:
+        """Whether it is retired."""
         return self.desired.goal is Goal.RETIRED
 
 
 class Deployments:
-    """Follows the control topics and changes nothing; used by one thread. Empty where nothing was ever deployed."""
+    """Follows the control topics, read-only; used by one thread. Empty if nothing was ever deployed."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Raises BrokerUnavailable."""
@@ -68,8 +68,8 @@ class Deployments:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._closing.close()
 
-    def members(self) -> dict[str, Deployment]:
-        """Every detector that was ever deployed, by name, with what has come since the last call."""
+    def all(self) -> dict[str, Deployment]:
+        """Every detector that was ever deployed, by name, as of now."""
         if self._desired is None or self._observed is None:
             return {}
         list(self._desired.poll(0.0))

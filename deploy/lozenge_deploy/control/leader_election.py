@@ -1,8 +1,8 @@
-"""One agent leads: a lease that it renews, and a fence that makes a deposed one's writes fail.
+"""Leader election among agents: a lease that the leader renews, and a fence that makes a former leader's writes fail.
 
-The lease says when to give a leader up; the broker's transactional id makes sure of it. Whoever calls
-`init_transactions` last is the only one that can write, so an agent that slept past its lease finds out at its
-next write, whatever its clock says. What it started before carries an older generation and cannot commit either.
+The lease determines when a leader is considered dead. The broker's transactional id makes that safe: only the agent
+that called `init_transactions` last can write. An agent that slept past its lease learns it at its next write,
+whatever its clock says. The jobs that it started have an older generation and cannot commit either.
 """
 
 import time
@@ -26,7 +26,7 @@ Row = tuple[str, str, BaseModel | None]
 
 @dataclass(frozen=True)
 class Timing:
-    """In seconds: how long a lease holds, when it is renewed, and how long the broker may take for a call."""
+    """Seconds: validity of a lease, its renewal, and the timeout of a call to the broker."""
 
     lease: float = 10.0
     renew: float = 3.0
@@ -37,11 +37,11 @@ TIMING = Timing()
 
 
 class LeadershipLost(Fatal):
-    """Another agent leads now; nothing of this write was stored."""
+    """Another agent is the leader; nothing of this write was stored."""
 
 
 class Leadership:
-    """This agent's part in it. Call `tick` several times a second; act only while it returns True."""
+    """The leadership of this agent. Call `tick` several times a second; act only while it returns True."""
 
     def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing = TIMING) -> None:
         """Raises BrokerUnavailable."""
@@ -53,19 +53,16 @@ class Leadership:
 
     @property
     def leader(self) -> Lease | None:
-        """Whose lease was seen last."""
+        """The newest lease."""
         return self._leases.rows.get(_LEADER)
 
     @property
     def leading(self) -> bool:
-        """Whether no other agent has taken the lead from this one, as far as it knows."""
+        """Whether this agent is the leader, as far as it knows."""
         return self._producer is not None
 
     def tick(self) -> bool:
-        """Renews the lease or, where it has run out, asks for it; whether this agent may act now.
-
-        Raises BrokerUnavailable where it cannot.
-        """
+        """Renews the lease, or campaigns if it has expired; whether this agent may act. Raises BrokerUnavailable."""
         now = time.monotonic()
         if self._producer is not None:
             if now - self._renewed_at > self._timing.renew:
@@ -76,9 +73,9 @@ class Leadership:
         return self._campaign() if self._free() else False
 
     def write(self, rows: Iterable[Row]) -> None:
-        """Writes records of the control topics, all or none; raises Deposed.
+        """Writes records of the control topics in one transaction; raises LeadershipLost.
 
-        Raises BrokerUnavailable if nobody knows whether they are stored; the lead may have to be asked for again.
+        Raises BrokerUnavailable if it is unknown whether they are stored. Leadership may have to be acquired again.
         """
         assert self._producer is not None
         try:
@@ -91,17 +88,17 @@ class Leadership:
             raise self._failed(error) from error
 
     def resign(self) -> None:
-        """Gives the lease up, so that another agent need not wait for its end."""
+        """Releases the lease, so that another agent need not wait until it expires."""
         if self._producer is not None:
             self.write([(self._kafka.topics.leases, _LEADER, self._me.model_copy(update={"agent": ""}))])
         self._producer = None
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         self._leases.close()
 
     def _free(self) -> bool:
-        """Whether nobody leads, or only this agent itself, before it lost its connection."""
+        """Whether there is no other leader; a lease of this agent from before a lost connection does not count."""
         leader = self.leader
         if leader is None or leader.agent in ("", self._me.agent):
             return True
@@ -111,7 +108,7 @@ class Leadership:
         before, leases = self.leader, Table(self._kafka, self._kafka.topics.leases, Lease)
         self._leases.close()
         self._leases = leases
-        if self.leader != before:  # this agent has not looked for long: somebody may lead
+        if self.leader != before:  # this agent has not read for long: there may be a leader
             self._seen_at = time.monotonic()
             return False
         producer = Producer(self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000))
@@ -119,7 +116,7 @@ class Leadership:
             producer.init_transactions(self._timing.call)
         except KafkaException as error:
             raise BrokerUnavailable(
-                f"asking for the lead: {error.args[0].str()}", hint=f"check the broker at {self._kafka.bootstrap}"
+                f"acquiring leadership: {error.args[0].str()}", hint=f"check the broker at {self._kafka.bootstrap}"
             ) from error
         self._producer = producer
         self._renew()
@@ -138,11 +135,11 @@ class Leadership:
         cause: KafkaError = error.args[0]
         if cause.code() in FENCED or cause.fatal():
             self._producer, self._seen_at = None, time.monotonic()
-            return LeadershipLost("writing to the control topics: another agent leads now")
+            return LeadershipLost("writing to the control topics: another agent is the leader")
         if self._producer is not None:
             try:
                 self._producer.abort_transaction(self._timing.call)
-            except KafkaException:  # a commit that is under way cannot be taken back: only a new producer goes on
+            except KafkaException:  # a commit in progress cannot be aborted: only a new producer can continue
                 self._producer = None
         return BrokerUnavailable(
             f"writing to the control topics: {cause.str()}", hint=f"check the broker at {self._kafka.bootstrap}"

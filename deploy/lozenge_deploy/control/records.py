@@ -15,11 +15,11 @@ from lozenge.protocol.job_spec import JobSpec
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True)  # unknown fields of a newer version are left aside
+    model_config = ConfigDict(frozen=True)  # unknown fields of a newer version are ignored
 
 
 def places(offsets: Mapping[int, int]) -> str:
-    """Offsets as people read them: "0:9120 1:8873"."""
+    """Offsets as text: "0:9120 1:8873"."""
     return places_of(sorted(offsets.items()))
 
 
@@ -29,7 +29,7 @@ def now() -> datetime:
 
 
 class Goal(StrEnum):
-    """What is wanted of a detector."""
+    """The desired state of a detector."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -37,13 +37,14 @@ class Goal(StrEnum):
 
 
 class DeploymentSpec(_Record):
-    """What a detector should be. Each change of it has a `revision` of its own.
+    """The desired state of a detector. Each change has a new `revision`.
 
-    `state` is what a release begins with that takes over from another one. None leaves resources as declared.
-    `instances` is how many processes share its partitions.
-    `restart` counts: a higher one replaces the process by another of the same release. `watch` is how long
-    a change is judged before it counts as good, in seconds; `before` is what to go back to if it is not, and
-    `undoes` the revision that was not.
+    - `state`: the state that a release starts with when it replaces another one.
+    - `cores`, `memory_mb`: None means as declared.
+    - `instances`: how many processes share the partitions.
+    - `restart`: a counter; a higher one replaces the process by another of the same release.
+    - `watch`: how many seconds a change is on trial. If it fails, the agent rolls back to `before`.
+    - `undoes`: the revision that a rollback undoes.
     """
 
     detector: str
@@ -67,16 +68,16 @@ class DeploymentSpec(_Record):
     before: "DeploymentSpec | None" = None
 
     @model_validator(mode="after")
-    def _one_makes_memory(self) -> "DeploymentSpec":
+    def _one_instance_builds_state(self) -> "DeploymentSpec":
         if self.instances > 1 and self.state != "keep":
             raise ValueError(
-                f"several instances cannot begin with a {self.state} memory; "
+                f"several instances cannot start with state `{self.state}`; "
                 f"`lozenge scale {self.detector} --instances 1` first"
             )
         return self
 
     def job_spec(self, generation: int, *, standby: bool) -> JobSpec:
-        """What a job of this detector is told."""
+        """The spec of a job of this detector."""
         return JobSpec(
             revision=self.revision,
             generation=generation,
@@ -87,41 +88,42 @@ class DeploymentSpec(_Record):
             shared=self.instances > 1,
         )
 
-    def but(self, **changes: Any) -> "DeploymentSpec":
-        """The same with `changes`; raises ConfigError for what no detector can be."""
+    def updated(self, **changes: Any) -> "DeploymentSpec":
+        """A copy with `changes`; raises ConfigError if it is not valid."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         try:
             return DeploymentSpec.model_validate(fields | changes)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-            hint = "ask for something else; nothing has changed"
+            hint = "nothing has changed; correct the values and try again"
             raise ConfigError(f"changing {self.detector}", problems=problems, hint=hint) from error
 
     @property
     def process(self) -> tuple[Any, ...]:
-        """What cannot change within a process: two that differ in it need two processes."""
+        """The values that are fixed for the life of a process; a change of one needs another process."""
         return self.release, self.cores, self.memory_mb, self.restart
 
 
 class Phase(StrEnum):
-    """Where a detector stands, as its agent sees it.
+    """The phase of a detector, as its agent sees it.
 
-    STANDING_BY: the live job goes on until another one is ready. PARKED: it runs, but its code raises on too much.
+    STANDBY: the live job continues until its standby is ready. CIRCUIT_OPEN: the job is paused because its code raises
+    on too many records. PAUSED: by an operator.
     """
 
     PREPARING = "preparing"
     STARTING = "starting"
     RUNNING = "running"
-    PARKED = "parked"
-    STANDBY = "standing by"
-    TAKING_OVER = "taking over"
+    CIRCUIT_OPEN = "circuit open"
+    STANDBY = "standby"
+    CUTTING_OVER = "cutting over"
     WAITING = "waiting"
     PAUSED = "paused"
     RETIRED = "retired"
 
 
 class Outcome(StrEnum):
-    """How the newest change went. `WATCHED`: it is live, and is judged for some time yet."""
+    """The result of the newest change. `WATCHED`: it is live and on trial."""
 
     WORKING = "working"
     WATCHED = "watched"
@@ -130,11 +132,14 @@ class Outcome(StrEnum):
 
 
 class DeploymentStatus(_Record):
-    """How a detector is. `reason` says why it is not well; `release`, `process` and `generation` are the live job's.
+    """The observed state of a detector.
 
-    `since` are the offsets from which on the newest settings or release hold; `fenced_from` those where the live
-    job relieved another one, of the release `fenced`. `place` is the host and folder of its processes. Of several
-    `instances` there is a state of each; the rest tells of all of them, or of the first one where they differ.
+    - `reason`: why it is unhealthy; "" while it is healthy.
+    - `release`, `process`, `generation`, `pid`: of the live job.
+    - `since`: the offsets from which the newest settings or release apply.
+    - `fenced`, `fenced_at`, `fenced_from`: the release that the live job replaced, when and at which offsets.
+    - `location`: host and folder of its processes.
+    - `instances`: the status of each of several; the other fields describe all, or the first where they differ.
     """
 
     detector: str
@@ -152,22 +157,22 @@ class DeploymentStatus(_Record):
     fenced_from: dict[int, int] = {}
     restarts: int = 0
     pid: int | None = None
-    place: str = ""
+    location: str = ""
     instances: list["DeploymentStatus"] = []
     at: datetime = Field(default_factory=now)
 
-    def seen_from(self, place: str) -> "DeploymentStatus":
-        """The same for an agent at `place`, to which processes elsewhere are none."""
-        mine = {"place": place, "pid": self.pid if self.place == place else None}
-        return self.model_copy(update=mine | {"instances": [one.seen_from(place) for one in self.instances]})
+    def seen_from(self, location: str) -> "DeploymentStatus":
+        """The status for an agent at `location`, which has no access to processes elsewhere."""
+        mine = {"location": location, "pid": self.pid if self.location == location else None}
+        return self.model_copy(update=mine | {"instances": [one.seen_from(location) for one in self.instances]})
 
     def has(self, desired: DeploymentSpec) -> bool:
-        """Whether the live job is the process that `desired` wants."""
+        """Whether the live job is the process that `desired` asks for."""
         return self.process == list(desired.process)
 
 
 class HistoryEvent(_Record):
-    """One line of a detector's history, which is kept for ever."""
+    """One entry of a detector's history. The topic keeps it without a time limit."""
 
     detector: str
     what: str
@@ -179,7 +184,7 @@ class HistoryEvent(_Record):
 
 
 class Lease(_Record):
-    """Who leads. It holds for some seconds after its record was seen; an `agent` of "" has stepped down."""
+    """The lease of the leader. It is valid for some seconds after its record was seen; "" as `agent` means resigned."""
 
     agent: str
     host: str

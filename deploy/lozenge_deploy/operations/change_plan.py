@@ -42,7 +42,7 @@ def plan_rollback(
         raise refusal
     settings = {key: value for key, value in present.settings.items() if key in new.settings}
     detector_process.try_settings(name, environment_for(new, releases), settings)
-    wanted = present.but(
+    wanted = present.updated(
         release=new.name,
         goal="running",
         settings=settings,
@@ -83,7 +83,7 @@ def plan_settings(
     if rate is not None:
         trigger = duration(given["trigger"]) if "trigger" in given else present.trigger or release.declaration.trigger
         given["max_batch"] = max(1, int(rate * trigger.total_seconds()))
-    present.but(**given)  # refuses what is invalid
+    present.updated(**given)  # refuses what is invalid
     declared = release.declaration.model_dump(mode="json")
     declared |= declared["resources"]
     current = present.model_dump(mode="json")

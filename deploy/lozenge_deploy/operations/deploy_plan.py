@@ -68,7 +68,7 @@ class DeployPlan:
             return DeploymentSpec(detector=release.detector, revision="", **change)
         # the same code with other state needs another process
         again = release.name == self.current.release and self.state != "keep"
-        return self.current.but(**change, before=self.before, restart=self.current.restart + again)
+        return self.current.updated(**change, before=self.before, restart=self.current.restart + again)
 
     @property
     def _reset_by_mode(self) -> dict[str, None]:
@@ -124,6 +124,6 @@ def prepare(
     if current is not None and present is not None:
         before = control.fallback(current)
         if before.release == present.name:
-            before = before.but(state=state_migration.rollback_policy(release, present))
+            before = before.updated(state=state_migration.rollback_policy(release, present))
     applied_policy = policy if present else "keep"
     return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal)

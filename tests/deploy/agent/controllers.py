@@ -85,7 +85,7 @@ class ControllerHarness:
 
     def change(self, revision: str, **changes: object) -> None:
         """Applies another spec, which rolls back to the present one."""
-        before = self.spec if self.status.outcome is Outcome.WATCHED else self.spec.but(before=None)
+        before = self.spec if self.status.outcome is Outcome.WATCHED else self.spec.updated(before=None)
         self.spec = self.spec.model_copy(update={"revision": revision, "before": before, **changes})
 
     @property

@@ -116,7 +116,7 @@ def test_another_controller_continues_a_replacement(harness: ControllerHarness) 
 
 def test_another_controller_stops_the_job_that_was_just_replaced(harness: ControllerHarness) -> None:
     harness.use_timeouts(Timeouts(stop=0.3))
-    harness.apply(harness.spec.but(release="r1 deaf"))
+    harness.apply(harness.spec.updated(release="r1 deaf"))
     harness.until_runs()
     replaced = harness.live
     harness.change("two", release="r2")
@@ -131,7 +131,7 @@ def test_another_controller_stops_the_job_that_was_just_replaced(harness: Contro
 
 
 def test_a_job_in_real_time_mode_is_replaced_once_it_publishes_nothing_more(harness: ControllerHarness) -> None:
-    harness.apply(harness.spec.but(release="r1 realtime"))
+    harness.apply(harness.spec.updated(release="r1 realtime"))
     harness.until_runs()
     before = harness.live
     harness.change("two", release="r2")
@@ -354,8 +354,8 @@ def test_an_open_circuit_in_the_watch_window_is_rolled_back(harness: ControllerH
 
 
 def test_an_open_circuit_after_the_watch_window_is_reported_until_it_closes(harness: ControllerHarness) -> None:
-    harness.apply(harness.spec.but(release="r1 circuit open"))
-    harness.until(lambda: harness.status.phase is Phase.PARKED)
+    harness.apply(harness.spec.updated(release="r1 circuit open"))
+    harness.until(lambda: harness.status.phase is Phase.CIRCUIT_OPEN)
     assert harness.status.reason == "it raises on 10 of 10 records"
     pid = harness.status.pid
     (harness.folder / "fixed").touch()

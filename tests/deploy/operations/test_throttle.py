@@ -36,7 +36,7 @@ def test_real_time_mode_takes_the_rest(given: dict[str, Any]) -> None:
 def test_a_change_of_the_mode_resets_the_throttle_and_the_plan_shows_it() -> None:
     was = present(trigger="500ms", max_batch=7)
     left = reset_by_mode(was, of_mode("micro-batch"), of_mode("realtime"))
-    assert was.but(**left) == present(at=was.at)
+    assert was.updated(**left) == present(at=was.at)
     assert rows(was, left, of_mode("realtime")) == [
         {"field": "set trigger", "current": "500ms", "new": "1m"},
         {"field": "set max_batch", "current": 7, "new": 200_000},

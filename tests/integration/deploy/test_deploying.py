@@ -76,7 +76,7 @@ def edit(place: Path, old: str, new: str) -> None:
 
 
 def released(control: Control, candidate: DeployPlan) -> Any:
-    return control.wish(candidate.commit(watch=60, message="", by="me"))
+    return control.apply(candidate.commit(watch=60, message="", by="me"))
 
 
 def row(candidate: DeployPlan, field: str) -> tuple[Any, Any]:

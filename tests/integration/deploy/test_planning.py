@@ -54,7 +54,7 @@ def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
     assert (run.returncode, "is pending" in run.stdout) == (0, True), run.stderr
     run = lozenge("status", "-o", "json", **here)
     [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
-    assert (row["goal"], row["phase"], row["reason"]) == ("running", "asked for", "no agent has taken it up")
+    assert (row["goal"], row["phase"], row["reason"]) == ("running", "pending", "no agent has picked it up")
     run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
     [facts] = json.loads(run.stdout)
     assert (facts["wanted"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
