@@ -133,3 +133,8 @@ class StaleGeneration(Fatal):
 
 class Fenced(Fatal):
     """The broker refused this transactional writer because a newer one exists."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first sentence of an error, without the plan and stack that Spark adds below it."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

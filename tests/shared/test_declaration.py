@@ -77,6 +77,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read(tmp_path / "pyproject.toml")
 
 
+@pytest.mark.parametrize("kind", ["model", "script"])
+def test_an_unknown_kind_is_rejected_with_those_that_there_are(kind: str) -> None:
+    [problem] = problems(GOOD.replace('"rule"', f'"{kind}"'))
+    assert problem == "tool.lozenge.kind (line 6): Input should be 'rule', 'aggregate' or 'stateful'"
+
+
 @pytest.mark.parametrize("kind", ["rule", "stateful", "aggregate"])
 def test_lateness_and_window_belong_to_aggregates_only(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"')

@@ -109,7 +109,7 @@ def plan_reset(
 
 def _policy(release: Release, state: str | None) -> str:
     detector, kind = release.detector, release.kind
-    if kind not in ("stateful", "aggregate"):
+    if release.declaration.stateless:
         if state is not None:
             raise UsageError(f"resetting offsets of {detector}: a {kind} has no state", hint="omit --state")
         return "keep"

@@ -44,7 +44,7 @@ def rollback_policy(new: Description, old: Description) -> str:
 
 def consequence(old: Description | None, new: Description, policy: str) -> str | None:
     """What happens to the state, for people; None for a detector without state."""
-    if new.kind not in ("stateful", "aggregate"):
+    if new.declaration.stateless:
         return None
     if old is None:
         return "starts empty"

@@ -8,10 +8,9 @@ available; 1 and 2 mean that an operator has to act.
 import sys
 
 from lozenge.detector.loader import find
-from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration
+from lozenge.errors import ConfigError, Fenced, LozengeError, StaleGeneration, first_line
 from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
-from lozenge.job.query.poison_search import first_line
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions

@@ -107,7 +107,7 @@ class Committer:
 
         No other process may still publish. A rule whose guarantee allows repeats does without the read.
         """
-        repeats = self._declaration.kind == "rule" and self._declaration.guarantee != "exactly-once"
+        repeats = self._declaration.stateless and self._declaration.guarantee != "exactly-once"
         if not self.metadata.output_ahead or repeats:
             return frozenset()
         return published_since(self._kafka, self._identity.input, self.offsets, self._identity.alerts)

@@ -10,8 +10,7 @@ import time
 from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import LoadedDetector
-from lozenge.errors import Fenced
-from lozenge.job.query.poison_search import first_line
+from lozenge.errors import Fenced, first_line
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings

@@ -215,7 +215,7 @@ class JobLoop:
 
     def _start_live(self) -> None:
         """The query ended between the claim and the first transaction: start at the claimed offsets."""
-        if self._declaration.kind != "rule" and self._job.state != "keep":
+        if not self._declaration.stateless and self._job.state != "keep":
             raise DetectorError(
                 f"cutting over to {self._identity.app}: the query stopped before the standby output was published",
                 hint="see the log above; nothing was published, and the previous release resumes at the same offsets",

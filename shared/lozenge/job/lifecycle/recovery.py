@@ -4,9 +4,9 @@ import re
 
 from pyspark.sql import SparkSession
 
-from lozenge.errors import DetectorError, LozengeError
+from lozenge.errors import DetectorError, LozengeError, first_line
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.job.query.poison_search import Ranges, find_poison, first_line
+from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions

@@ -16,8 +16,7 @@ from pyspark.sql import DataFrame
 
 from lozenge.detector.fold import Fold
 from lozenge.detector.manifest import Manifest
-from lozenge.errors import DetectorError
-from lozenge.job.query.poison_search import first_line
+from lozenge.errors import DetectorError, first_line
 
 _ALERT = ("entity", "dedup_key", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Columns of `alert(...)` by which a DataFrame of alerts is recognised."""

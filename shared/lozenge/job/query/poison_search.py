@@ -8,7 +8,7 @@ dead-letter topic and runs the batch without them.
 from collections.abc import Callable, Sequence
 
 from lozenge.contracts.record import places_of
-from lozenge.errors import DetectorError, Flood, Retryable
+from lozenge.errors import DetectorError, Flood, Retryable, first_line
 from lozenge.job.batch_result import FailedRecord, FailureWithoutRecord
 
 MAX_FAILURES = 100
@@ -69,11 +69,6 @@ def find_poison(
             found.append(FailedRecord(partition, start, error))
             limit(found, len(found) + good)
     return found
-
-
-def first_line(error: BaseException) -> str:
-    """The sentence of an error without Spark's plan and stack below it."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _error_of(ranges: Ranges, evaluate: Callable[[Ranges], None]) -> Exception | None:

@@ -10,7 +10,7 @@ from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.reference_tables import load, version
-from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError
+from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError, first_line
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity
 from lozenge.job.operators.aggregate_operator import AggregateOperator
@@ -21,7 +21,7 @@ from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.query import canonical_events
 from lozenge.job.query.alert_columns import alert_rows
 from lozenge.job.query.plan_checks import check_realtime, check_stateless, checked_result
-from lozenge.job.query.poison_search import Ranges, first_line
+from lozenge.job.query.poison_search import Ranges
 from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
 

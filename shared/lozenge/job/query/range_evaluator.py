@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Iterator
 
-from lozenge.errors import DetectorError, LozengeError
+from lozenge.errors import DetectorError, LozengeError, first_line
 from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.operators.operator import Operator
-from lozenge.job.query.poison_search import FailureLimit, Ranges, find_poison, first_line, stop_at_too_many
+from lozenge.job.query.poison_search import FailureLimit, Ranges, find_poison, stop_at_too_many
 from lozenge.job.query.query_builder import QueryBuilder
 
 CHUNK_OFFSETS = 200_000
