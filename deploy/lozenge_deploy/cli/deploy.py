@@ -19,7 +19,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import Format, show, show_backtest, show_cost
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5
@@ -38,7 +38,6 @@ def plan(
 ) -> None:
     """Show what a deploy would change, emit and cost, compared with the live release; change nothing."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.cli.output import show_backtest, show_cost
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
     from lozenge_deploy.operations.impact import estimate_impact

@@ -25,7 +25,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import Format, show, show_backtest
 
 if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import Verdict
@@ -130,7 +130,6 @@ def try_(
 ) -> None:
     """Backtest: show which alerts it would have emitted for retained events, compared with the live release."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.cli.output import show_backtest
     from lozenge_deploy.releases.detector_process import trial
     from lozenge_deploy.releases.environments import environment_of
 
