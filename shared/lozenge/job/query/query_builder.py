@@ -98,10 +98,12 @@ class QueryBuilder:
     def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
         return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
 
+    def records(self, ranges: Ranges) -> DataFrame:
+        """The Kafka records of `ranges`, in the columns `canonical_events.RECORDS`."""
+        return canonical_events.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
+
     def _bounded(self, ranges: Ranges) -> DataFrame:
-        return self._events(
-            canonical_events.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
-        )
+        return self._events(self.records(ranges))
 
     def _stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
         lateness = self._loaded.declaration.lateness

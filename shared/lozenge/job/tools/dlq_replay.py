@@ -79,10 +79,11 @@ class DlqQueryBuilder(QueryBuilder):
         """All of them."""
         return {0: (0, len(self._chosen))}
 
-    def _bounded(self, ranges: Ranges) -> DataFrame:
+    def records(self, ranges: Ranges) -> DataFrame:
+        """Their bytes and headers."""
         begin, end = ranges[0]
         rows = [(x.value, 0, number, x.headers) for number, x in enumerate(self._chosen[begin:end], begin)]
-        return self._events(self._spark.createDataFrame(rows, RECORDS))
+        return self._spark.createDataFrame(rows, RECORDS)
 
 
 def replay(
