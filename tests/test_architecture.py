@@ -26,6 +26,10 @@ STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__
 """Modules that are imported without PySpark."""
 
 
+INTERNALS = "shared/lozenge/spark/internals.py"
+BEHIND_PYSPARK = {"_jvm", "_jsc", "_jdf", "_jsq", "_jsparkSession", "_jreader", "_jwrite", "_jconf", "_gateway"}
+
+
 def _imports(file: Path) -> Iterator[tuple[int, str]]:
     """Line and module of every import, also of those inside functions."""
     for node in ast.walk(ast.parse(file.read_text())):
@@ -87,3 +91,31 @@ def test_a_start_loads_no_pyspark(module: str) -> None:
     code = f"import sys, {module}; raise SystemExit('pyspark' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, f"{module} imports pyspark\n{result.stderr}"
+
+
+def test_one_module_reaches_behind_pyspark() -> None:
+    """An upgrade of Spark is then a matter of that module and its contract tests."""
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    wrong = [
+        f"{file}:{line} says {name}"
+        for file in tracked.stdout.splitlines()
+        if file != INTERNALS and (ROOT / file).exists()
+        for line, name in _behind_pyspark(ROOT / file)
+    ]
+    assert not wrong, "\n".join(wrong) + f"\nPut it into {INTERNALS}, with a test in tests/spark_contract."
+
+
+def _behind_pyspark(file: Path) -> Iterator[tuple[int, str]]:
+    """PySpark's JVM objects and private names, Spark's own classes, and words of a query's status."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        match node:
+            case ast.Attribute(attr=name) if name in BEHIND_PYSPARK:
+                yield node.lineno, name
+            case ast.Attribute(attr="spark", value=ast.Attribute(attr="apache")):
+                yield node.lineno, "a class of Spark"
+            case ast.ImportFrom(module="pyspark.java_gateway"):
+                yield node.lineno, "pyspark.java_gateway"
+            case ast.ImportFrom(module=str(module)) if module.startswith("pyspark"):
+                yield from ((node.lineno, a.name) for a in node.names if a.name.startswith("_"))
+            case ast.Subscript(slice=ast.Constant(value="isTriggerActive")):
+                yield node.lineno, "isTriggerActive"

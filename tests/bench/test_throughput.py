@@ -29,6 +29,7 @@ from lozenge.job.query import canonical_events
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.spark import kafka_source
 from tests.bench.backlog import EVENTS, START, drain
 from tests.bench.harness.platform import TOPICS
 
@@ -94,7 +95,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
 def _bare(kafka: KafkaSettings, spark: SparkSession) -> float:
     """Seconds for a Spark batch to read and decode the whole topic and nothing else."""
     ends = dict.fromkeys(range(TOPICS.partitions), (0, -1))
-    raw = canonical_events.bounded(spark, kafka, "bench", TOPICS.events, ends)
+    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events, ends)
     frame = canonical_events.events(raw, [newest("event")], "card_id")
     return _timed(lambda: frame.write.format("noop").mode("overwrite").save())
 

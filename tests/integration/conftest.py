@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.spark.session import most_slots, spark_session
+from lozenge.spark.conf import most_slots
+from lozenge.spark.session import spark_session
 from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
 from tests.conftest import container_wanted, docker_answers
 from tests.integration.clients import forget_clients

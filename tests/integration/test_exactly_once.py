@@ -27,6 +27,7 @@ from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import Metrics
+from lozenge.spark import internals
 from tests.integration.clients import read_by_kafka_python
 from tests.integration.harness import (
     Crash,
@@ -122,7 +123,7 @@ def kafka(broker: Any) -> KafkaSettings:
 @contextmanager
 def result_size(spark: SparkSession, limit: str) -> Iterator[None]:
     """How much of a job's result the driver takes, for the length of the block."""
-    conf: Any = spark._jsc.sc().conf()
+    conf: Any = internals.spark_context(spark).conf()
     before = conf.get("spark.driver.maxResultSize", "1g")
     conf.set("spark.driver.maxResultSize", limit)
     try:

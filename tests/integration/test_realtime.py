@@ -266,7 +266,7 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
         report = run.runner._reporter
         wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
         assert isinstance(run.runner, RealtimeLoop)
-        assert not run.runner._batch_duration.young
+        assert not run.runner._batch_duration.warming_up
         assert alerts(kafka, loaded.name) == []
         JobSpec(generation=2).write(folder)
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")

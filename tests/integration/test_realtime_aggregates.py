@@ -24,7 +24,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
-from lozenge.spark.triggers import TriggerProgress
+from lozenge.spark import kafka_source
+from lozenge.spark.query_progress import TriggerProgress
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
@@ -185,7 +186,7 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     spark: SparkSession, tmp_path: Path, counted: Any, operator: str
 ) -> None:
     stream = canonical_events.events(
-        spark.readStream.schema(canonical_events.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id"
+        spark.readStream.schema(kafka_source.RECORDS).parquet(str(tmp_path)), [newest("event")], "card_id"
     )
     declared = Manifest.model_validate({"owner": "tests", "title": "A test"} | DECLARED)
     frame = counted(canonical_events.watermarked([stream, stream], timedelta(minutes=10)))

@@ -92,17 +92,18 @@ def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 SILENT = """
-from lozenge.spark import session
-session._START_SECONDS = %s
-session.spark_session("silent", conf={"spark.driver.extraJavaOptions": "%s"})
+from lozenge.spark import jvm_watch
+from lozenge.spark.session import spark_session
+jvm_watch.START_SECONDS = %s
+spark_session("silent", conf={"spark.driver.extraJavaOptions": "%s"})
 """
 
 
 @pytest.mark.parametrize(
     ("seconds", "options", "words"),
     [
-        (0.5, "-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup", "has not told its port within 0.5 s"),
-        (60, "-Xms9g", "has ended before it told its port"),
+        (0.5, "-XX:+UnlockDiagnosticVMOptions -XX:+PauseAtStartup", "has not named its port within 0.5 s"),
+        (60, "-Xms9g", "has ended before it named its port"),
     ],
 )
 def test_a_jvm_that_does_not_start_is_an_error_not_a_wait(

@@ -20,7 +20,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_upstream.streaming.group_position import Offsets
+from lozenge.spark.checkpoint import Offsets
 from tests.integration import clients
 from tests.integration.conftest import Broker
 from tests.integration.harness import committed, ended_behind, group_offsets, move

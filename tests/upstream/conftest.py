@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.topics import Topics
-from lozenge.spark.session import most_slots, spark_session
+from lozenge.spark.conf import most_slots
+from lozenge.spark.session import spark_session
 from lozenge_upstream.streaming.query_builder import SPARK
 
 

@@ -27,8 +27,9 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
+from lozenge.spark.jvm_watch import watched
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
-from lozenge.spark.session import outliving, spark_session
+from lozenge.spark.session import spark_session
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
@@ -66,7 +67,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     name = f"{APP}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
     with (
-        outliving(spark, "normalising", lambda: stop.requested),
+        watched(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
         closing(Position(kafka, APP)) as position,
         closing(Membership(spark, kafka, APP, name, [mapping.topic for mapping in mappings])) as membership,

@@ -6,10 +6,11 @@ from typing import Annotated, Literal
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.detector.manifest import LEAST_REALTIME_TRIGGER, REALTIME_TRIGGER, SHORT_BATCHES
 from lozenge.process.env_settings import THIS_START, FromEnvironment
 from lozenge_upstream.normalise.output_records import REKEYS
 
+COMMIT_SECONDS, LEAST_COMMIT_SECONDS = 60.0, 5.0
+"""How often the group's offsets move in Real-Time Mode, unless set otherwise, and the least that Spark takes."""
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
 """It is public: its tokens can be turned back into card numbers by trying them all."""
 
@@ -22,7 +23,7 @@ class UpstreamSettings(FromEnvironment):
     `max_offsets` bounds one batch per source. A stop waits `stop_seconds` for the running batch, then aborts it.
 
     In the mode "realtime" each record is emitted as it arrives, and offsets are committed every `commit_seconds`. The
-    first `short_batches` commits come every two seconds, see `realtime_batches`. A large backlog is processed in
+    first `short_batches` commits come every two seconds, see `spark.realtime_batches`. A large backlog is processed in
     micro-batches first.
     """
 
@@ -33,10 +34,8 @@ class UpstreamSettings(FromEnvironment):
     rekeys: Json[tuple[str, ...]] = ("terminal",)
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
     mode: Literal["micro-batch", "realtime"] = "micro-batch"
-    commit_seconds: Annotated[float, Field(ge=LEAST_REALTIME_TRIGGER.total_seconds())] = (
-        REALTIME_TRIGGER.total_seconds()
-    )
-    short_batches: Annotated[int, Field(ge=0)] = SHORT_BATCHES
+    commit_seconds: Annotated[float, Field(ge=LEAST_COMMIT_SECONDS)] = COMMIT_SECONDS
+    short_batches: Annotated[int, Field(ge=0)] | None = None
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
     stop_seconds: Annotated[float, Field(ge=0)] = 25.0
     cores: Annotated[int, Field(gt=0)] = 2

@@ -21,8 +21,6 @@ KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id",
 
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
-SHORT_BATCHES = 6
-"""So many times a new process commits every two seconds: see `batch_length`."""
 
 
 class _Strict(BaseModel):

@@ -34,7 +34,8 @@ def main() -> int:
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
         from lozenge.job.lifecycle.job_factory import job_loop_of, slots  # Spark is imported only once it is needed
-        from lozenge.spark.session import outliving, spark_session
+        from lozenge.spark.jvm_watch import watched
+        from lozenge.spark.session import spark_session
 
         declared = loaded.declaration.resources
         if job.master is not None and loaded.declaration.realtime:
@@ -56,7 +57,7 @@ def main() -> int:
         doing = f"running {identity.app}"
         with (
             stopped_by_signals(loop.stop, doing),
-            outliving(spark, doing, loop.stopping),
+            watched(spark, doing, loop.stopping),
             Reporter(metrics, kafka),
         ):
             loop.run()

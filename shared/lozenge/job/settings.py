@@ -9,7 +9,6 @@ from pydantic_settings import SettingsConfigDict
 
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.manifest import SHORT_BATCHES
 from lozenge.errors import ConfigError
 from lozenge.process.env_settings import THIS_START, FromEnvironment
 
@@ -44,7 +43,7 @@ class JobSettings(FromEnvironment):
     cores: Annotated[int, Field(ge=1)] | None = None
     memory_mb: Annotated[int, Field(ge=450)] | None = None
     master: str | None = None
-    short_batches: Annotated[int, Field(ge=0)] = SHORT_BATCHES
+    short_batches: Annotated[int, Field(ge=0)] | None = None
     debug: bool = False
 
 

@@ -26,12 +26,12 @@ def schema_id(data: Column) -> Column:
 def decode(data: Column, known: Iterable[Schema], reader: Schema) -> Column:
     """The struct in framed bytes, each writer's schema resolved into `reader`.
 
-    Bytes that are not Avro, and ids that are not `known`, fail the batch: the job finds the record by
-    its offset and makes it a dead letter, or learns the schema and tries again.
+    Bytes that are not Avro, and ids that are not `known`, fail the batch. The job then finds the record by its offset
+    and makes it a dead letter, or learns the schema and tries again.
     """
     header, body = F.substring(data, 1, 5), F.substring(data, 6, 2**31 - 1)
-    # What Spark thinks not deterministic it evaluates once. Else it would push conditions on the event
-    # below the decoding, and decode a record anew for each of them.
+    # What Spark takes for non-deterministic it evaluates once. Else it would push conditions on the event below the
+    # decoding, and decode a record once for each of them.
     task = F.spark_partition_id().cast("string")
     number = F.coalesce(schema_id(data).cast("string"), F.lit("none"))
     decoded = F.raise_error(F.concat(F.lit(f"{UNKNOWN_SCHEMA}:"), number, F.lit(" in task "), task))

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
+from lozenge.spark import internals
 from lozenge.spark.session import spark_session
 
 _AVRO = '{"type":"record","name":"r","fields":[{"name":"k","type":"long"},{"name":"v","type":"string"}]}'
@@ -29,12 +30,11 @@ def main(jvm_option: str, folder: str) -> None:
         writer = frame.writeStream.foreachBatch(_collect).outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", f"{folder}/{name}").start().awaitTermination()
     _kafka_clients(spark)
-    gateway = spark.sparkContext._gateway
-    assert gateway
-    jvm = gateway.proc
+    process = internals.jvm_process(spark)
     spark.stop()
-    jvm.stdin.close()  # tells the JVM to end; it writes the archive as it does
-    jvm.wait()
+    assert process.stdin is not None
+    process.stdin.close()  # the JVM ends, and writes the archive as it does
+    process.wait()
 
 
 def _decoded(lines: DataFrame) -> DataFrame:
@@ -54,8 +54,7 @@ def _collect(batch: DataFrame, number: int) -> None:
 def _kafka_clients(spark: SparkSession) -> None:
     """Loads the connector and constructs a client of each kind; none connects anywhere."""
     spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "none"}).load()
-    jvm = spark.sparkContext._jvm
-    assert jvm
+    jvm = internals.java(spark)
     settings = jvm.java.util.HashMap()
     settings.put("bootstrap.servers", "127.0.0.1:9")
     for kind in ("Serializer", "Deserializer"):

@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 TYPE = "array<struct<key:string,value:binary>>"
-"""How Spark's Kafka source and sink take them."""
+"""The type of the headers column of Spark's Kafka source and sink."""
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 
 
@@ -18,5 +18,5 @@ def headers(texts: Mapping[str, Column]) -> Column:
 
 
 def time(moment: Column | str) -> Column:
-    """A timestamp as CloudEvents have it, in UTC with microseconds."""
+    """A timestamp as CloudEvents write it, in UTC with microseconds."""
     return F.date_format(moment, _TIME)

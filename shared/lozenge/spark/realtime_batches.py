@@ -1,57 +1,59 @@
 """How long the batches of queries in Real-Time Mode last: the first ones of a process are short.
 
-Between two batches nothing is judged, for as long as Spark ends the one and plans and launches the next. That is code
-which a young JVM has not compiled: it takes 0.7 to 1.0 s the first time and 0.3 to 0.4 after five times, whatever
-lies between. So these come in the first quarter of a minute, not one a minute.
+Between two batches no event is processed while Spark ends the one and plans and starts the next. A JVM that has not yet
+compiled this code takes 0.7 to 1.0 s the first time, and 0.3 to 0.4 s after five times. Short batches bring the slow
+ones within the first quarter of a minute, instead of one a minute.
 
-Spark sets the length when a query starts, in the leaves of its plan, and plans each batch from there. So it is changed
-there, while the query runs; another query would stand still for seconds.
+Another query with longer batches would stand still for seconds, so the running query's duration is changed.
 """
-
-from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lozenge.durations import in_milliseconds
+from lozenge.process.logging import logger
+from lozenge.spark import internals
 
+SHORT_BATCHES = 6
+"""How many of a process are short, if its settings leave that open."""
 SHORT_SECONDS = 2.0
-"""Spark takes five at least unless it is told otherwise, as `spark_session` tells it."""
+"""Spark's own minimum is five, which `conf` lowers."""
 
 
 class RealtimeBatchDuration:
-    """Of all queries of a process, one after the other; used by one thread. The first `short` batches are short."""
+    """Of all queries of a process, one after the other; for one thread. The first `short` batches are short.
 
-    def __init__(self, spark: SparkSession, short: int) -> None:
-        self._spark, self._short = spark, short
-        self._later: float | None = None  # what the batches of a query that began with short ones are to become
+    Where Spark does not allow the duration of a running query to be changed, all batches have full length.
+    """
+
+    def __init__(self, spark: SparkSession, short: int | None = None) -> None:
+        self._spark, self._short = spark, SHORT_BATCHES if short is None else short
+        self._full: float | None = None  # the duration that a query which began with short batches is to get
+        if self._short and not internals.can_change_batch_duration(spark):
+            self._only_full()
 
     @property
-    def young(self) -> bool:
-        """Whether there are short ones to come."""
+    def warming_up(self) -> bool:
+        """Whether short batches are still to come."""
         return self._short > 0
 
     def begin(self, seconds: float) -> str:
-        """How long the batches of a query that starts now last, as Spark takes it; `seconds` is what is wanted."""
-        short = self.young and seconds > SHORT_SECONDS
-        self._later = seconds if short else None
+        """The duration for a query that starts now and is to have batches of `seconds`, as Spark takes it."""
+        short = self.warming_up and seconds > SHORT_SECONDS
+        self._full = seconds if short else None
         return in_milliseconds(SHORT_SECONDS if short else seconds)
 
     def ended(self, query: StreamingQuery) -> None:
-        """A batch of the query has ended. The next one is planned already; the last but one lengthens all behind it."""
-        self._short -= 1
-        if self._short <= 1 and self._later is not None:
-            self._lengthen(query, self._later)
-            self._later = None
+        """Counts a batch of the query that has ended; the last short one but one lengthens all after it.
 
-    def _lengthen(self, query: StreamingQuery, seconds: float) -> None:
-        jvm = cast(Any, self._spark._jvm)
-        trigger = jvm.org.apache.spark.sql.execution.streaming.RealTimeTrigger
-        length = trigger.unapply(trigger.apply(in_milliseconds(seconds)))  # of Scala's long, which Python has none of
-        leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()
-        for leaf in (leaves.apply(number) for number in range(leaves.size())):
-            if leaf.isStreaming():
-                relation = leaf.relation()
-                field = relation.getClass().getDeclaredField("realTimeModeDuration")
-                field.setAccessible(True)
-                field.set(relation, length)
+        The next batch is planned already when one ends.
+        """
+        self._short -= 1
+        if self._short <= 1 and self._full is not None:
+            if not internals.change_batch_duration(self._spark, query, in_milliseconds(self._full)):
+                self._only_full()
+            self._full = None
+
+    def _only_full(self) -> None:
+        self._short = 0
+        logger().warning("Spark keeps the duration of a running query's batches elsewhere: none is short")

@@ -27,7 +27,8 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
-from lozenge.spark.session import most_slots, spark_session
+from lozenge.spark.conf import most_slots
+from lozenge.spark.session import spark_session
 from lozenge.testing.events import PLATFORM, positions
 from lozenge.testing.stream_harness import CommittedState, run_stream
 

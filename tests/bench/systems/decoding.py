@@ -47,11 +47,12 @@ def by_spark(start: Start) -> Mapping[str, float]:
 
 def _spark(kafka: KafkaSettings) -> Mapping[str, float]:
     from lozenge.job.query import canonical_events
+    from lozenge.spark import kafka_source
     from lozenge.spark.session import spark_session
 
     spark = spark_session("decode", cores=1)
     ranges = bounds(kafka, TOPICS.events, TOPICS.partitions)
-    raw = canonical_events.bounded(spark, kafka, "bench", TOPICS.events, ranges)
+    raw = kafka_source.bounded(spark, kafka, "bench", TOPICS.events, ranges)
     frame = canonical_events.events(raw, [newest("event")], "card_id")
     meter = Meter()
     for _ in ("to warm up", "to measure"):

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from lozenge.detector.manifest import SHORT_BATCHES, read
+from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase, read_job_status
-from lozenge.spark.realtime_batches import SHORT_SECONDS
+from lozenge.spark.realtime_batches import SHORT_BATCHES, SHORT_SECONDS
 from tests.bench.harness.system import (
     ALL_KINDS,
     BACKLOG,

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
-from lozenge.spark.live_lag import Seen
+from lozenge.spark.live_lag import LiveProgress
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS
 
 _NAME, _TOOK = "outputs", "took"
@@ -28,8 +28,8 @@ def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFr
     reason, first = F.col("reason"), F.col("topic") == events
     times: list[Column] = []
     if one_by_one:
-        rows = rows.withColumn(_TOOK, row_latency.millis() - (F.col("arrived") / 1000).cast("bigint"))
-        times = row_latency.counted(F.col(_TOOK))
+        rows = rows.withColumn(_TOOK, row_latency.now_millis() - (F.col("arrived") / 1000).cast("bigint"))
+        times = row_latency.latency_counts(F.col(_TOOK))
     return rows.observe(
         _NAME,
         *times,
@@ -55,7 +55,7 @@ class Progress:
         self._metrics.begun(offsets)
         self._reporter.publish()
 
-    def read_up_to(self, seen: Seen) -> None:
+    def read_up_to(self, seen: LiveProgress) -> None:
         """Records the lag while a batch runs; from any thread."""
         self._metrics.batch_progress(seen.lag, seen.read)
 

@@ -13,14 +13,14 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
+from lozenge.spark import internals
 from lozenge_upstream.streaming.query_errors import summary
 
 SESSION_SECONDS = 8
@@ -50,8 +50,8 @@ class Membership:
     """Instance `name` as a member of a group that reads `topics`; its thread polls until `close`."""
 
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, group: str, name: str, topics: list[str]) -> None:
-        jvm: Any = spark._jvm
-        ensure_callback_server_started(cast(Any, spark.sparkContext)._gateway)  # type: ignore[no-untyped-call]
+        jvm = internals.java(spark)
+        internals.accept_callbacks(spark)
         self._group, self._settings = kafka.topics.prefixed(group), kafka.java()
         self._admin = jvm.org.apache.kafka.clients.admin.Admin
         self._consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(

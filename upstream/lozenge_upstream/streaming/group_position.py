@@ -1,9 +1,7 @@
 """Upstream's position: the committed offsets of its consumer group."""
 
-import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
@@ -11,9 +9,7 @@ from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
-
-Offsets = dict[str, dict[str, int]]
-"""The next offset to read, by topic and partition, in the form that Spark writes and takes."""
+from lozenge.spark.checkpoint import Offsets
 
 
 class Position:
@@ -72,14 +68,3 @@ class Position:
     def close(self) -> None:
         """Closes the connection."""
         self._committed.close()
-
-
-def ends_of(checkpoint: Path, batch: int) -> Offsets:
-    """The end offsets of one batch, from the offset log, which Spark writes before it runs the batch."""
-    _version, _metadata, *sources = (checkpoint / "offsets" / str(batch)).read_text("utf-8").splitlines()
-    return merged(json.loads(source) for source in sources if source != "-")
-
-
-def merged(parts: Iterable[Offsets]) -> Offsets:
-    """The offsets of several sources, which share no topic, as one."""
-    return {topic: ends for part in parts for topic, ends in part.items()}

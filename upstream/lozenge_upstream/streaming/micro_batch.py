@@ -13,9 +13,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge.durations import in_milliseconds
 from lozenge.process import logging
+from lozenge.spark import internals
+from lozenge.spark.checkpoint import planned_ends
 from lozenge_upstream.normalise.output_records import APP, in_order
 from lozenge_upstream.streaming.batch_metrics import Progress
-from lozenge_upstream.streaming.group_position import Position, ends_of
+from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
 
@@ -40,7 +42,8 @@ class Writer:
         with self._busy:
             if self._closed:
                 return
-            started, ends = time.monotonic(), ends_of(self._checkpoint, number)
+            started, ends = time.monotonic(), planned_ends(self._checkpoint, number)
+            assert ends is not None, "Spark plans a batch before it runs it"
             offsets = self._position.distance_to(ends)
             self._progress.started(offsets)
             try:
@@ -95,7 +98,7 @@ def run(
             else:
                 logging.logger().warning("batch aborted: it exceeded the stop timeout; its records are processed again")
             deadline = time.monotonic() + _PROGRESS_SECONDS
-            while query.status["isTriggerActive"] and time.monotonic() < deadline:
+            while internals.in_trigger(query) and time.monotonic() < deadline:
                 time.sleep(0.02)
             progress.report(query, position.lag())
         except StreamingQueryException as error:

@@ -1,18 +1,17 @@
 """Builds the query: the output rows of all sources as one streaming DataFrame."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark.live_lag import group_of
+from lozenge.spark import kafka_source
+from lozenge.spark.checkpoint import Offsets
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import APP, outputs
 from lozenge_upstream.settings import UpstreamSettings
-from lozenge_upstream.streaming.group_position import Offsets
 from lozenge_upstream.streaming.read_back import ReadBack
 
 SPARK = {
@@ -48,19 +47,8 @@ def stream(
     key = settings.token_key.get_secret_value().encode()
 
     def source(mapping: Mapping) -> DataFrame:
-        begin = start[mapping.topic]
-        raw = (
-            spark.readStream.format("kafka")
-            .options(**kafka.spark())
-            .option("assign", json.dumps({mapping.topic: sorted(map(int, begin))}))
-            .option("startingOffsets", json.dumps({mapping.topic: begin}))
-            .option("failOnDataLoss", "true")
-            .option("includeHeaders", "true")
-            .option("groupIdPrefix", APP if bounded else group_of(APP))
-            .option("kafka.isolation.level", "read_committed")
-            .options(**({"maxOffsetsPerTrigger": str(settings.max_offsets)} if bounded else {}))
-            .load()
-        )
+        begin = {int(partition): offset for partition, offset in start[mapping.topic].items()}
+        raw = kafka_source.stream(spark, kafka, APP, mapping.topic, begin, settings.max_offsets if bounded else None)
         return written.skip_written(
             outputs(normalise(raw, mapping, key), mapping.source, kafka.topics, partitions, settings.rekeys),
             mapping.topic,

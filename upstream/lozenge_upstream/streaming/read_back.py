@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts.headers import PLACE
 from lozenge.contracts.schemas import newest, packaged
-from lozenge.job.query.canonical_events import bounded
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, offsets_at
 from lozenge.spark import avro
+from lozenge.spark.kafka_source import bounded
 from lozenge_upstream.normalise.output_records import APP
 
 _KEYS = ("raw_topic", "raw_partition", "to_topic", "to_partition")

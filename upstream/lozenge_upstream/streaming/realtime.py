@@ -5,7 +5,6 @@ The next query skips what the output topics already contain (see `read_back`), s
 instance that stalls until its partitions are revoked may emit some of their records again, under equal ids.
 """
 
-import json
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,13 +17,13 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, in_real_time
-from lozenge.spark.live_lag import LiveLag, looking
-from lozenge.spark.query_progress import NewProgress
+from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, realtime_writer
+from lozenge.spark.live_lag import LiveLag, polling
+from lozenge.spark.query_progress import NewProgress, end_offsets
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.streaming.batch_metrics import Progress
-from lozenge_upstream.streaming.group_position import Position, merged
+from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.query_errors import failed
 from lozenge_upstream.streaming.transactional_sink import Sink
 
@@ -50,7 +49,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         live = LiveLag(rows.sparkSession, APP, position.offsets)
         query = (
-            in_real_time(
+            realtime_writer(
                 rows.select(*COLUMNS),
                 producer.options,
                 length.begin(commit_seconds),
@@ -61,7 +60,7 @@ def run(
         )
         batches = Batches(query, length, sink, position, progress, live)
         try:
-            with looking(live, position.ends, progress.read_up_to):
+            with polling(live, position.ends, progress.read_up_to):
                 while not ended() and not query.awaitTermination(_QUERY_POLL_SECONDS):  # type: ignore[arg-type]
                     batches.commit()
         except StreamingQueryException as error:
@@ -97,9 +96,9 @@ class Batches:
                 self._commit(batch)
 
     def _commit(self, batch: StreamingQueryProgress) -> None:
-        ends = merged(json.loads(source.endOffset) for source in batch.sources)
+        ends = end_offsets(batch)
         offsets = self._position.distance_to(ends)
-        self._progress.started(self._live.unseen(offsets))
+        self._progress.started(self._live.not_yet_counted(offsets))
         # records after these offsets were written after this batch began
         self._sink.move(ends, CommitMetadata(output_ahead=True, ahead_since=datetime.fromisoformat(batch.timestamp)))
         self._position.advance(ends)

@@ -9,15 +9,16 @@ send before its `initTransactions`. This holds where tasks run in the driver's J
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.spark import internals
+from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.kafka_sink import SinkProducer
-from lozenge_upstream.streaming.group_position import Offsets
 
 TRANSACTION_SECONDS = 300
 """Longer than any batch takes to write. The next process fences a dead one, which ends its open transaction earlier."""
@@ -43,7 +44,7 @@ class Sink:
 
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, name: str, generation: Any) -> None:
         self._name, self._generation, self._bootstrap = name, generation, kafka.bootstrap
-        self._jvm = cast(Any, spark._jvm)
+        self._kafka = internals.java(spark).org.apache.kafka
         transactional_id = kafka.topics.prefixed(name)
         options = {**kafka.spark(), **_OPTIONS, "kafka.transactional.id": transactional_id}
         self._sink = SinkProducer(spark, transactional_id, options)
@@ -82,7 +83,7 @@ class Sink:
         rows.write.format("kafka").options(**self._sink.options).save()
 
     def _move(self, ends: Offsets, metadata: str = "") -> None:
-        kafka = self._jvm.org.apache.kafka
+        kafka = self._kafka
         text = f"{metadata}\0"  # librdkafka reads up to the next zero byte
         offsets = {
             kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end, text)

@@ -22,11 +22,10 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
 from lozenge.kafka.topic_reader import bounds
-from lozenge.spark.kafka_sink import in_real_time, into_nothing
-from lozenge.spark.live_lag import LiveLag, Seen, looking
-from lozenge.spark.query_progress import NewProgress
+from lozenge.spark.kafka_sink import discarding, realtime_writer
+from lozenge.spark.live_lag import LiveLag, LiveProgress, polling
+from lozenge.spark.query_progress import NewProgress, TriggerProgress
 from lozenge.spark.realtime_batches import SHORT_SECONDS, RealtimeBatchDuration
-from lozenge.spark.triggers import TriggerProgress
 
 WARM_UP_SECONDS = 60.0
 """The longest warm-up run. It is cut short without harm: it only makes the start after it fast."""
@@ -48,16 +47,20 @@ class RealtimeLoop(JobLoop, ABC):
     def _realtime_writer(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
         starts = {(self._identity.input, p): offset for p, offset in self._committer.read_offsets.items()}
         self._live_lag = LiveLag(self._spark, self._identity.app, starts)
-        return in_real_time(rows, options, self._batch_duration.begin(self._config.trigger.total_seconds()))
+        return realtime_writer(rows, options, self._batch_duration.begin(self._config.trigger.total_seconds()))
 
     def _run_warm_up(self, ranges: Ranges) -> None:
         """Runs the query of the job with its output discarded, for as long as its first batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
         rows = self._warm_up_rows(self._plan.operator(begins, None, self._partitions))
-        with into_nothing(rows, self._batch_duration.begin(SHORT_SECONDS)) as query:
+        with discarding(rows, self._batch_duration.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
             deadline = time.monotonic() + WARM_UP_SECONDS
-            while (self._batch_duration.young or not begun) and time.monotonic() < deadline and not self._stop.is_set():
+            while (
+                (self._batch_duration.warming_up or not begun)
+                and time.monotonic() < deadline
+                and not self._stop.is_set()
+            ):
                 query.awaitTermination(0.1)  # type: ignore[arg-type]
                 for _ in progress.take():
                     self._batch_duration.ended(query)
@@ -69,10 +72,10 @@ class RealtimeLoop(JobLoop, ABC):
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         self._query = query
-        with looking(self._live_lag, self._committer.ends, self._report_live):
+        with polling(self._live_lag, self._committer.ends, self._report_live):
             return super()._watch(query)
 
-    def _report_live(self, live: Seen) -> None:
+    def _report_live(self, live: LiveProgress) -> None:
         """Reports the lag between two commits; Spark reports progress only at the end of a batch, minutes later."""
         self._metrics.batch_progress(live.lag, live.read)
         self._reporter.update(lag=live.lag)
@@ -96,7 +99,7 @@ class RealtimeLoop(JobLoop, ABC):
         assert self._operator is not None
         result = self._failures(ends)
         self._batch = trigger.progress.batchId
-        uncounted = self._live_lag.unseen(sum(ends[p] - committer.read_offsets[p] for p in ends))
+        uncounted = self._live_lag.not_yet_counted(sum(ends[p] - committer.read_offsets[p] for p in ends))
         self._metrics.begun(uncounted)
         events = committer.commit(self._operator, result, self._encoder, ends, self._commit_metadata())
         committer.read_offsets |= ends

@@ -26,8 +26,8 @@ from lozenge.job.query.poison_search import stop_at_too_many
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
-from lozenge.spark.kafka_sink import AT_ONCE
-from lozenge.spark.triggers import TriggerProgress
+from lozenge.spark.kafka_sink import UNBATCHED
+from lozenge.spark.query_progress import TriggerProgress
 
 CHANGELOG_POLL_SECONDS = 0.2
 """How long it waits for rows only, before it checks the spec and the query."""
@@ -62,7 +62,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         self._begin_batch()
         self._committer.skip_published()
         rows = changelog_rows(operator.frame(), self._identity, self._changelog.begin())
-        options = self._kafka.spark() | AT_ONCE | {"kafka.max.request.size": str(CANDIDATE_BYTES)}
+        options = self._kafka.spark() | UNBATCHED | {"kafka.max.request.size": str(CANDIDATE_BYTES)}
         return self._realtime_writer(rows, options)
 
     def _warm_up_rows(self, operator: Operator) -> DataFrame:

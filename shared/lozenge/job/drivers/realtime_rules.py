@@ -19,9 +19,9 @@ from lozenge.job.drivers.realtime import RealtimeLoop
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.alert_columns import ALERT_ID, TOOK
 from lozenge.process.logging import logger
-from lozenge.spark.kafka_sink import AT_ONCE, COLUMNS, SinkProducer
-from lozenge.spark.row_latency import COUNT, counted, latencies
-from lozenge.spark.triggers import TriggerProgress
+from lozenge.spark.kafka_sink import COLUMNS, UNBATCHED, SinkProducer
+from lozenge.spark.query_progress import TriggerProgress
+from lozenge.spark.row_latency import COUNT, latencies, latency_counts
 
 _PUBLISHED = "published"
 """The name of the observation that counts written alerts."""
@@ -34,7 +34,7 @@ class RealtimeRuleLoop(RealtimeLoop):
 
     def _writer(self, operator: Operator) -> DataStreamWriter:
         self._close_producer()
-        self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | AT_ONCE)
+        self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | UNBATCHED)
         rows = self._unpublished(self._published_ids(), operator)
         return self._realtime_writer(rows, self._producer.options)
 
@@ -55,7 +55,7 @@ class RealtimeRuleLoop(RealtimeLoop):
             # seconds and 200 MB
             known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(published), pa.string())}))
             rows = rows.join(F.broadcast(known), ALERT_ID, "left_anti")
-        return rows.observe(_PUBLISHED, *counted(F.col(TOOK))).select(*COLUMNS)
+        return rows.observe(_PUBLISHED, *latency_counts(F.col(TOOK))).select(*COLUMNS)
 
     def _stop_query(self, query: StreamingQuery, *, within: float) -> None:
         super()._stop_query(query, within=within)

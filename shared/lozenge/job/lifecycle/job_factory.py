@@ -4,7 +4,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
 from lozenge.job.drivers.realtime_rules import RealtimeRuleLoop
 from lozenge.job.lifecycle.job_loop import JobLoop
-from lozenge.spark.session import most_slots
+from lozenge.spark.conf import most_slots
 
 
 def job_loop_of(manifest: Manifest) -> type[JobLoop]:

@@ -49,8 +49,9 @@ from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_status import Phase
+from lozenge.spark import internals
 from lozenge.spark.checkpoint import Checkpoint
-from lozenge.spark.triggers import TriggerHistory, TriggerProgress
+from lozenge.spark.query_progress import TriggerHistory, TriggerProgress
 
 REFRESH_SECONDS = 6 * 3600.0
 """How often an idle group commits the same offsets again, so that they do not expire."""
@@ -422,7 +423,7 @@ class JobLoop:
         self._at_boundary.clear()
         self._stopping_query.set()
         deadline = time.monotonic() + within
-        while query.status["isTriggerActive"] and not self._at_boundary.is_set() and time.monotonic() < deadline:
+        while internals.in_trigger(query) and not self._at_boundary.is_set() and time.monotonic() < deadline:
             time.sleep(0.02)
         query.stop()
         self._stopping_query.clear()

@@ -11,12 +11,10 @@ from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
+from lozenge.spark import internals
 from lozenge.spark.avro import UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
-from lozenge.spark.session import require_running
-
-_OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
-
+from lozenge.spark.jvm_watch import require_running
 
 GROWS_AFTER = 100
 """Good batches in a row after which a halved limit is doubled. Each change plans the query again."""
@@ -70,16 +68,16 @@ class Recovery:
         """Changes the plan, the checkpoint or the limit after `batch`, which read `ranges`, failed; or raises."""
         if isinstance(error, LozengeError):
             raise error
-        text, log = str(error), logger()
-        if "spark.driver.maxResultSize" in text and limit.shrink():
+        log = logger()
+        if internals.is_result_too_large(error) and limit.shrink():
             self._checkpoint.forget(batch)
             log.warning("batch too large for the driver, halved", max_batch=limit.value)
             return
-        if _OTHER_STATE.search(text):
+        if internals.is_other_state(error):
             self._checkpoint.renew()
             log.warning("checkpoint does not fit these settings, open windows are counted again")
             return
-        unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", text)
+        unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", str(error))
         if unknown and int(unknown.group(1)) in self._plan.learn():
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return

@@ -18,7 +18,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.identity import Identity
 from lozenge.spark import avro
 from lozenge.spark import headers as spark_headers
-from lozenge.spark.row_latency import millis
+from lozenge.spark.row_latency import now_millis
 
 ALERT_ID, TOOK = "alert_id", "took"
 """Columns next to those of the sink: the alert id, and the milliseconds since the raw record arrived (or null)."""
@@ -37,7 +37,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest
             "reason": F.coalesce("reason", F.lit("")),
             "score": F.coalesce("score", F.lit(0.0)),
             ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("dedup_key")),
-            "detected_at": F.timestamp_millis(millis()),
+            "detected_at": F.timestamp_millis(now_millis()),
         }
     )
     valid = complete.withColumn("problem", _problem()).withColumns(

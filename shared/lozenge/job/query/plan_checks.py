@@ -7,7 +7,6 @@
 - `check_realtime`: Real-Time Mode can run its physical plan.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from pyspark.sql import DataFrame
 from lozenge.detector.fold import Fold
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError, first_line
+from lozenge.spark import internals
 
 _ALERT = ("entity", "dedup_key", "event_time", "closes", "reason", "score", "evidence", "values", "labels")
 """Columns of `alert(...)` by which a DataFrame of alerts is recognised."""
@@ -24,8 +24,7 @@ _ALERT = ("entity", "dedup_key", "event_time", "closes", "reason", "score", "evi
 _STATEFUL = ("Aggregate", "Deduplicate", "Distinct", "FlatMapGroups", "GlobalLimit", "TransformWithState")
 """How the names of logical operators with state begin."""
 
-_SOURCE = "StreamingRelation"
-_REALTIME = {_SOURCE, "AdaptiveSparkPlan", "BroadcastHashJoin", "Expand", "Filter", "Generate", "Project"}
+_REALTIME = {"StreamingRelation", "AdaptiveSparkPlan", "BroadcastHashJoin", "Expand", "Filter", "Generate", "Project"}
 """The operators of Spark 4.3's list for Real-Time Mode that a rule needs; AdaptiveSparkPlan wraps a plan."""
 _REALTIME_AGGREGATE = {"EventTimeWatermark", "Exchange", "StateStoreRestore", "StateStoreSave"}
 _REALTIME_AGGREGATE |= {"HashAggregate", "ObjectHashAggregate", "SortAggregate", "Sort", "Union"}
@@ -52,7 +51,6 @@ _HINTS = {
     "StreamingDeduplicateWithinWatermark": _REPEATED,
     "Window": "a window function needs a batch: remove it, or use a fold",
 }
-_LINE = re.compile(r"(?P<indent>[\s:|]*(?:[+:]- )?)(?:\* )?(?P<operator>\w+)")
 
 
 def checked_result(name: str, manifest: Manifest, result: object) -> "DataFrame | Fold[Any]":
@@ -77,12 +75,8 @@ def checked_result(name: str, manifest: Manifest, result: object) -> "DataFrame 
 
 def check_streamable(name: str, frame: DataFrame) -> None:
     """Raises if Spark cannot run the streaming `frame` in append mode."""
-    jvm: Any = frame.sparkSession._jvm
-    plan: Any = frame._jdf.queryExecution()
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    append = jvm.org.apache.spark.sql.streaming.OutputMode.Append()
     try:
-        checker.checkForStreaming(plan.analyzed(), append)
+        internals.check_streamable(frame)
     except AnalysisException as error:
         raise DetectorError(
             f"planning {name}: Spark cannot run it as a stream: {first_line(error)}",
@@ -92,8 +86,7 @@ def check_streamable(name: str, frame: DataFrame) -> None:
 
 def check_stateless(name: str, frame: DataFrame) -> None:
     """Raises if the logical plan of the streaming `frame` keeps state between batches."""
-    plan: Any = frame._jdf.queryExecution()
-    kinds = sorted(set(_stateful_operators(plan.analyzed())))
+    kinds = sorted(set(_stateful_operators(internals.logical_plan(frame))))
     if kinds:
         raise DetectorError(
             f"planning {name}: its expressions keep state in Spark ({', '.join(kinds)}), which is lost at a restart",
@@ -109,7 +102,7 @@ def check_realtime(name: str, manifest: Manifest, frame: DataFrame, *, single_st
     allowed = _REALTIME | (_REALTIME_AGGREGATE if manifest.kind == "aggregate" else set())
     if single_stream:
         allowed -= {"Union"}
-    unsupported = sorted(set(_physical_operators(frame)) - allowed)
+    unsupported = sorted(internals.physical_operators(frame) - allowed)
     if unsupported:
         hints = dict.fromkeys(_HINTS[operator] for operator in unsupported if operator in _HINTS)
         raise DetectorError(
@@ -118,33 +111,9 @@ def check_realtime(name: str, manifest: Manifest, frame: DataFrame, *, single_st
         )
 
 
-def _stateful_operators(node: Any) -> Iterator[str]:
-    if not node.isStreaming():
-        return
-    children = [node.children().apply(i) for i in range(node.children().size())]
-    kind = node.nodeName()
-    if kind.startswith(_STATEFUL):
-        yield kind
-    if kind.startswith("Join") and sum(child.isStreaming() for child in children) > 1:
-        yield "Join of two streams"
-    for child in children:
-        yield from _stateful_operators(child)
-
-
-def _physical_operators(frame: DataFrame) -> Iterator[str]:
-    """The operators between the stream's sources and its end.
-
-    Spark gives the physical plan of a stream that has not been started as text only. The tree comes first in the text.
-    """
-    jvm: Any = frame.sparkSession._jvm
-    query: Any = frame._jdf.queryExecution()
-    text = query.explainString(jvm.org.apache.spark.sql.execution.ExplainMode.fromString("formatted"))
-    tree = text.split("== Physical Plan ==")[-1].strip("\n").split("\n\n")[0]
-    above: list[tuple[int, str]] = []
-    for line in tree.splitlines():
-        found = _LINE.match(line)
-        assert found is not None, f"not a line of a plan: {line}"
-        depth = len(found["indent"])
-        above = [(d, operator) for d, operator in above if d < depth] + [(depth, found["operator"])]
-        if found["operator"] == _SOURCE:
-            yield from (operator for _, operator in above)
+def _stateful_operators(plan: internals.LogicalNode) -> Iterator[str]:
+    for node in plan.walk():
+        if node.name.startswith(_STATEFUL):
+            yield node.name
+        if node.name.startswith("Join") and len(node.inputs) > 1:
+            yield "Join of two streams"

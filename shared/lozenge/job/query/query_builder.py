@@ -24,6 +24,7 @@ from lozenge.job.query.plan_checks import check_realtime, check_stateless, check
 from lozenge.job.query.poison_search import Ranges
 from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.spark import kafka_source
 
 Stage = Literal["decode", "detect", "encode"]
 _ERRORS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
@@ -99,8 +100,8 @@ class QueryBuilder:
         return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
 
     def records(self, ranges: Ranges) -> DataFrame:
-        """The Kafka records of `ranges`, in the columns `canonical_events.RECORDS`."""
-        return canonical_events.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
+        """The Kafka records of `ranges`, in the columns `kafka_source.RECORDS`."""
+        return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
 
     def _bounded(self, ranges: Ranges) -> DataFrame:
         return self._events(self.records(ranges))
@@ -113,9 +114,7 @@ class QueryBuilder:
         return streams[0] if lateness is None else canonical_events.watermarked(streams, lateness)
 
     def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
-        return canonical_events.stream(
-            self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch
-        )
+        return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
 
     def _events(self, raw: DataFrame) -> DataFrame:
         kept = canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])

@@ -69,21 +69,22 @@ def _schema(defaults: Settings) -> dict[str, Any]:
 
 def _fold(loaded: LoadedDetector, settings: Settings) -> Fold[Any]:
     """The fold that the detector makes of an empty table."""
-    from lozenge.job.query import canonical_events
 
-    fold = _detected(loaded, settings, lambda spark: spark.createDataFrame([], canonical_events.RECORDS))
+    from lozenge.spark import kafka_source
+
+    fold = _detected(loaded, settings, lambda spark: spark.createDataFrame([], kafka_source.RECORDS))
     assert isinstance(fold, Fold)  # the only result that fits a stateful detector
     return fold
 
 
 def _check_realtime(loaded: LoadedDetector, settings: Settings) -> None:
     """Raises DetectorError if the detector's query over a stream cannot run in Real-Time Mode."""
-    from lozenge.job.query import canonical_events
     from lozenge.job.query.plan_checks import check_realtime
+    from lozenge.spark import kafka_source
 
     with tempfile.TemporaryDirectory() as folder:
         result = _detected(
-            loaded, settings, lambda spark: spark.readStream.schema(canonical_events.RECORDS).parquet(folder)
+            loaded, settings, lambda spark: spark.readStream.schema(kafka_source.RECORDS).parquet(folder)
         )
         check_realtime(loaded.name, loaded.declaration, expressions(result), single_stream=True)
 

@@ -28,7 +28,6 @@ from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
-from lozenge.job.query.canonical_events import RECORDS
 from lozenge.job.query.poison_search import CONCLUSIVE_FAILURES, Ranges, no_limit
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate
@@ -39,6 +38,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.protocol.dlq_resolutions import REPLAYED, DeadLetterSelection, replayable
+from lozenge.spark.kafka_source import RECORDS
 from lozenge.spark.session import spark_session
 
 STEP_SIZE = 100

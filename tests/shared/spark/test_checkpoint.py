@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from lozenge.spark.checkpoint import Checkpoint
+import pytest
+
+from lozenge.errors import ToolchainError
+from lozenge.spark.checkpoint import Checkpoint, planned_ends
 
 
 def test_a_renewed_checkpoint_is_empty_and_has_another_id(tmp_path: Path) -> None:
@@ -33,6 +36,20 @@ def test_planned_offsets_join_all_sources(tmp_path: Path) -> None:
     assert checkpoint.planned(7) == {0: 23, 1: 5}
     assert checkpoint.planned(8) is None
     assert checkpoint.last_planned() == 7
+
+
+def test_sources_may_share_a_topic_or_not(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{}\n{"t":{"0":23}}\n{"t":{"1":5},"u":{"0":1}}\n')
+    assert planned_ends(tmp_path, 0) == {"t": {"0": 23, "1": 5}, "u": {"0": 1}}
+    assert planned_ends(tmp_path, 1) is None
+
+
+def test_another_format_of_offsets_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v2\n{}\n{"t":{"0":23}}\n')
+    with pytest.raises(ToolchainError, match="has the format v2"):
+        planned_ends(tmp_path, 0)
 
 
 def test_going_back_forgets_what_was_planned_and_done_since(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""What every Spark session of Lozenge is configured with, and why: the JVM's flags and Spark's settings."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from lozenge import toolchain
+from lozenge.toolchain import cache_path, cds
+
+_LOGGING = Path(toolchain.__file__).with_name("log4j2.properties")
+
+# The serial collector suits a heap of half a gigabyte: less memory, fewer threads. The optimising
+# compiler C2 costs more processor time at a start than all else, but a busy job needs it (decoding
+# Avro takes 1.4 s per million with C1 alone, 0.9 s with C2). So its thresholds are 40 times the usual
+# ones: what is hot is compiled a few seconds later, and a job with little to do never pays for it.
+_JVM = (
+    "-XX:+UseSerialGC",
+    # query.stop() in the middle of a batch makes Spark match a long message with a recursive regular
+    # expression; on the usual stack of 1 MB that ends in a StackOverflowError of a thousand lines
+    "-Xss16m",
+    # Kafka's client shows by JMX alone how far a query has read while its batch lasts (see `live_lag`)
+    "--add-exports=java.management/com.sun.jmx.mbeanserver=ALL-UNNAMED",
+    "-XX:Tier4InvocationThreshold=200000",
+    "-XX:Tier4MinInvocationThreshold=24000",
+    "-XX:Tier4CompileThreshold=600000",
+    "-XX:Tier4BackEdgeThreshold=1600000",
+)
+
+SHUFFLE_PARTITIONS = 2
+
+
+def most_slots(partitions: int) -> int:
+    """All tasks of a query that a detector has at once, in Real-Time Mode, on an input of so many partitions."""
+    return partitions + SHUFFLE_PARTITIONS
+
+
+_SETTINGS = {
+    # A job is small, and its first batch fixes its partition count; Spark's 200 would ruin it.
+    "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # State that Real-Time Mode accepts too, in bounded native memory. (Avro encoding is only for
+    # transformWithState: Spark refuses it for aggregates.)
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    # Real-Time Mode's shuffle otherwise buffers each row for 50 ms, in case another one comes
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
+    # the detector's manifest bounds the declared trigger; the first batches of a process are shorter
+    "spark.sql.streaming.realTimeMode.minBatchDuration": "1000",
+    # all stores of the process together; Spark's 500 is as much as a job's heap, and a long backlog fills it
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "100",
+    # For what it does with files, Hadoop's Java starts processes, of 4 to 10 ms each: one to set the mode of a new
+    # file, and by its newer interface two more to rename it. So the older one, without checksum files: 9 ms a batch
+    # instead of 34.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # query.stop() otherwise waits for ever (milliseconds)
+    "spark.sql.streaming.stopTimeout": "30000",
+    # each look at the triggers that have ended brings all of them over
+    "spark.sql.streaming.numRecentProgressUpdates": "10",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.python.worker.faulthandler.enabled": "true",
+    # Else each call that makes an expression also looks up its line of code: 0.5 s per 300 columns that are added.
+    # The test kit keeps it for readable traces.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # No metastore and no tables: neither may appear in the working directory.
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+Conf = dict[str, bool | float | int | str | None]
+
+
+def session_conf(
+    *, cores: int, memory_mb: int, master: str | None, jars: list[Path], overrides: Mapping[str, str]
+) -> Conf:
+    """Every setting of a session with the connector's `jars`; `overrides` win, but for the JVM's flags, which add."""
+    paths = [str(jar) for jar in jars]
+    if master is None:
+        where = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    else:
+        where = {
+            "spark.jars": ",".join(paths),
+            "spark.cores.max": str(cores),
+            "spark.executor.memory": f"{memory_mb}m",
+        }
+    conf: Conf = {
+        **_SETTINGS,
+        **where,
+        "spark.local.dir": tempfile.gettempdir(),
+        "spark.sql.warehouse.dir": str(cache_path("spark-warehouse")),
+        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.extraClassPath": os.pathsep.join(paths),
+        **overrides,
+    }
+    flags = [*_jvm_flags(), str(conf.get("spark.driver.extraJavaOptions", ""))]
+    return conf | {"spark.driver.extraJavaOptions": " ".join(flags).strip()}
+
+
+def _jvm_flags() -> list[str]:
+    """With the folder for temporary files: Java follows TMPDIR only if a flag says so."""
+    temporary = tempfile.gettempdir()
+    folders = f'"-Djava.io.tmpdir={temporary}"', f'"-XX:ErrorFile={temporary}/lozenge-jvm-crash-%p.log"'
+    return [*_JVM, f'"-Dlog4j2.configurationFile={_LOGGING}"', *folders, *cds.options()]
