@@ -41,7 +41,7 @@ setup: .venv/.ready ## install everything into .venv and the user's cache (once;
 	@echo "ready: 'make demo' runs it, 'make test' proves it"
 
 .PHONY: demo
-demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended and ends with a balance
+demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended and ends with a reconciliation
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test

@@ -142,6 +142,6 @@ def _status(member: "Deployment | None") -> dict[str, Any]:
     if member.desired.instances > 1:
         given["instances"] = member.desired.instances
     overrides = {**member.desired.settings, **{name: value for name, value in given.items() if value is not None}}
-    return {"live": live or None, "wanted": member.desired.release, "overrides": overrides} | (
+    return {"live": live or None, "deployed": member.desired.release, "overrides": overrides} | (
         {"settings digest": digest} if digest else {}
     )

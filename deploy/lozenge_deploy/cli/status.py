@@ -187,8 +187,9 @@ def _summary(row: Mapping[str, Any]) -> str:
     if row["committed_lag"] is None:
         parts.append("nothing committed yet")
     else:
-        lag = f"lag {row['committed_lag_seconds']} s and {row['committed_lag']} offsets"
-        parts.append(f"lag {row['lag']} offsets, since its last commit {lag}" if _reports_its_lag(row) else lag)
+        committed = f"{row['committed_lag_seconds']} s and {row['committed_lag']} offsets"
+        reported = f"{row['lag']} offsets (committed: {committed})"
+        parts.append(f"lag {reported if _reports_its_lag(row) else committed}")
     if row["catch_up_seconds"]:
         parts.append(f"{row['catch_up_seconds']} s to catch up at the present rate")
     if row["lag_grows"]:

@@ -33,7 +33,7 @@ def await_change(
         sentence = progress.summary(wanted, observed)
     if output is Format.JSON:
         status = observed.model_dump(mode="json") if observed else None
-        show([{"detector": wanted.detector, **more, "observed": status}], output)
+        show([{"detector": wanted.detector, **more, "status": status}], output)
     else:
         typer.echo(sentence)
 
@@ -48,7 +48,7 @@ def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, outp
     if output is not Format.JSON:
         show(changes, output)
     elif final:
-        show([{"detector": detector, "changes": changes, "observed": None}], output)
+        show([{"detector": detector, "changes": changes, "status": None}], output)
 
 
 class _Progress:

@@ -51,9 +51,9 @@ class Drain:
         ends = self._ends(inputs)
         partitions = [TopicPartition(*partition) for partition in ends]
         group_id = self._topics.prefixed(group)
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group_id, partitions)])
+        requests = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group_id, partitions)])
         try:
-            committed = asked[group_id].result(_CALL_SECONDS).topic_partitions
+            committed = requests[group_id].result(_CALL_SECONDS).topic_partitions
         except KafkaException:  # its coordinator is still loading: no offset is known
             return sum(ends.values())
         return sum(ends[p.topic, p.partition] - max(0, p.offset) for p in committed)
@@ -61,5 +61,5 @@ class Drain:
     def _ends(self, names: Sequence[str]) -> Mapping[Partition, int]:
         partitions = [TopicPartition(name, number) for name in names for number in range(self._partitions[name])]
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets(dict.fromkeys(partitions, latest))
-        return {(p.topic, p.partition): future.result(_CALL_SECONDS).offset for p, future in asked.items()}
+        requests = self._admin.list_offsets(dict.fromkeys(partitions, latest))
+        return {(p.topic, p.partition): future.result(_CALL_SECONDS).offset for p, future in requests.items()}

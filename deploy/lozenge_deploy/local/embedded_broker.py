@@ -226,8 +226,8 @@ class EmbeddedBroker:
             time.sleep(0.05)
             ended = self._process.poll() if self._process else 1
         what = f"did not answer for {timeout:g} s" if ended is None else f"exited with code {ended}"
-        said = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
-        last = "".join(f"\n  {line}" for line in "".join(said).splitlines()[-5:])
+        output = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
+        last = "".join(f"\n  {line}" for line in "".join(output).splitlines()[-5:])
         raise BrokerUnavailable(
             f"the embedded broker {what}{last}",
             hint=f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed",

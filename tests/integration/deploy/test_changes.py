@@ -51,7 +51,7 @@ def test_a_release_and_its_rollback_are_another_process_and_the_other_detector_d
 
 @pytest.mark.parametrize(
     ("harm", "words"),
-    [("raise RuntimeError('not today')", "not today"), ("os._exit(7)", "ended before it was live")],
+    [("raise RuntimeError('not today')", "not today"), ("os._exit(7)", "exited before it was live")],
     ids=["raises at import", "exits"],
 )
 def test_a_release_that_cannot_run_is_refused_and_the_one_before_does_not_notice(

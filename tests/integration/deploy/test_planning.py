@@ -38,7 +38,7 @@ def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
     run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
-    assert (answer["observed"], answer["changes"][0]) == (None, {"field": "release", "current": None, "new": "r1"})
+    assert (answer["status"], answer["changes"][0]) == (None, {"field": "release", "current": None, "new": "r1"})
 
     send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
     run = lozenge("plan", "planned", "-o", "json", **here)
@@ -57,7 +57,7 @@ def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
     assert (row["goal"], row["phase"], row["reason"]) == ("running", "pending", "no agent has picked it up")
     run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
     [facts] = json.loads(run.stdout)
-    assert (facts["wanted"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
+    assert (facts["deployed"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
 
     run = lozenge("plan", "planned", "--set", "limit=9000", **here)
     assert run.returncode == 0, run.stderr

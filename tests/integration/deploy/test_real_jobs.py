@@ -53,7 +53,7 @@ def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_eac
         declaration.write_text(declaration.read_text("utf-8") + 'mode = "realtime"\n', "utf-8")
         assert f"{one} r2 is live" in world.lozenge("deploy", one)
         assert world.pid(one) != first
-        assert "offsets behind, by its last commit" in world.lozenge("status", one)
+        assert "offsets (committed: " in world.lozenge("status", one)
         seen = world.large(1)
         wait_for(lambda: world.alerts(one, seen), "an alert in Real-Time Mode")
         assert f"{one} r1 is live" in world.lozenge("rollback", one)
