@@ -52,7 +52,7 @@ class RealtimeLoop(JobLoop, ABC):
     def _run_warm_up(self, ranges: Ranges) -> None:
         """Runs the query of the job with its output discarded, for as long as its first batches would be short."""
         begins = {p: first for p, (first, _) in ranges.items()}
-        rows = self._warm_up_rows(self._plan.operator(begins, None, self._partitions))
+        rows = self._warm_up_rows(self._builder.operator(begins, None, self._partitions))
         with discarding(rows, self._batch_duration.begin(SHORT_SECONDS)) as query:
             progress, begun = NewProgress(query), False
             deadline = time.monotonic() + WARM_UP_SECONDS
@@ -105,12 +105,12 @@ class RealtimeLoop(JobLoop, ABC):
         committer.read_offsets |= ends
         self._metrics.committed(events)
         self._report_commit(result, events, time.monotonic() - trigger.progress.batchDuration / 1000)
-        self._plan.excluded = [r for r in self._plan.excluded if r.offset >= ends[r.partition]]
+        self._builder.excluded = [r for r in self._builder.excluded if r.offset >= ends[r.partition]]
         self._reporter.first_batch_done()
 
     def _failures(self, ends: Mapping[int, int]) -> BatchResult:
         """What becomes a dead letter with a batch up to `ends`."""
-        return BatchResult([], self._committer.first_reached(self._plan.excluded, ends))
+        return BatchResult([], self._committer.first_reached(self._builder.excluded, ends))
 
     def _failed_at(self) -> Mapping[int, int]:
         """The end of the topic: Spark knows how far a batch has read only when the batch ends well."""

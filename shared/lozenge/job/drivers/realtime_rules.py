@@ -49,7 +49,7 @@ class RealtimeRuleLoop(RealtimeLoop):
         return published
 
     def _unpublished(self, published: Collection[str], operator: Operator) -> DataFrame:
-        rows = self._plan.alert_rows(operator.frame())
+        rows = self._builder.alert_rows(operator.frame())
         if published:
             # an Arrow table is a local relation. Spark makes an RDD of a list, with Python workers that stay: four
             # seconds and 200 MB

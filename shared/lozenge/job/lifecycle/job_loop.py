@@ -85,7 +85,7 @@ class JobLoop:
         self._spec_file = JobSpecFile(job)
         self._spec = self._spec_file.current
         self._config = EffectiveConfig.of(loaded, self._spec)
-        self._plan = QueryBuilder(loaded, identity, self._config.settings, kafka, spark)
+        self._builder = QueryBuilder(loaded, identity, self._config.settings, kafka, spark)
         self._limit = BatchLimit(self._config.max_batch)
         self._reporter = JobStatusReporter(job.folder)
         self._circuit = CircuitBreaker(self._reporter, metrics)
@@ -94,7 +94,7 @@ class JobLoop:
         self._committer = Committer(kafka, identity, self._partitions, self._declaration)
         self._assignment = PartitionAssignment(kafka, identity)
         self._warm = False
-        self._recovery = Recovery(identity.app, self._plan, self._checkpoint, kafka, spark, self._reporter)
+        self._recovery = Recovery(identity.app, self._builder, self._checkpoint, kafka, spark, self._reporter)
         self._backfill = BackfillWorker(loaded, job, kafka, spark, metrics)
         self._operator: Operator | None = None
         self._consistent = True  # every processed batch is committed or buffered
@@ -185,7 +185,7 @@ class JobLoop:
 
     def _run_warm_up(self, ranges: Ranges) -> None:
         """Processes the events of `ranges` and discards the output."""
-        self._plan.evaluate(ranges)
+        self._builder.evaluate(ranges)
 
     def _idle(self) -> None:
         """Waits for a new spec: as a standby that is ready, or as an instance without partitions."""
@@ -236,7 +236,7 @@ class JobLoop:
             previous = None
         if not self._spec.standby:
             committer.record_settings(config.settings.digest)
-        self._tables = self._plan.tables_version()
+        self._tables = self._builder.tables_version()
         self._encoder = AlertEncoder(self._identity, self._declaration, config.settings)
         operator, keys = self._operator_with_state(previous)
         logger().info("query starts", offsets=committer.read_offsets, keys=keys, checkpoint=self._checkpoint.id)
@@ -265,7 +265,7 @@ class JobLoop:
                 self._committer.begin_standby()
             aggregate = self._declaration.kind == "aggregate"
             self._committer.read_offsets = self._resume_checkpoint() if aggregate else self._renew_checkpoint()
-            operator = self._plan.operator(self._committer.read_offsets, self._offsets_per_batch, self._partitions)
+            operator = self._builder.operator(self._committer.read_offsets, self._offsets_per_batch, self._partitions)
             keys = operator.adopt_state(previous) if previous is not None else self._restore(operator)
             if (
                 not self._spec.standby
@@ -353,7 +353,7 @@ class JobLoop:
             self._metrics.begun(offsets)
         result = operator.process(frame.toArrow())
         stop_at_too_many(result.failures, offsets)
-        excluded = committer.first_reached(self._plan.excluded, ends)
+        excluded = committer.first_reached(self._builder.excluded, ends)
         result = result._replace(failed_records=[*excluded, *result.failed_records])
         committer.read_offsets |= ends
         if committer.buffer is not None:
@@ -366,7 +366,9 @@ class JobLoop:
             self._metrics.committed(events)
             self._report_commit(result, events, started)
         if committer.buffer is None:  # a standby may start again at its first offsets
-            self._plan.excluded = [r for r in self._plan.excluded if r.offset >= committer.read_offsets[r.partition]]
+            self._builder.excluded = [
+                r for r in self._builder.excluded if r.offset >= committer.read_offsets[r.partition]
+            ]
         self._consistent = True
         self._reporter.first_batch_done()
 
@@ -407,7 +409,7 @@ class JobLoop:
             replan = self._apply_spec() or self._limit.grow()
             if now - table_poll > TABLE_POLL_SECONDS:
                 table_poll = now
-                replan = replan or self._plan.tables_version() != self._tables
+                replan = replan or self._builder.tables_version() != self._tables
             if replan or self._assignment.changed or self._stop.is_set():
                 # on a stop the batch is never cut short: who sent the signal limits how long that may take
                 self._stop_query(query, within=float("inf") if self._stop.is_set() else STOP_SECONDS)
@@ -498,7 +500,7 @@ class JobLoop:
             if cuts_over:
                 self._cut_over()
         if changed:
-            self._plan.settings, self._limit = config.settings, BatchLimit(config.max_batch)
+            self._builder.settings, self._limit = config.settings, BatchLimit(config.max_batch)
         else:
             self._reporter.update(rejected="", revision=spec.revision)
         return changed or shared

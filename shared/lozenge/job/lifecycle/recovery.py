@@ -54,13 +54,13 @@ class Recovery:
     def __init__(
         self,
         app: str,
-        plan: QueryBuilder,
+        builder: QueryBuilder,
         checkpoint: Checkpoint,
         kafka: KafkaSettings,
         spark: SparkSession,
         reporter: JobStatusReporter,
     ) -> None:
-        self._app, self._plan, self._checkpoint = app, plan, checkpoint
+        self._app, self._builder, self._checkpoint = app, builder, checkpoint
         self._kafka, self._spark = kafka, spark
         self._reporter = reporter
 
@@ -78,7 +78,7 @@ class Recovery:
             log.warning("checkpoint does not fit these settings, open windows are counted again")
             return
         unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", str(error))
-        if unknown and int(unknown.group(1)) in self._plan.learn():
+        if unknown and int(unknown.group(1)) in self._builder.learn():
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
         self._require_healthy()
@@ -89,13 +89,13 @@ class Recovery:
                 hint="see the log above; the job restarts at its committed offsets",
             ) from error
         for record in found:
-            self._plan.exclude(record)
+            self._builder.exclude(record)
         log.warning("records sent to the dead-letter topic", count=len(found), error=first_line(found[0].error))
 
     def _evaluate(self, ranges: Ranges) -> None:
         self._reporter.progressed()  # a long search is no hang
         try:
-            self._plan.evaluate(ranges)
+            self._builder.evaluate(ranges)
         except LozengeError:
             raise
         except Exception:
