@@ -72,6 +72,10 @@ test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to
 	@echo "== integration tests"
 	@$(SUITE) -m integration -n 3 --dist loadfile --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
+.PHONY: spark-contract
+spark-contract: .venv/.ready ## what is assumed about Spark, one test each: an upgrade of Spark starts here
+	@$(PYTEST) -q -p lozenge.testing.plugin tests/spark_contract $(ARGS)
+
 .PHONY: test-detector
 test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or of all of them, and every fault
 	@echo "== detectors"

@@ -135,7 +135,9 @@ def can_change_batch_duration(spark: SparkSession) -> bool:
 
 
 def change_batch_duration(spark: SparkSession, query: StreamingQuery, interval: str) -> bool:
-    """Sets how long the batches of a running query last from the next but one on; False if Spark keeps it elsewhere.
+    """Sets how long batches of a running query last, from the next but one on; False if Spark keeps that elsewhere.
+
+    To be called once a batch has run: before that Spark refuses to show its plan.
 
     Spark sets the duration when a query starts and offers no way to change it. Assumes that it stands in a private
     field of each source's relation, and that Spark reads it there to plan each batch.
@@ -152,7 +154,7 @@ def change_batch_duration(spark: SparkSession, query: StreamingQuery, interval: 
 
 
 def batch_durations(query: StreamingQuery) -> list[float]:
-    """Seconds that a batch of a query in Real-Time Mode lasts, as each of its sources has it."""
+    """Seconds that a batch of a query in Real-Time Mode lasts, as each source has it; once a batch has run."""
     leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()
     return [leaf.relation().realTimeModeDuration().get() / 1000 for leaf in _items(leaves) if leaf.isStreaming()]
 

@@ -1,0 +1,65 @@
+"""The texts of Spark's errors by which a job decides how to recover."""
+
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lozenge.spark import internals
+from lozenge.spark.avro import UNKNOWN_SCHEMA
+
+Plan = Callable[[DataFrame], DataFrame]
+
+
+def test_a_result_too_large_for_the_driver_names_the_setting(spark: SparkSession) -> None:
+    conf = internals.spark_context(spark).conf()
+    before = conf.get("spark.driver.maxResultSize", "1g")
+    conf.set("spark.driver.maxResultSize", "10k")
+    try:
+        with pytest.raises(Exception) as caught:
+            spark.range(100_000).collect()
+    finally:
+        conf.set("spark.driver.maxResultSize", before)
+    assert internals.is_result_too_large(caught.value)
+    assert not internals.is_other_state(caught.value)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda rows: rows.groupBy("v").count(), id="another-key"),
+        pytest.param(lambda rows: rows.groupBy("k").agg(F.collect_set("v")), id="another-aggregate"),
+        pytest.param(lambda rows: rows.dropDuplicates(["k"]), id="another-operator"),
+    ],
+)
+def test_state_of_another_plan_has_a_known_error_condition(stream: DataFrame, tmp_path: Path, other: Plan) -> None:
+    _append(tmp_path)
+    _run(stream.groupBy("k").count(), tmp_path)
+    _append(tmp_path)
+    with pytest.raises(StreamingQueryException) as caught:
+        _run(other(stream), tmp_path)
+    assert internals.is_other_state(caught.value)
+
+
+def test_the_text_of_raise_error_is_part_of_what_the_query_raises(stream: DataFrame, tmp_path: Path) -> None:
+    _append(tmp_path)
+    raised: Column = F.raise_error(F.concat(F.lit(f"{UNKNOWN_SCHEMA}:"), "v"))
+    with pytest.raises(StreamingQueryException) as caught:
+        _run(stream.select(raised), tmp_path)
+    assert f"{UNKNOWN_SCHEMA}:1" in str(caught.value)
+
+
+def _append(folder: Path) -> None:
+    folder.joinpath(f"{uuid4()}.json").write_text('{"k": "a", "v": 1}\n')
+
+
+def _run(rows: DataFrame, folder: Path) -> None:
+    def process(batch: DataFrame, number: int) -> None:
+        batch.collect()
+
+    writer = rows.writeStream.outputMode("update").option("checkpointLocation", f"{folder}/checkpoint")
+    writer.trigger(availableNow=True).foreachBatch(process).start().awaitTermination()
