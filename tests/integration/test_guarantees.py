@@ -36,7 +36,7 @@ from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import CoverageSegment, gaps
-from lozenge_deploy.observe.coverage_report import covered
+from lozenge_deploy.observe.coverage_report import coverage_of
 from tests.integration import clients
 from tests.integration.conftest import Broker
 from tests.integration.harness import (
@@ -215,7 +215,7 @@ def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -
 
 def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: KafkaSettings) -> None:
     """What was left out for being late is in its coverage, and may be filled; nothing else is missing there."""
-    left_out = gaps(covered(kafka, loaded.name))
+    left_out = gaps(coverage_of(kafka, loaded.name))
     if guarantee != "at-most-once":
         assert left_out == []
         return

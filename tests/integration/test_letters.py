@@ -283,13 +283,13 @@ def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSetting
         return json.loads(run.stdout)
 
     [row] = [row for row in said("dlq", "ls") if row["app"] == name]
-    assert (row["standing"], row["reason"]) == (2, "detect: missing:merchant_id")
+    assert (row["unresolved"], row["reason"]) == (2, "detect: missing:merchant_id")
     rows = said("dlq", "show", name)
     assert [(row["key"], row["attempt"]) for row in rows] == [("card_1", 1), ("card_2", 2)]
-    [whole] = said("dlq", "show", name, rows[1]["place"])
-    assert (whole["value"], whole["now"], whole["from"]) == ({"pan": 1}, "stands", f"{TOPICS.events} 3:17")
+    [whole] = said("dlq", "show", name, rows[1]["position"])
+    assert (whole["value"], whole["resolution"], whole["from"]) == ({"pan": 1}, "unresolved", f"{TOPICS.events} 3:17")
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
-    assert said("dlq", "drop", name, rows[1]["place"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
+    assert said("dlq", "drop", name, rows[1]["position"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
     assert [letter.key for letter in unresolved(kafka, name)] == [b"card_1"]
     [line] = said("history", name)
     assert (line["what"], line["detail"]) == ("dropped", "1 dead letter; a test card")

@@ -25,7 +25,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import Metrics, Reporter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
-from lozenge_deploy.observe.group_lag import standing
+from lozenge_deploy.observe.group_lag import lag_of
 from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
@@ -303,7 +303,7 @@ def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSes
     loaded = new_detector(kafka, Detector(_fold, settings=Settings), tmp_path, kind="stateful")
     with running(loaded, kafka, spark, tmp_path):
         send(kafka, [event(1, "card_1"), event(2, "card_1", "12.50"), event(3, "card_2", merchant_id="m-2")])
-        wait_for(lambda: (now := standing(kafka, loaded.name)) and now.behind == 0, "the events to be processed")
+        wait_for(lambda: (now := lag_of(kafka, loaded.name)) and now.offsets == 0, "the events to be processed")
     assert len(answer(kafka, tmp_path, "state", loaded.name, "m-2")) == 1
     [entry] = answer(kafka, tmp_path, "state", loaded.name, "card_1")
     assert entry == {

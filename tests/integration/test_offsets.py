@@ -29,8 +29,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.protocol.coverage import BACKFILLED, OFFSETS_RESET, CoverageSegment, Interval, gaps, intervals, overlaps
-from lozenge_deploy.observe.coverage_report import covered, verdict
-from lozenge_deploy.observe.dead_letter_report import put_aside
+from lozenge_deploy.observe.coverage_report import coverage_of, explain
+from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
 from lozenge_deploy.operations import offset_reset
 from lozenge_deploy.operations.offset_reset import OffsetReset
 from tests.integration import clients
@@ -113,15 +113,15 @@ def test_releases_and_settings_follow_each_other_in_its_coverage(
     large(kafka, 8)
     judge(over_limit, "r2", settings='{"limit": 250}')
     end = now(kafka, over_limit.name)
-    found = covered(kafka, over_limit.name)
+    found = coverage_of(kafka, over_limit.name)
     assert [(i.partition, i.begin, i.end, i.release, i.open) for i in found] == [
         row
         for p in sorted(begin)
         for row in ((p, begin[p], middle[p], "r1", False), (p, middle[p], end[p], "r2", True))
     ]
     assert len({i.digest for i in found}) == 2
-    assert verdict(found, f"0:{middle[0]}")["by"][0]["release"] == "r2"
-    assert verdict(found, f"0:{end[0]}")["verdict"] == "not judged yet"
+    assert explain(found, f"0:{middle[0]}")["by"][0]["release"] == "r2"
+    assert explain(found, f"0:{end[0]}")["status"] == "not processed yet"
 
 
 def test_moved_back_it_judges_again_under_the_same_ids(
@@ -134,7 +134,7 @@ def test_moved_back_it_judges_again_under_the_same_ids(
     judge(over_limit, at_least=9)
     assert told(kafka, over_limit.name) == dict.fromkeys(ids, 2)
     assert len({a["alert_id"] for a in alerts(kafka, over_limit.name)}) == len(ids)
-    assert overlaps(covered(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
+    assert overlaps(coverage_of(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
 
 
 def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come_meanwhile(
@@ -161,7 +161,7 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     judged |= large(kafka, 8)
     judge(over_limit, at_least=9)
     assert told(kafka, name) == dict.fromkeys(judged, 1)
-    assert gaps(covered(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
+    assert gaps(coverage_of(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
 
     monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
     settings = JobSettings(release="r1")
@@ -171,11 +171,11 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     assert rest[-1].remaining == 0
     assert first.dead_letters + sum(step.dead_letters for step in rest) == 1
     assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
-    assert not gaps(covered(kafka, name))
+    assert not gaps(coverage_of(kafka, name))
     assert list(backfill(over_limit, settings, kafka)) == []
     (letter,) = unresolved(kafka, name)
-    said = f"put aside as dead letter {places_of([letter.place])}, which stands"
-    assert [put_aside(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
+    said = f"dead letter {places_of([letter.place])} (unresolved)"
+    assert [dead_letter_of_event(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
 
 
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
@@ -207,7 +207,7 @@ def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
     assert filling.main() == 0
     filled = told(kafka, over_limit.name)
     assert 0 < len(filled) < len(left_out)
-    assert sum(gap.size for gap in gaps(covered(kafka, over_limit.name))) == len(left_out) - len(filled)
+    assert sum(gap.size for gap in gaps(coverage_of(kafka, over_limit.name))) == len(left_out) - len(filled)
 
 
 def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behind(
@@ -232,7 +232,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
         line for line in read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment) if line.generation == 5
     )
     assert (start.ended, start.since) == (before, end)
-    assert gaps(covered(kafka, loaded.name)), "the first process did not end in the middle"
+    assert gaps(coverage_of(kafka, loaded.name)), "the first process did not end in the middle"
     beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
     beside.start()  # as a job does that shares its partitions for a while
     beside.stop()
@@ -241,7 +241,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     with running(loaded, kafka, spark, tmp_path, generation=6):
         judged |= large(kafka, 8)
         wait_for(lambda: told(kafka, loaded.name).keys() == judged, "all alerts")
-        wait_for(lambda: not gaps(covered(kafka, loaded.name)), "the end of what was left behind")
+        wait_for(lambda: not gaps(coverage_of(kafka, loaded.name)), "the end of what was left behind")
     assert told(kafka, loaded.name) == dict.fromkeys(judged, 1)
 
 

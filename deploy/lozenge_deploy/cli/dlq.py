@@ -23,7 +23,7 @@ POSITIONS = Annotated[
 ]
 KEY = Annotated[str | None, typer.Option(help="Those of one record key: a card, an account...")]
 ALL = Annotated[bool, typer.Option("--all", help="All unresolved ones.")]
-_BRIEF = ("place", "key", "attempt", "first_failed_at", "reason")
+_BRIEF = ("position", "key", "attempt", "first_failed_at", "reason")
 
 
 @app.command()
@@ -63,7 +63,7 @@ def show_(
     from lozenge.contracts.record import place_of
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.dead_letter_report import whole
+    from lozenge_deploy.observe.dead_letter_report import details
 
     target = app_of(name)
     where = place_of(position) if position is not None else None
@@ -72,7 +72,7 @@ def show_(
         newest = sorted(unresolved(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
         _list(target, newest, output)
         return
-    found = whole(kafka, target, where)
+    found = details(kafka, target, where)
     if output is Format.JSON:
         show([found], output)
     else:

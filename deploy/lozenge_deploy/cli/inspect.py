@@ -45,10 +45,10 @@ def state(
 ) -> None:
     """Show a detector's state of one entity."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.state_reader import remembered
+    from lozenge_deploy.observe.state_reader import state_of
 
     app = app_of(name)
-    entries = list(remembered(KafkaSettings.load(), app, key))
+    entries = list(state_of(KafkaSettings.load(), app, key))
     if entries or output is Format.JSON:
         show(entries, output)
     else:

@@ -132,17 +132,17 @@ def coverage(
 ) -> None:
     """Show which release processed which events under which settings, with gaps and overlaps."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.coverage_report import covered, rows_of, verdict
-    from lozenge_deploy.observe.dead_letter_report import put_aside
+    from lozenge_deploy.observe.coverage_report import coverage_of, explain, rows_of
+    from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
 
     kafka, detector = KafkaSettings.load(), app_of(name)
-    intervals = covered(kafka, detector)
+    intervals = coverage_of(kafka, detector)
     if position is None:
         show(rows_of(intervals), output)
         return
-    found = verdict(intervals, position)
-    dead_letter = put_aside(kafka, detector, (found["partition"], found["offset"]))
-    sentence = "; ".join(filter(None, [found["verdict"], dead_letter]))
+    found = explain(intervals, position)
+    dead_letter = dead_letter_of_event(kafka, detector, (found["partition"], found["offset"]))
+    sentence = "; ".join(filter(None, [found["status"], dead_letter]))
     say(f"{detector} {position}: {sentence}", {**found, "dead_letter": dead_letter or None}, output)
 
 
@@ -150,14 +150,14 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format
     """Process the gaps in a detector's coverage with its present release and settings, alongside the live job."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
-    from lozenge_deploy.observe.coverage_report import covered, gap_rows
+    from lozenge_deploy.observe.coverage_report import coverage_of, gap_rows
     from lozenge_deploy.releases import detector_process
     from lozenge_deploy.releases.release_store import Releases, environment_for
 
     kafka, detector = KafkaSettings.load(), app_of(name)
     with Control(kafka) as control:
         present = control.deployed(detector)
-    rows = gap_rows(covered(kafka, detector))
+    rows = gap_rows(coverage_of(kafka, detector))
     if dry_run or not rows:
         show(rows, output) if rows or output is Format.JSON else typer.echo(f"{detector}: no gaps")
         return

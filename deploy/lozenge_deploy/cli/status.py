@@ -59,13 +59,13 @@ def _show_all(
     readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: Format
 ) -> None:
     wanted = {name for name, member in members.items() if not member.retired}
-    from lozenge_deploy.observe.group_lag import standing
+    from lozenge_deploy.observe.group_lag import lag_of
 
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
     for row in rows:
         if not row["instances"]:  # no process reports its lag
-            where = standing(kafka, row["app"])
-            row["lag"] = where.behind if where else None
+            where = lag_of(kafka, row["app"])
+            row["lag"] = where.offsets if where else None
     if not rows and output is not Format.JSON:
         typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
         return
@@ -147,14 +147,14 @@ def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[st
 
 def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
     """What the broker knows of an app, whether it runs or not; None where it knows nothing."""
-    from lozenge_deploy.observe.group_lag import alerts_last_hour, standing
+    from lozenge_deploy.observe.group_lag import alerts_last_hour, lag_of
 
-    where = standing(kafka, name)
+    where = lag_of(kafka, name)
     metadata = where.metadata if where else None
     return {
         "generation": (metadata.generation or None) if metadata else None,
         "batch": metadata.batch if metadata and metadata.batch >= 0 else None,
-        "committed_lag": where.behind if where else None,
+        "committed_lag": where.offsets if where else None,
         "committed_lag_seconds": round(where.seconds, 1) if where else None,
         "output_ahead": where.output_ahead if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),

@@ -9,13 +9,15 @@ from lozenge_deploy.cli.output import Format, labels, moment, show
 def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
     """Trace one alert: raw record, event, alert, cases, mutes, notifications, each delivery attempt."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.alert_trace import origin
+    from lozenge_deploy.observe.alert_trace import trace_of
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/alerts/{in_path(alert_id)}")
     first = found["arrivals"][0]
     # the notifier's own alerts come from no topic
-    trace = origin(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
+    trace = (
+        trace_of(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
+    )
     if output is Format.JSON:
         show([found | {"origin": trace}], output)
         return
@@ -54,4 +56,4 @@ def _fared(delivery: dict[str, Any]) -> str:
 
 
 def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:
-    return {"when": moment(at), "what": what, "said": said, "where": where}
+    return {"when": moment(at), "what": what, "detail": said, "where": where}

@@ -1,4 +1,4 @@
-"""Where an alert came from: the event that triggered it and its raw record, as the topics still have them."""
+"""The origin of an alert: the event that triggered it and its raw record, as far as the topics still have them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -13,34 +13,34 @@ from lozenge.kafka.topic_reader import bounds, read
 GONE = "no longer in its topic"
 
 
-def origin(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> list[dict[str, Any]]:
-    """Raw record, event and alert, in this order, each `when`, `what`, `said` and `where`; raises BrokerUnavailable.
+def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> list[dict[str, Any]]:
+    """Raw record, event and alert, in this order, each with `when`, `what`, `detail` and `where`.
 
-    `topic`, `partition` and `offset` are the alert's. What retention has deleted says so.
+    Raises BrokerUnavailable. `topic`, `partition` and `offset` are of the alert. A deleted step says so.
     """
     alert = _decoded(_at(kafka, topic, partition, offset), "alert")
     if alert is None:
         return [_step(None, "alert", GONE, topic, partition, offset)]
-    said = f"{alert['detector']} {alert['release']}: {alert['reason']}"
-    told = [_step(alert["detected_at"], "alert", said, topic, partition, offset)]
+    detail = f"{alert['detector']} {alert['release']}: {alert['reason']}"
+    steps = [_step(alert["detected_at"], "alert", detail, topic, partition, offset)]
     trigger = alert["trigger"]
     if trigger is None:
-        return told
+        return steps
     events = kafka.topics.events_by(alert["entity"]["type"])
     where = events, trigger["partition"], trigger["offset"]
     event = _decoded(_at(kafka, *where), "event")
     if event is None:
-        return [_step(None, "event", GONE, *where), *told]
-    said = f"{event['event_id']}: {event['amount']} {event['currency']}, {event['auth_result']}"
+        return [_step(None, "event", GONE, *where), *steps]
+    detail = f"{event['event_id']}: {event['amount']} {event['currency']}, {event['auth_result']}"
     raw = event["raw"]
-    place = raw["topic"], raw["partition"], raw["offset"]
-    record = _at(kafka, *place)
-    came = _step(_written(record), "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *place)
-    return [came, _step(event["event_time"], "event", said, *where), *told]
+    source = raw["topic"], raw["partition"], raw["offset"]
+    record = _at(kafka, *source)
+    raw_step = _step(_written(record), "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *source)
+    return [raw_step, _step(event["event_time"], "event", detail, *where), *steps]
 
 
 def _at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message | None:
-    """The record that stands there, if it still does."""
+    """The record at this position, if it is retained."""
     low, high = bounds(kafka, topic, partition + 1)[partition]
     if not low <= offset < high:
         return None
@@ -60,6 +60,6 @@ def _written(message: Message | None) -> datetime | None:
     return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) if message else None
 
 
-def _step(at: datetime | None, what: str, said: str, topic: str, partition: int, offset: int) -> dict[str, Any]:
+def _step(at: datetime | None, what: str, detail: str, topic: str, partition: int, offset: int) -> dict[str, Any]:
     when = f"{at:%Y-%m-%d %H:%M:%S}" if at else "-"
-    return {"when": when, "what": what, "said": said, "where": f"{topic} {partition}:{offset}"}
+    return {"when": when, "what": what, "detail": detail, "where": f"{topic} {partition}:{offset}"}

@@ -1,4 +1,4 @@
-"""What a detector's coverage says, for a person: who judged which events, where nobody did, what was judged twice."""
+"""The coverage of a detector for people: processed intervals, gaps and overlaps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,24 +12,22 @@ from lozenge.kafka.topic_reader import read_log
 from lozenge.protocol.coverage import CoverageSegment, Interval, covering, gaps, intervals, overlaps
 
 
-def covered(kafka: KafkaSettings, detector: str) -> list[Interval]:
-    """The intervals of `detector`; raises UsageError if it never judged anything, BrokerUnavailable."""
+def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
+    """The intervals of `detector`; raises UsageError if it never ran, BrokerUnavailable."""
     if detector in STAGES:
         raise UsageError(
-            f"looking what {detector} has processed: it is a stage of the platform, not a detector",
-            hint=f"`lozenge status {detector}` tells where it stands",
+            f"reading the coverage of {detector}: it is a stage of the platform, not a detector",
+            hint=f"`lozenge status {detector}` shows its lag",
         )
     lines = read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
     if not lines:
-        raise UsageError(
-            f"looking what {detector} has judged: it never ran", hint="`lozenge status` lists what there is"
-        )
+        raise UsageError(f"reading the coverage of {detector}: it never ran", hint="`lozenge status` lists the apps")
     return intervals(lines, {place.partition: place.offset for place in committed(kafka, detector)})
 
 
 def rows_of(found: Sequence[Interval]) -> list[dict[str, Any]]:
     """One row for each interval, gap and overlap, in the order of partition and offset."""
-    kinds = [("judged", found), ("GAP", gaps(found)), ("twice", overlaps(found))]
+    kinds = [("processed", found), ("GAP", gaps(found)), ("twice", overlaps(found))]
     rows = [_row(kind, interval) for kind, group in kinds for interval in group if interval.size or interval.open]
     return sorted(rows, key=lambda row: (row["partition"], row["from"], row["to"]))
 
@@ -45,7 +43,7 @@ def _row(kind: str, interval: Interval) -> dict[str, Any]:
         "from": interval.begin,
         "to": interval.end,
         "events": interval.size,
-        "what": "judges" if interval.open else kind,
+        "kind": "open" if interval.open else kind,
         "release": interval.release or None,
         "settings": interval.digest or None,
         "generation": interval.generation or None,
@@ -56,20 +54,23 @@ def _of(generation: int) -> str:
     return f", generation {generation}" if generation else ""
 
 
-def verdict(found: Sequence[Interval], place: str) -> dict[str, Any]:
-    """Whether the event at `place`, "2:9120", was judged, and by whom; raises UsageError for no such partition."""
-    where = parse_offsets(place)
+def explain(found: Sequence[Interval], position: str) -> dict[str, Any]:
+    """Whether the event at `position`, such as "2:9120", was processed, and by which release.
+
+    Raises UsageError for a partition that was never processed.
+    """
+    where = parse_offsets(position)
     ((partition, offset),) = where.items() if len(where) == 1 else ((-1, -1),)
     mine = [i for i in found if i.partition == partition]
     if not mine:
-        raise UsageError(f"looking who judged {place}: it has judged nothing of that partition", hint="such as 2:9120")
+        raise UsageError(f"looking for event {position}: nothing of its partition was processed", hint="such as 2:9120")
     by = covering(mine, partition, offset)
     if by:
-        said = " and ".join(f"judged by {i.release}, settings {i.digest}{_of(i.generation)}" for i in by)
+        status = " and ".join(f"processed by {i.release}, settings {i.digest}{_of(i.generation)}" for i in by)
     elif offset >= max((i.end for i in mine if i.open), default=mine[-1].end):
-        said = "not judged yet"
+        status = "not processed yet"
     elif offset < mine[0].begin:
-        said = "not judged: it is older than all that was"
+        status = "not processed: older than every processed event"
     else:
-        said = "not judged: it lies in a gap"
-    return {"partition": partition, "offset": offset, "verdict": said, "by": [_row("judged", i) for i in by]}
+        status = "not processed: in a gap"
+    return {"partition": partition, "offset": offset, "status": status, "by": [_row("processed", i) for i in by]}

@@ -20,9 +20,9 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
     reasons: dict[str, Counter[str]] = {}
     for letter in found:
         group = by(letter)
-        row = rows.setdefault(group, {"app": letter.app, "standing": 0, "oldest": letter.at, "newest": letter.at})
+        row = rows.setdefault(group, {"app": letter.app, "unresolved": 0, "oldest": letter.at, "newest": letter.at})
         row |= {
-            "standing": row["standing"] + 1,
+            "unresolved": row["unresolved"] + 1,
             "oldest": min(row["oldest"], letter.at),
             "newest": max(row["newest"], letter.at),
         }
@@ -30,13 +30,13 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
     for group, row in rows.items():
         row["oldest"], row["newest"] = (row[which].isoformat(timespec="seconds") for which in ("oldest", "newest"))
         row["reason"] = reasons[group].most_common(1)[0][0]
-    return sorted(rows.values(), key=lambda row: -row["standing"])
+    return sorted(rows.values(), key=lambda row: -row["unresolved"])
 
 
 def row_of(letter: DeadLetter) -> Row:
-    """A letter in a line."""
+    """A dead letter in one row."""
     return {
-        "place": places_of([letter.place]),
+        "position": places_of([letter.place]),
         "key": text(letter.key),
         "attempt": letter.attempt,
         "first_failed_at": letter.first_failed_at or None,
@@ -45,31 +45,33 @@ def row_of(letter: DeadLetter) -> Row:
     }
 
 
-def whole(kafka: KafkaSettings, app: str, place: Place) -> Row:
-    """The letter at `place`, whether it stands or not; raises UsageError if there is none, BrokerUnavailable."""
+def details(kafka: KafkaSettings, app: str, place: Place) -> Row:
+    """The dead letter at `place`, resolved or not; raises UsageError if there is none, BrokerUnavailable."""
     letter = next((letter for letter in read_dead_letters(kafka, app) if letter.place == place), None)
     if letter is None:
         raise UsageError(
             f"looking for the dead letter {places_of([place])} of {app}: there is none",
-            hint=f"`lozenge dlq show {app}` lists those that stand",
+            hint=f"`lozenge dlq show {app}` lists the unresolved ones",
         )
     line = resolution_of(kafka, app, place)
     return row_of(letter) | {
         "error": letter.error,
         "message": letter.message,
         "at": letter.at.isoformat(timespec="milliseconds"),
-        "now": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}" if line else "stands",
+        "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
+        if line
+        else "unresolved",
         "value": decoded(letter.value),
         "headers": {name: text(value) for name, value in letter.headers},
     }
 
 
-def put_aside(kafka: KafkaSettings, app: str, event: Place) -> str:
-    """What became of `event`, a place in the input of `app`, as its newest dead letter; "" if it is none."""
+def dead_letter_of_event(kafka: KafkaSettings, app: str, event: Place) -> str:
+    """The newest dead letter of `event`, a position in the input of `app`, and its resolution; "" without one."""
     found = [letter for letter in read_dead_letters(kafka, app) if letter.origin == event]
     if not found:
         return ""
     newest = max(found, key=lambda letter: letter.attempt)
     line = resolution_of(kafka, app, newest.place)
-    became = f"was {line.action}" if line else "stands"
-    return f"put aside as dead letter {places_of([newest.place])}, which {became}"
+    state = line.action if line else "unresolved"
+    return f"dead letter {places_of([newest.place])} ({state})"

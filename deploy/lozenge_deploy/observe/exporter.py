@@ -1,8 +1,9 @@
 """`python -m lozenge_deploy.observe.exporter [PORT]`: the metrics of all apps for Prometheus, at `/metrics`.
 
-It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app: counters and
-histograms go on over every restart, of the apps and of this program; gauges are of the instances alive, and
-end when there are none. `lozenge_instances` tells how many run, by release; 0 with the last release if none does.
+It listens on loopback, or where `LOZENGE_EXPORTER_BIND` says. Each family has one series per app.
+Counters and histograms continue over every restart, of the apps and of this program. Gauges are sums over the
+processes alive, and end without any. `lozenge_instances` counts the processes by release; it is 0, with the last
+release, if none runs.
 """
 
 import os
@@ -34,29 +35,31 @@ _FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTE
 
 
 class Apps(Collector):
-    """The apps of a table, as Prometheus sees them; whoever changes the table holds `lock`."""
+    """The apps of a table, as Prometheus sees them. A writer of the table holds `lock`."""
 
     def __init__(self, table: dict[str, App]) -> None:
         self.lock = threading.Lock()
         self._table = table
 
     def collect(self) -> Iterable[Metric]:
-        """Every family with the samples of all apps; Prometheus asks from a thread of its own."""
+        """Every family with the samples of all apps; called from the thread of the HTTP server."""
         with self.lock:
             return list(families(self._table, time.time()))
 
 
 def families(table: dict[str, App], now: float) -> Iterator[Metric]:
-    """What `table` says at Unix time `now`, by family."""
-    running = GaugeMetricFamily("lozenge_instances", "Instances that run", labels=["app", "release"])
+    """The metric families of `table` at Unix time `now`."""
+    running = GaugeMetricFamily("lozenge_instances", "Running processes", labels=["app", "release"])
     catching_up = GaugeMetricFamily(
-        "lozenge_catch_up_seconds", "Until nothing is left, at the present speed; +Inf: falls behind", labels=["app"]
+        "lozenge_catch_up_seconds",
+        "Seconds until the lag is 0 at the current rate; +Inf if the lag grows",
+        labels=["app"],
     )
     found: dict[str, Metric] = {}
     for name, app in sorted(table.items()):
         for text, value in app.samples(now).items():
             sample, labels = parse(text)
-            known = _FAMILIES.get(sample, Metric(sample, "Of a newer platform than this exporter's", "unknown"))
+            known = _FAMILIES.get(sample, Metric(sample, "Published by a newer version than this exporter", "unknown"))
             family = found.setdefault(known.name, Metric(known.name, known.documentation, known.type))
             family.add_sample(sample, {"app": name} | labels, value)
         releases = Counter(instance.last.release for instance in app.alive(now))
@@ -78,7 +81,7 @@ def parse(sample: str) -> tuple[str, dict[str, str]]:
 
 
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
-    """Answers Prometheus from a thread of its own; raises UsageError where it cannot listen."""
+    """Serves Prometheus from its own thread; raises UsageError if it cannot listen."""
     try:
         start_http_server(int(port), addr=address, registry=registry)
     except (OSError, OverflowError, ValueError) as error:
@@ -96,7 +99,7 @@ def main() -> int:
     registry = CollectorRegistry()
     try:
         kafka = KafkaSettings.load()
-        # tells nothing until it has read all: to Prometheus a counter that is too small is one that began anew
+        # no samples until everything is read: Prometheus takes a counter that is too small for a reset
         serve(registry, os.environ.get("LOZENGE_EXPORTER_BIND", LOOPBACK), *sys.argv[1:2])
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name == kafka.topics.metrics])
         readings = MetricsReader(kafka)

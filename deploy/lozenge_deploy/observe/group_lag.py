@@ -1,4 +1,4 @@
-"""Where an app stands on its input: what its consumer group has committed, and how far that is behind."""
+"""The lag of a consumer group, in offsets and in seconds."""
 
 import time
 from collections.abc import Iterable
@@ -17,21 +17,23 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 
 @dataclass(frozen=True)
 class GroupLag:
-    """`metadata` is that of the last commit; with `output_ahead` more was read, and published, than is committed.
+    """The lag of a group.
 
-    `behind` counts the offsets that are there and not decided yet, `seconds` is the age of the oldest of
-    them, or 0.
+    - `metadata`: of the newest commit.
+    - `offsets`: between the committed offsets and the ends of the partitions.
+    - `seconds`: the age of the oldest uncommitted record; 0 without any.
+    - `output_ahead`: whether output beyond the committed offsets may have been published.
     """
 
     metadata: CommitMetadata | None
-    behind: int
+    offsets: int
     seconds: float
     output_ahead: bool
 
 
-def standing(kafka: KafkaSettings, group: str) -> GroupLag | None:
-    """Where `group` stands; None if it has never committed. Raises BrokerUnavailable."""
-    doing = f"looking where {group} stands on"
+def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
+    """The lag of `group`; None if it has never committed. Raises BrokerUnavailable."""
+    doing = f"reading the lag of {group} on"
     with reader(kafka, "its input", doing=doing) as consumer:
         found = committed(kafka, group)
         if not found:
@@ -42,14 +44,14 @@ def standing(kafka: KafkaSettings, group: str) -> GroupLag | None:
     metadata = [p.metadata for p in found]
     return GroupLag(
         metadata=CommitMetadata.newest(metadata),
-        behind=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
+        offsets=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
 
 
 def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:
-    """When the record at or after each place was written (Unix seconds); not where only commit markers follow."""
+    """Unix time of the first record at or after each position; none where only commit markers follow."""
     unread = {_partition(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
     found: dict[Partition, float] = {}
     consumer.assign(list(unread.values()))
@@ -71,7 +73,7 @@ def _partition(place: TopicPartition) -> Partition:
 
 
 def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
-    """How many alerts the last hour brought; None for what is no detector. Raises BrokerUnavailable."""
+    """Alerts of the last hour; None if the app is no detector. Raises BrokerUnavailable."""
     topic = kafka.topics.alerts(detector)
     if (partitions := existing_topics(kafka).get(topic)) is None:
         return None

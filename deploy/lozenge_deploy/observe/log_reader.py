@@ -1,4 +1,4 @@
-"""The log lines of one app, out of the topic that holds those of all."""
+"""The log lines of one app, from the topic with those of all apps."""
 
 import json
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ Line = dict[str, Any]
 
 
 class LogReader:
-    """The lines of `app` that are at least as bad as `level`, each with the keys of `lozenge.process.logging`."""
+    """The lines of `app` of at least `level`, each with the keys of `lozenge.process.logging`."""
 
     def __init__(self, kafka: KafkaSettings, app: str, level: str = "debug") -> None:
         self._kafka, self._app, self._level = kafka, app.encode(), level
         self._partition = partition_of(self._app, LOG_PARTITIONS)
 
     def latest(self, count: int) -> tuple[list[Line], int]:
-        """The newest `count` lines, oldest first, and the offset behind them; raises BrokerUnavailable.
+        """The newest `count` lines, oldest first, and the next offset; raises BrokerUnavailable.
 
-        Reads back in steps that grow, for other apps have their lines in between.
+        Reads back in growing steps, because the partition has lines of other apps too.
         """
         low, end = bounds(self._kafka, self._kafka.topics.logs, LOG_PARTITIONS)[self._partition]
         back = max(2 * count, _AT_LEAST)
@@ -42,12 +42,12 @@ class LogReader:
             back *= 4
 
     def following(self, start: int) -> Iterator[Line]:
-        """Every line from offset `start` on, without end; raises BrokerUnavailable."""
+        """Every line from offset `start` on, endlessly; raises BrokerUnavailable."""
         with reader(self._kafka, self._kafka.topics.logs) as consumer:
             consumer.assign([TopicPartition(self._kafka.topics.logs, self._partition, start)])
             while True:
                 for message in consumer.consume(1000, 0.2):
-                    if message.error() is None:  # else its end, or a broker that comes back
+                    if message.error() is None:  # an error is the end of the partition, or a broker that will return
                         yield from self._ours(message)
 
     def _ours(self, message: Message) -> Iterator[Line]:
@@ -58,5 +58,5 @@ class LogReader:
 
 
 def _rank(level: object) -> int:
-    """How bad a level is; one that nobody knows is as good as info."""
+    """The severity of a level; an unknown one counts as info."""
     return _RANKS.get(str(level).lower(), _RANKS["info"])

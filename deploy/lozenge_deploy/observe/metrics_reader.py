@@ -1,4 +1,4 @@
-"""The newest numbers of every app, from the snapshots that the apps themselves publish."""
+"""The current metrics of every app, from the snapshots that the apps publish."""
 
 import re
 import time
@@ -24,14 +24,16 @@ _CALL_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Reading:
-    """One app now: totals since it first started, rates over seconds, latencies of the last half minute.
+    """The current metrics of an app.
 
-    `rate` is of what it reads, and `dead_share` how many dead letters came of each record whose effect was committed in
-    these seconds: in Real-Time Mode a commit comes after minutes. Where half a minute brought no latency, it is of all
-    since those alive began.
-    `cpu_seconds` and `memory_bytes` are its whole process tree's, `cores` how many it keeps busy now.
-    `instances` are alive; without any, rates, lag and memory are 0. `at` is when it last reported (Unix seconds).
-    `catch_up` is as `catch_up_seconds` says.
+    - Totals count since its first start, rates since a few seconds, latencies since half a minute. Without a latency
+      in that time, they count since the start of the processes alive.
+    - `rate`: records read per second.
+    - `dead_share`: dead letters per committed record. In Real-Time Mode commits are minutes apart.
+    - `cpu_seconds`, `memory_bytes`: of the whole process tree; `cores`: busy cores.
+    - `instances`: processes alive. Without any, rates, lag and memory are 0.
+    - `at`: Unix time of the newest snapshot.
+    - `catch_up`: see `catch_up_seconds`.
     """
 
     instances: int
@@ -53,7 +55,7 @@ class Reading:
 
 
 def reading_of(app: App, now: float) -> Reading | None:
-    """What the snapshots of `app` say at Unix time `now`; None before the first."""
+    """The metrics of `app` at Unix time `now`; None before its first snapshot."""
     if app.newest is None:
         return None
     samples, recent = app.samples(now), list(app.growth(RATE_SECONDS, now))
@@ -83,29 +85,28 @@ def reading_of(app: App, now: float) -> Reading | None:
 
 
 def catch_up_seconds(app: App, now: float) -> float | None:
-    """Seconds until `app` has judged all there is, if it goes on coming nearer as it did in the last half minute.
+    """Seconds until the lag of `app` is 0, if it shrinks as in the last half minute.
 
-    That is as fast as it judges, less what comes meanwhile. 0 if no more is left than it judges in `RATE_SECONDS`;
-    infinite if it comes no nearer; None if nobody can tell yet.
+    0 if the lag is less than the records of `RATE_SECONDS`; infinite if it does not shrink; None while it is unknown.
     """
-    lag = nearer = judged = known = 0.0
+    lag = shrinking = processed = known = 0.0
     for instance in app.alive(now):
         counter = _read_by(instance.last.samples)
         last, before = instance.last, instance.since(counter)
         lag += last.samples.get(LAG, 0.0)
         if (seconds := last.time - before.time) > 0:
             known += seconds
-            nearer += (before.samples.get(LAG, 0.0) - last.samples.get(LAG, 0.0)) / seconds
-            judged += (last.samples.get(counter, 0.0) - before.samples.get(counter, 0.0)) / seconds
-    if lag <= judged * RATE_SECONDS:
+            shrinking += (before.samples.get(LAG, 0.0) - last.samples.get(LAG, 0.0)) / seconds
+            processed += (last.samples.get(counter, 0.0) - before.samples.get(counter, 0.0)) / seconds
+    if lag <= processed * RATE_SECONDS:
         return 0.0
     if known < RATE_SECONDS:
         return None
-    return lag / nearer if nearer > 0 else float("inf")
+    return lag / shrinking if shrinking > 0 else float("inf")
 
 
 class MetricsReader:
-    """Follows the metrics topic from its beginning, which is little more than its live keys; used by one thread."""
+    """Follows the compacted metrics topic from its beginning; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Raises BrokerUnavailable."""
@@ -123,7 +124,7 @@ class MetricsReader:
         self._consumer.assign([start])
 
     def read(self) -> None:
-        """Takes in what was published since the last call; waits for nothing."""
+        """Reads what was published since the last call, without waiting."""
         for message in self._consumer.consume(1000, 0.0):
             if message.error() is None:
                 self._position = (message.offset() or 0) + 1
@@ -131,27 +132,27 @@ class MetricsReader:
                 self.table.setdefault(snapshot.app, App()).take(snapshot)
 
     def catch_up(self) -> None:
-        """Takes in everything that was there when this began. Raises BrokerUnavailable when nothing more comes."""
-        heard = time.monotonic()
+        """Reads up to the end at the start of this reader; raises BrokerUnavailable if records stop arriving."""
+        newest_at = time.monotonic()
         while (position := self._position) < self._end:
             self.read()
             if self._position > position:
-                heard = time.monotonic()
-            elif time.monotonic() > heard + _CALL_SECONDS:
-                raise BrokerUnavailable(f"reading {self._topic}: nothing came for {_CALL_SECONDS:.0f} s")
+                newest_at = time.monotonic()
+            elif time.monotonic() > newest_at + _CALL_SECONDS:
+                raise BrokerUnavailable(f"reading {self._topic}: no record for {_CALL_SECONDS:.0f} s")
             else:
                 time.sleep(0.005)
 
     def apps(self) -> list[str]:
-        """Who has published, by name."""
+        """The apps that have published, by name."""
         return sorted(self.table)
 
     def reading(self, app: str) -> Reading | None:
-        """The newest of an app; None if it has not published anything yet."""
+        """The metrics of an app; None before its first snapshot."""
         return reading_of(self.table[app], time.time()) if app in self.table else None
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         self._consumer.close()
 
 
@@ -171,13 +172,13 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 
 
 def _read_by(samples: Samples) -> str:
-    """The counter of what is read: in Real-Time Mode its effect is counted long after."""
+    """The counter of records read: in Real-Time Mode the counter of committed ones grows only at commits."""
     return BEGUN if samples.get(AHEAD) else RECORDS
 
 
-def _dead_share(told: Sequence[Samples]) -> float:
-    dead = sum(value for samples in told for name, value in samples.items() if name.startswith(DEAD))
-    records = sum(samples.get(RECORDS, 0.0) for samples in told)
+def _dead_share(grown: Sequence[Samples]) -> float:
+    dead = sum(value for samples in grown for name, value in samples.items() if name.startswith(DEAD))
+    records = sum(samples.get(RECORDS, 0.0) for samples in grown)
     return dead / records if records else float("inf") if dead else 0.0
 
 
@@ -186,9 +187,9 @@ def _latencies(app: App, now: float) -> list[tuple[float, float]]:
     return recent if recent and recent[-1][1] else _buckets(instance.last.samples for instance in app.alive(now))
 
 
-def _buckets(told: Iterable[Samples]) -> list[tuple[float, float]]:
+def _buckets(grown: Iterable[Samples]) -> list[tuple[float, float]]:
     found: dict[float, float] = {}
-    for samples in told:
+    for samples in grown:
         for name, count in samples.items():
             if bound := re.fullmatch(r"lozenge_latency_seconds_bucket\{le=(.+)\}", name):
                 found[float(bound[1])] = found.get(float(bound[1]), 0.0) + count

@@ -1,8 +1,8 @@
-"""What the apps have told: the newest snapshot of every instance, and what it makes of its app.
+"""The metrics of all apps: the newest snapshot of every process, summed by app.
 
-An instance is one start of one process and takes nobody's name, so an app has done what all of its instances
-together have done, however many of them are gone. What is true of a moment only (lag, memory) counts
-for those alive: an instance that said that it ends, or was silent for `ALIVE_SECONDS`, is not.
+An instance name belongs to one start of one process. The counters of an app are therefore the sums over all of its
+processes, ended ones included. Gauges (lag, memory) count only the processes alive. A process is not alive after its
+last snapshot, or without a snapshot for `ALIVE_SECONDS`.
 """
 
 import json
@@ -21,7 +21,7 @@ Samples = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Every sample of one instance at Unix time `time`; `ended` if there will be no other."""
+    """Every sample of one process at Unix time `time`; `ended` marks its last snapshot."""
 
     app: str
     instance: str
@@ -33,13 +33,15 @@ class Snapshot:
     @classmethod
     def parse(cls, value: bytes) -> Self:
         """The snapshot in a record of the metrics topic."""
-        told: dict[str, Any] = json.loads(value)
-        samples = {sys.intern(name): number for name, number in told["samples"].items()}  # one copy of each name
-        return cls(told["app"], told["instance"], told["release"], told["time"], samples, told.get("ended", False))
+        fields: dict[str, Any] = json.loads(value)
+        samples = {sys.intern(name): number for name, number in fields["samples"].items()}  # one copy of each name
+        return cls(
+            fields["app"], fields["instance"], fields["release"], fields["time"], samples, fields.get("ended", False)
+        )
 
 
-class Instance:
-    """One instance, with as much of its past as rates are made of."""
+class ProcessMetrics:
+    """The snapshots of one process, as many as rates need."""
 
     def __init__(self) -> None:
         self._recent: deque[Snapshot] = deque()
@@ -50,13 +52,13 @@ class Instance:
         return self._recent[-1]
 
     def take(self, snapshot: Snapshot) -> None:
-        """Its next snapshot."""
+        """Adds its next snapshot."""
         self._recent.append(snapshot)
         while len(self._recent) > 2 and self._recent[1].time < snapshot.time - HISTORY_SECONDS:
             self._recent.popleft()
 
     def alive(self, now: float) -> bool:
-        """Whether it still runs, as far as anyone can tell at Unix time `now`."""
+        """Whether it runs, as far as known at Unix time `now`."""
         return not self.last.ended and self.last.time >= now - ALIVE_SECONDS
 
     def before(self, seconds: float) -> Snapshot:
@@ -64,28 +66,28 @@ class Instance:
         return next(snapshot for snapshot in self._recent if snapshot.time >= self.last.time - seconds)
 
     def since(self, total: str) -> Snapshot:
-        """Its oldest snapshot of the last `HISTORY_SECONDS` in which the counter `total` had begun; else the newest."""
+        """Its oldest snapshot of the last `HISTORY_SECONDS` with the counter `total` above 0; else the newest."""
         return next((snapshot for snapshot in self._recent if snapshot.samples.get(total)), self.last)
 
 
 class App:
-    """All instances of one app. Those that are gone cost a sum, however many they are."""
+    """All processes of one app. The ended ones are kept as one sum."""
 
     def __init__(self) -> None:
-        self._instances: dict[str, Instance] = {}
+        self._instances: dict[str, ProcessMetrics] = {}
         self._gone: dict[str, Samples] = {}
         self._done_by_gone: dict[str, float] = {}
         self._newest: Snapshot | None = None
 
     def take(self, snapshot: Snapshot) -> None:
-        """The next snapshot of any instance."""
+        """Adds the next snapshot of any process."""
         name = snapshot.instance
         if name not in self._instances:
-            self._add(self._gone.pop(name, {}), -1.0)  # it was only silent
+            self._add(self._gone.pop(name, {}), -1.0)  # it had only been silent
             for other in [n for n, instance in self._instances.items() if not instance.alive(snapshot.time)]:
                 self._gone[other] = self._instances.pop(other).last.samples
                 self._add(self._gone[other])
-            self._instances[name] = Instance()
+            self._instances[name] = ProcessMetrics()
         self._instances[name].take(snapshot)
         if self._newest is None or snapshot.time >= self._newest.time:
             self._newest = snapshot
@@ -100,12 +102,12 @@ class App:
         """The newest snapshot of all; None before the first."""
         return self._newest
 
-    def alive(self, now: float) -> list[Instance]:
-        """Who runs at Unix time `now`."""
+    def alive(self, now: float) -> list[ProcessMetrics]:
+        """The processes alive at Unix time `now`."""
         return [instance for instance in self._instances.values() if instance.alive(now)]
 
     def samples(self, now: float) -> dict[str, float]:
-        """Counters as sums over all instances that ever were, everything else over those alive at `now`."""
+        """Counters as sums over all processes ever, everything else over those alive at `now`."""
         found = dict(self._done_by_gone)
         for instance in self._instances.values():
             alive = instance.alive(now)
@@ -115,7 +117,7 @@ class App:
         return found
 
     def growth(self, seconds: float, now: float) -> Iterator[tuple[float, dict[str, float]]]:
-        """For each instance alive, over how many of the last `seconds` is known by how much which counter grew."""
+        """For each process alive: the observed part of the last `seconds`, and the growth of each counter in it."""
         for instance in self.alive(now):
             last, before = instance.last, instance.before(seconds)
             grown = {n: value - before.samples.get(n, 0.0) for n, value in last.samples.items() if is_total(n)}

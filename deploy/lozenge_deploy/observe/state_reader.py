@@ -1,4 +1,4 @@
-"""What a detector remembers of one entity, out of its compacted state topic."""
+"""The state of one entity, from the compacted state topic of a detector."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ from lozenge.kafka.topic_reader import read
 _ENTRY = msgspec.json.Decoder(Entry[Any])
 
 
-def remembered(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[str, Any]]:
+def state_of(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[str, Any]]:
     """Every committed entry with `entity` among the values of its key, as data that prints as JSON.
 
     Of a fold: key, state, clock and timers. Of an aggregate, whose keys are alert ids: when the window of that
@@ -24,8 +24,8 @@ def remembered(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dic
     topic = kafka.topics.state(detector)
     if (count := partitions(kafka).get(topic)) is None:
         raise UsageError(
-            f"looking into the state of {detector}: there is no topic {topic}",
-            hint="`lozenge status` lists what runs",
+            f"reading the state of {detector}: there is no topic {topic}",
+            hint="`lozenge status` lists the apps",
         )
     found: dict[bytes, bytes] = {}
     for message in read(kafka, topic, dict.fromkeys(range(count), 0)):
@@ -35,17 +35,17 @@ def remembered(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dic
         elif entity in _parts(key):
             found[key] = value
     for key, value in found.items():
-        yield _told(key, value)
+        yield _entry(key, value)
 
 
 def _parts(key: bytes) -> list[str]:
-    """The values that a key is made of, as a person would write them."""
+    """The values that a key consists of, as text."""
     if key[:1] != b"[":
         return [key.decode()]
     return [str(part) for part in msgspec.json.decode(key)]
 
 
-def _told(key: bytes, value: bytes) -> dict[str, Any]:
+def _entry(key: bytes, value: bytes) -> dict[str, Any]:
     if key[:1] != b"[":
         return {"key": _parts(key), "closes": value.decode()}
     entry = _ENTRY.decode(value)

@@ -1,4 +1,4 @@
-"""The latest records of any topic, decoded for a person."""
+"""The latest records of any topic, decoded for people."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
     if topic not in existing:
         near = [name for name in sorted(existing) if topic in name]
         raise UsageError(
-            f"looking into {topic}: there is no such topic", hint=f"there is {', '.join(near or existing)}"
+            f"reading {topic}: there is no such topic", hint=f"existing topics: {', '.join(near or existing)}"
         )
     starts = {
         partition: max(low, high - 2 * count)  # commit markers take offsets too
