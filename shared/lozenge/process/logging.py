@@ -12,9 +12,6 @@ import structlog
 
 from lozenge.process.env_settings import THIS_START
 
-# standard output is for answers, also of a command that has nothing to configure
-structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-
 
 def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **context: Any) -> None:
     """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""
@@ -44,10 +41,15 @@ def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **co
 
 
 def _in_order(_logger: Any, _method: str, line: Any) -> Any:
-    """When, how bad and what come first, for whoever reads the raw lines."""
+    """When, how severe and what come first, for people who read the raw lines."""
     return {name: line.pop(name) for name in ("time", "level", "app", "event") if name in line} | line
 
 
 def logger() -> Any:
-    """The logger of the calling process; keyword arguments become keys of the line."""
+    """The logger of the calling process; keyword arguments become keys of the line.
+
+    A command that configures none logs to standard error too: standard output is for its results.
+    """
+    if not structlog.is_configured():
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     return structlog.get_logger()
