@@ -13,7 +13,8 @@ from lozenge.contracts.schemas import newest
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge.process.logging import logger
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import Links

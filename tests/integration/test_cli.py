@@ -11,7 +11,8 @@ import pytest
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge_deploy.observe.metrics_reader import MetricsReader
 from tests.deploy.command import ROOT, lozenge, surroundings
 from tests.integration.conftest import Broker

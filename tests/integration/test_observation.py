@@ -23,7 +23,8 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
 from lozenge_deploy.observe.group_lag import lag_of
 from lozenge_deploy.observe.log_reader import LogReader

@@ -24,7 +24,8 @@ from lozenge.contracts.schemas import newest
 from lozenge.errors import TopicError
 from lozenge.kafka import schema_topic, topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.spark.jvm_watch import watched

@@ -7,14 +7,11 @@ release, if none runs.
 """
 
 import os
-import re
-import signal
 import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -24,6 +21,8 @@ from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.snapshot import decode
+from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.observe.metrics_reader import MetricsReader, catch_up_seconds
 from lozenge_deploy.observe.metrics_table import App
 
@@ -58,7 +57,7 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     found: dict[str, Metric] = {}
     for name, app in sorted(table.items()):
         for text, value in app.samples(now).items():
-            sample, labels = parse(text)
+            sample, labels = decode(text)
             known = _FAMILIES.get(sample, Metric(sample, "Published by a newer version than this exporter", "unknown"))
             family = found.setdefault(known.name, Metric(known.name, known.documentation, known.type))
             family.add_sample(sample, {"app": name} | labels, value)
@@ -74,12 +73,6 @@ def families(table: dict[str, App], now: float) -> Iterator[Metric]:
     yield from found.values()
 
 
-def parse(sample: str) -> tuple[str, dict[str, str]]:
-    """The name and labels in a snapshot's `name{label=value,...}`, whose values are percent-encoded."""
-    name, _, rest = sample.partition("{")
-    return name, {label: unquote(value) for label, value in re.findall(r"([a-z_]+)=([^,}]*)", rest)}
-
-
 def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> None:
     """Serves Prometheus from its own thread; raises UsageError if it cannot listen."""
     try:
@@ -93,9 +86,7 @@ def serve(registry: CollectorRegistry, address: str, port: str = str(PORT)) -> N
 
 def main() -> int:
     """Serves until SIGTERM or SIGINT; the exit code."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     registry = CollectorRegistry()
     try:
         kafka = KafkaSettings.load()

@@ -14,7 +14,8 @@ from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals

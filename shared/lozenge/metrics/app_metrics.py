@@ -1,28 +1,20 @@
-"""Every metric name, label and bucket of the platform, and their way out through Kafka.
+"""Every metric name, label and bucket of the platform.
 
-A job counts into `Metrics` (never blocking, bounded labels, every series at zero from the start) and a
-`Reporter` thread writes its snapshot to `lozenge.metrics.v1` once a second, keyed by app and instance,
-so that whoever reads the compacted topic has the last value of every instance. An instance is one start
-of one process: its counters begin at zero, and no other start takes its name. A broker that does not
-answer costs snapshots, never the job's progress.
+An app counts into `Metrics`: it never blocks, its labels are bounded, and every series is at zero from the start.
+An instance is one start of one process: its counters begin at zero, and no other start has its name.
 """
 
-import json
-import threading
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.metrics.snapshot import encode
 from lozenge.process.env_settings import THIS_START
-from lozenge.process.usage import Cost, Meter
+from lozenge.process.usage import Cost
 
-_ENCODED = {ord(character): f"%{ord(character):02X}" for character in "%,}"}
 STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
 """Seconds; fine where a detector lives, coarse where it catches up."""
@@ -179,7 +171,7 @@ class Metrics:
         `ended` says that it is the last one of this instance.
         """
         samples = {
-            sample.name + _labels(sample.labels): sample.value
+            encode(sample.name, sample.labels): sample.value
             for family in self.registry.collect()
             for sample in family.samples
             if not sample.name.endswith("_created")
@@ -192,49 +184,3 @@ class Metrics:
             "ended": ended,
             "samples": samples,
         }
-
-
-class Reporter:
-    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and when told."""
-
-    def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
-        self._metrics, self._interval, self._meter = metrics, interval, Meter()
-        self._topic = kafka.topics.metrics
-        # A small queue that drops when the broker is away: metrics never hold memory or the job.
-        self._producer = Producer(kafka.client(queue_buffering_max_messages=100, message_timeout_ms=5000))
-        self._stop = threading.Event()
-        self._publishing = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="metrics", daemon=True)
-
-    def __enter__(self) -> "Reporter":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join(self._interval + 1)
-        self.publish(ended=True)
-        self._producer.flush(1)
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._interval):
-            self.publish()
-
-    def publish(self, *, ended: bool = False) -> None:
-        """Publishes one now, from any thread; returns before the broker has it."""
-        key = f"{self._metrics.app}/{self._metrics.instance}"
-        with self._publishing:
-            self._metrics.cost(self._meter.read())
-            snapshot = self._metrics.snapshot(ended=ended)
-            try:
-                self._producer.produce(self._topic, json.dumps(snapshot).encode(), key.encode())
-                self._producer.poll(0)
-            except (BufferError, KafkaException):
-                pass  # the next snapshot carries the same totals
-
-
-def _labels(labels: dict[str, str]) -> str:
-    told = (f"{name}={value.translate(_ENCODED)}" for name, value in sorted(labels.items()))
-    return "{" + ",".join(told) + "}" if labels else ""

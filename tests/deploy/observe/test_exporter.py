@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from lozenge.metrics.app_metrics import Metrics
-from lozenge_deploy.observe.exporter import Apps, parse
+from lozenge_deploy.observe.exporter import Apps
 from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
@@ -79,11 +79,6 @@ def test_who_falls_behind_never_catches_up() -> None:
         metrics.lag(int(1000 - ago))
         snapshots.append(told(metrics, ago))
     assert 'lozenge_catch_up_seconds{app="upstream"} +Inf' in exported(*snapshots)
-
-
-def test_reads_the_labels_of_a_sample() -> None:
-    assert parse("a_total") == ("a_total", {})
-    assert parse("a_bucket{le=+Inf,stage=detect}") == ("a_bucket", {"le": "+Inf", "stage": "detect"})
 
 
 def test_a_label_may_hold_anything() -> None:

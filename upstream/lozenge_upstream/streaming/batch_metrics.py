@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.metrics.app_metrics import Metrics, Reporter
+from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
 from lozenge.spark.live_lag import LiveProgress
