@@ -1,6 +1,6 @@
-"""What only a detector's own code can tell: whether its tests pass, its settings hold, what it makes of real events.
+"""Runs a detector's own code: its tests, its description, a backtest, a backfill, a replay of dead letters.
 
-Each is a process in the detector's own environment; only `filled` and `replayed` write anything.
+Each is a process in the detector's environment. Only `backfill` and `replay` write to topics.
 """
 
 import json
@@ -27,10 +27,10 @@ _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable
 
 
 def test_command(python: Path, report: Path) -> list[str]:
-    """Runs the tests of the folder that one stands in, on what the detector's `python` holds; for `verdicts.read`.
+    """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
 
-    Behind its own come those of `lozenge.testing.invariants`. Only pytest comes from the tools: what both have is the
-    detector's.
+    It also runs those of `lozenge.testing.invariants`. The environment of the command adds pytest alone: a package that
+    both have is the detector's.
     """
     tools = [path for path in sys.path if path.endswith("site-packages")]
     plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]

@@ -1,6 +1,6 @@
-"""A release: what a detector's folder was at one moment, complete, numbered and never changed.
+"""A release: a detector's folder at one moment, complete, numbered and immutable.
 
-It holds the detector's wheel, the lock of everything beside it, and what the detector tells of itself.
+It holds the detector's wheel, the lock of its dependencies, and the detector's description of itself.
 """
 
 import base64
@@ -33,7 +33,7 @@ Zipped = Annotated[str, PlainSerializer(_zipped, when_used="json"), BeforeValida
 
 @dataclass(frozen=True)
 class Built:
-    """A folder made ready to become a release."""
+    """A built folder, which can become a release."""
 
     parts: Parts
     description: Description
@@ -71,7 +71,7 @@ class Release(Description):
 
     @property
     def name(self) -> str:
-        """How people, alerts and start orders call it: "r7"."""
+        """Its name for people, in alerts and in job specs: "r7"."""
         return f"r{self.number}"
 
 
@@ -82,11 +82,11 @@ def build(folder: Path) -> Built:
 
 
 def described(parts: Parts, python: Path) -> Built:
-    """The parts, as their `python` lets the detector describe itself.
+    """The parts with the description that the detector gives in their `python`.
 
-    Raises ConfigError or DetectorError with its words if it cannot do that.
+    Raises ConfigError or DetectorError with its message if it fails.
     """
-    known = python.parents[1] / "description.json"  # the same parts tell the same of themselves
+    known = python.parents[1] / "description.json"  # equal parts have equal descriptions
     if not known.is_file():
         new = known.with_suffix(f".{os.getpid()}")
         new.write_text(detector_process.description(parts.detector, python), "utf-8")

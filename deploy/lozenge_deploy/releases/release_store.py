@@ -1,13 +1,14 @@
-"""The releases of all detectors, kept in Kafka for whoever has to run them.
+"""The releases of all detectors, kept in Kafka for every host that runs them.
 
 One compacted topic: `<detector>/r<N>` is a release, `lozenge/<digest>` the library's wheel, once for
 all releases that were built against it. So a host needs the broker and uv to run any release, and no folder.
 """
 
-import random
 import time
 from collections.abc import Iterable
 from pathlib import Path
+
+import stamina
 
 from lozenge.contracts.record import Record
 from lozenge.errors import Fenced, UsageError
@@ -31,25 +32,22 @@ def environment_for(release: Release, releases: "Releases") -> Path:
 
 
 class Releases:
-    """The releases of all detectors. Every call reads the topic anew; raises BrokerUnavailable."""
+    """The releases of all detectors. Every call reads the topic; raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._kafka = kafka
 
     def add(self, built: Built, *, by: str) -> Release:
-        """The release of `built`, made by `by`; the existing one if there is one of the same contents.
+        """The release of `built`, made by `by`; an existing one with the same contents.
 
-        Numbers of a detector rise by one, whoever adds at the same time. Returns once every reader sees it.
+        The numbers of a detector are consecutive, also with concurrent callers. Returns once every reader sees it.
         Raises UsageError if it is too large.
         """
         ensure_topics(self._kafka, self._kafka.topics.control_topics())
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
+        # fenced: another process adds a release; the jitter keeps two from fencing each other again and again
+        for attempt in stamina.retry_context(on=Fenced, attempts=ATTEMPTS, timeout=None, wait_max=1.0, wait_jitter=1.0):
+            with attempt:
                 return self._add(built, by)
-            except Fenced:  # somebody else adds; without chance two would fence each other again and again
-                if attempt == ATTEMPTS:
-                    raise
-                time.sleep(random.uniform(0, 1))
         raise AssertionError("unreachable")
 
     def of(self, detector: str) -> list[Release]:
@@ -57,11 +55,11 @@ class Releases:
         return _in_order(self._records(f"{detector}/").values())
 
     def get(self, detector: str, name: str) -> Release:
-        """The release "r7"; raises UsageError with those that there are."""
+        """The release "r7"; raises UsageError with the existing ones."""
         found = {release.name: release for release in self.of(detector)}
         if name not in found:
             raise UsageError(
-                f"looking for release {name} of {detector}: there is {', '.join(found) or 'none'}",
+                f"looking for release {name} of {detector}: releases: {', '.join(found) or 'none'}",
                 hint="name one of those" if found else "nothing of this name has been released yet",
             )
         return found[name]
@@ -98,7 +96,7 @@ class Releases:
         return release
 
     def _records(self, *prefixes: str) -> dict[str, bytes]:
-        """The newest value of every key that begins with one of `prefixes`."""
+        """The newest value of every key that starts with one of `prefixes`."""
         if self._kafka.topics.releases not in partitions(self._kafka):
             return {}
         found: dict[str, bytes] = {}
@@ -114,7 +112,7 @@ class Releases:
             raise UsageError(
                 f"releasing {key}: {len(value) // 1000} kB are more than the {LARGEST // 1000} kB "
                 "that a record may have",
-                hint="leave large files out of the wheel: name a table by an absolute path that every host has",
+                hint="exclude large files from the wheel: name a table by an absolute path that every host has",
             )
         return Record(self._kafka.topics.releases, 0, key.encode(), value)
 

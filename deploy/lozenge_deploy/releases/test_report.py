@@ -1,4 +1,4 @@
-"""What pytest found of a detector's tests: each one's outcome, read from its report in JUnit's XML."""
+"""The outcomes of a detector's tests, from pytest's report in JUnit XML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """One test: passed, failed or skipped, in how many seconds; `words` say why it has not passed."""
+class Outcome:
+    """One test: passed, failed or skipped, in how many seconds; `reason` says why it has not passed."""
 
     test: str
     outcome: str
     seconds: float
-    words: str = ""
+    reason: str = ""
 
     @property
     def fault(self) -> str:
@@ -25,21 +25,21 @@ class Verdict:
         return self.test.removeprefix("fault[").removesuffix("]") if self.test.startswith("fault[") else ""
 
 
-def read(report: Path) -> list[Verdict]:
+def read(report: Path) -> list[Outcome]:
     """Every test in the report, in the order in which they ran; none if pytest did not get so far."""
     if not report.is_file() or not report.stat().st_size:
         return []
-    return [_verdict(case) for case in ElementTree.parse(report).iter("testcase")]
+    return [_outcome_of(case) for case in ElementTree.parse(report).iter("testcase")]
 
 
-def unproved(verdicts: Sequence[Verdict]) -> list[str]:
+def unproved(outcomes: Sequence[Outcome]) -> list[str]:
     """What a detector owes and no test has shown: a case that fires, one that stays silent. A skipped test is none."""
-    passed = [verdict.test for verdict in verdicts if verdict.outcome == "passed"]
+    passed = [each.test for each in outcomes if each.outcome == "passed"]
     return [kind for kind in TELLING if not any(test.startswith(kind) for test in passed)]
 
 
-def _verdict(case: ElementTree.Element) -> Verdict:
-    told = next((part for part in case if part.tag in _OUTCOMES), None)
-    outcome = _OUTCOMES[told.tag] if told is not None else "passed"
-    words = (told.get("message") or "") if told is not None else ""
-    return Verdict(case.get("name", ""), outcome, float(case.get("time", "0")), words)
+def _outcome_of(case: ElementTree.Element) -> Outcome:
+    problem = next((part for part in case if part.tag in _OUTCOMES), None)
+    outcome = _OUTCOMES[problem.tag] if problem is not None else "passed"
+    reason = (problem.get("message") or "") if problem is not None else ""
+    return Outcome(case.get("name", ""), outcome, float(case.get("time", "0")), reason)

@@ -14,13 +14,13 @@ from lozenge.errors import ToolchainError
 
 
 def uv(doing: str, *arguments: str) -> None:
-    """Runs uv; raises ToolchainError with uv's own words."""
+    """Runs uv; raises ToolchainError with uv's message."""
     command = [find_uv_bin(), *arguments, "--quiet", "--no-config", "--system-certs"]
     run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if run.returncode:
         raise ToolchainError(
             f"{doing}: {run.stderr.strip()}",
-            hint="mend `dependencies` in the detector's pyproject.toml (the platform's own versions are fixed by "
+            hint="fix `dependencies` in the detector's pyproject.toml (the platform's own versions are fixed by "
             "requirements/runtime.txt), or look at the network; `make setup` repairs the tools",
         )
 
@@ -32,14 +32,14 @@ def uv_offline_first(doing: str, *arguments: str) -> None:
     return uv(doing, *arguments)
 
 
-def made_once(home: Path, make: Callable[[Path], None], whole: Callable[[Path], bool] = Path.is_dir) -> Path:
-    """`home`, a folder `<name>-<digest>` of the cache, made by `make` unless it is `whole`.
+def made_once(home: Path, make: Callable[[Path], None], complete: Callable[[Path], bool] = Path.is_dir) -> Path:
+    """`home`, a folder `<name>-<digest>` of the cache, made by `make` unless it is `complete`.
 
     It appears complete or not at all. Safe to call at once from several processes: one maker per name at a time.
     """
-    if not whole(home):
+    if not complete(home):
         with _lock(home):
-            if not whole(home):
+            if not complete(home):
                 with tempfile.TemporaryDirectory(prefix=".new-", dir=home.parent) as made:
                     stage = Path(made, "stage")
                     make(stage)

@@ -1,4 +1,4 @@
-"""The lines of a log file as the fields of a record. Pure; what a line holds is kept, whatever it is."""
+"""The lines of a log file as the fields of a record. Pure; no content of a line is lost."""
 
 import json
 from datetime import UTC, datetime
@@ -11,8 +11,8 @@ LINE_BYTES = 256 * 1024
 def whole(chunk: bytes, *, ended: bool) -> list[bytes]:
     """The lines at the beginning of `chunk`, the next `LINE_BYTES` of a file, each with its newline.
 
-    A last line without one is left for later, unless its writer has `ended` or it is too long already;
-    then it is cut between two characters of UTF-8.
+    A last line without one is incomplete. It is returned once its writer has `ended`, or if it is too long; then it is
+    cut between two characters of UTF-8.
     """
     *lines, rest = chunk.split(b"\n")
     if lines:
@@ -32,14 +32,14 @@ def fields(line: bytes) -> dict[str, Any]:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
         found = None
-    return found if isinstance(found, dict) else _told("info", text)
+    return found if isinstance(found, dict) else _line("info", text)
 
 
 def dropped(count: int) -> dict[str, Any]:
-    """The line that tells of `count` bytes that nobody will see."""
-    return _told("warning", "log dropped") | {"bytes": count}
+    """The line that reports `count` dropped bytes."""
+    return _line("warning", "log dropped") | {"bytes": count}
 
 
-def _told(level: str, event: str) -> dict[str, Any]:
+def _line(level: str, event: str) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return {"time": now, "level": level, "event": event}

@@ -1,10 +1,9 @@
-"""Brings what jobs write into their log files to the topic `lozenge.logs.v1`, line by line.
+"""Ships the log files of jobs to the topic `lozenge.logs.v1`, line by line.
 
-The file is the buffer: lines are read only when the lines before them are in Kafka, and while the broker
-is away nothing is read. How far that is stands beside the file in `<file>.shipped`, so that whoever comes
-next goes on from there: at least once. Two things are not promised. Lines are dropped when too many bytes wait,
-and a line tells how many. And a file is emptied as soon as all of it is read: what its writer adds in the
-instant between, or a crash takes before the broker has it, is lost.
+The file is the buffer: a line is read once the lines before it are in Kafka, so nothing is read while the broker is
+down. The position is in `<file>.shipped`, next to the file; the next shipper continues from it, at least once. There
+are two limits. Lines are dropped when too many bytes wait, and a log line reports how many. A file is truncated once
+it is read completely: a line that its writer adds at that instant, or that a crash loses on its way, is lost.
 """
 
 import json
@@ -23,14 +22,14 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.supervision.log_lines import LINE_BYTES, dropped, fields, whole
 
 LINES = 1000
-"""How many lines of a file one call takes, of `LINE_BYTES` at most."""
+"""How many lines of a file one call ships; their total is at most `LINE_BYTES`."""
 
 
 class Shipper:
     """Ships the lines of any number of files. Used by one thread, and never blocks it.
 
-    A file is emptied when it has more than `cap` bytes and all are read, or when more than `cap` bytes wait: it
-    never takes more than twice that much room. Its writer must open it for appending.
+    A file is truncated when it has more than `cap` bytes and all are read, or when more than `cap` bytes wait. It
+    never uses more than twice that space. Its writer must open it for appending.
     """
 
     def __init__(self, kafka: KafkaSettings, cap: int = 32_000_000) -> None:
@@ -39,7 +38,7 @@ class Shipper:
         self._files: dict[Path, _File] = {}
         self._producer = Producer(
             kafka.client(
-                message_timeout_ms=0,  # a line waits for the broker without end; there are few, see LINES
+                message_timeout_ms=0,  # a line waits for the broker without a limit; there are few, see LINES
                 max_in_flight=1,  # in order
                 message_max_bytes=2 * 1024 * 1024,
                 linger_ms=50,
@@ -48,11 +47,11 @@ class Shipper:
         )
 
     def follow(self, file: Path, app: str, instance: str, release: str) -> None:
-        """Ships `file` from now on, from where it was left; it need not be there yet."""
+        """Ships `file` from its recorded position on; it need not exist yet."""
         self._files[file] = _File(file, {"app": app, "instance": instance, "release": release})
 
     def unfollow(self, file: Path) -> None:
-        """Ends with `file`, whose writer has ended, as soon as the rest of it is shipped."""
+        """Forgets `file`, whose writer has ended, once the rest of it is shipped."""
         if file in self._files:
             self._files[file].ended = True
 
@@ -61,18 +60,18 @@ class Shipper:
         return list(self._files)
 
     def ship(self) -> None:
-        """Ships what is there, a part of each file; call it about ten times a second. Raises nothing."""
+        """Ships a part of each file; call it about ten times a second. Raises nothing."""
         self._producer.poll(0)
         for file in list(self._files.values()):
             try:
                 self._advance(file)
-            except OSError:  # there is no file yet, or there was one
+            except OSError:  # it does not exist yet, or not any more
                 file.gone = True
             if file.done:
                 del self._files[file.path]
 
     def close(self, seconds: float = 5.0) -> None:
-        """Waits `seconds` at most for what is on its way; what is not confirmed then comes again."""
+        """Waits up to `seconds` for unconfirmed lines; the next shipper ships the others again."""
         self._producer.flush(seconds)
         for file in self._files.values():
             file.land()
@@ -89,15 +88,15 @@ class Shipper:
                 file.empty(0)
 
     def _take(self, file: "_File") -> None:
-        """Hands the next lines to the producer, as many as it takes."""
+        """Hands the next lines to the producer, as many as it accepts."""
         flight = _Flight(file.position)
         if file.dropped:
-            flight.told = file.dropped if self._send(file, flight, dropped(file.dropped)) else 0
+            flight.reported = file.dropped if self._send(file, flight, dropped(file.dropped)) else 0
         for line in file.next_lines():
             if line.strip() and not self._send(file, flight, fields(line)):
                 break  # it waits in its file
             flight.end += len(line)
-        if flight.told or flight.end > file.position:
+        if flight.reported or flight.end > file.position:
             file.flight = flight
 
     def _send(self, file: "_File", flight: "_Flight", line: Mapping[str, Any]) -> bool:
@@ -116,13 +115,13 @@ class Shipper:
 class _Flight:
     """Lines up to the file's byte `end`, of which the broker has not confirmed `left`.
 
-    They tell of `told` dropped bytes; `alone` bytes of them are in no file any more.
+    They report `reported` dropped bytes; `alone` bytes of them are in no file any more.
     """
 
     end: int
     alone: int = 0
     left: int = 0
-    told: int = 0
+    reported: int = 0
     failed: bool = False
 
     def landed(self, error: KafkaError | None, _: Message) -> None:
@@ -131,7 +130,7 @@ class _Flight:
 
 
 class _File:
-    """A file on its way: all before `position` is shipped, `dropped` bytes are to be told of."""
+    """A followed file: everything before `position` is shipped, `dropped` bytes are still to be reported."""
 
     def __init__(self, path: Path, who: Mapping[str, str]) -> None:
         self.path, self.who = path, who
@@ -139,7 +138,7 @@ class _File:
         self.ended = self.gone = False
         self.size = self.position = self.dropped = 0
         self._note = path.with_name(f"{path.name}.shipped")
-        with suppress(OSError, ValueError):  # nobody has shipped any of it, or a crash cut the note short
+        with suppress(OSError, ValueError):  # nothing of it was shipped, or a crash cut the note short
             self.position, self.dropped = map(int, self._note.read_text().split())
 
     @property
@@ -152,9 +151,9 @@ class _File:
         return self.ended and self.flight is None and not waits
 
     def measure(self) -> None:
-        """Looks how long it is; raises OSError if it is not there."""
+        """Reads its size; raises OSError if it does not exist."""
         self.size, self.gone = self.path.stat().st_size, False
-        if self.unread < 0:  # somebody else has emptied it
+        if self.unread < 0:  # another process has truncated it
             self._move(0)
 
     def next_lines(self) -> list[bytes]:
@@ -163,17 +162,17 @@ class _File:
             return whole(file.read(LINE_BYTES), ended=self.ended)[:LINES]
 
     def land(self) -> None:
-        """Notes what the broker has confirmed; what has failed is read again."""
+        """Records what the broker has confirmed; failed lines are read again."""
         if self.flight and not self.flight.left:
             flight, self.flight = self.flight, None
             if flight.failed:
                 self.dropped += flight.alone
             else:
-                self.dropped -= flight.told
+                self.dropped -= flight.reported
                 self._move(flight.end)
 
     def empty(self, lost: int) -> None:
-        """Truncates it; `lost` bytes of it nobody has read."""
+        """Truncates it; `lost` bytes of it were not read."""
         self.dropped += lost
         if self.flight:
             self.flight.alone += self.flight.end - self.position
@@ -185,7 +184,7 @@ class _File:
         self.position = position
         if self.flight:
             self.flight.end = position  # its lines are no longer in the file
-        with suppress(OSError):  # a full disk: an older note only means that lines come twice
+        with suppress(OSError):  # a full disk: an older note only means duplicate lines
             new = self._note.with_name(f"{self._note.name}.new")
             new.write_text(f"{position} {self.dropped}")
             new.replace(self._note)

@@ -32,13 +32,13 @@ def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Pa
     (tmp_path / "test_spotter.py").write_text(TESTS)
     report = tmp_path / "report.xml"
     subprocess.run(detector_process.test_command(Path(sys.executable), report), cwd=tmp_path, capture_output=True)
-    verdicts = read(report)
-    assert [(v.test, v.outcome, v.words) for v in verdicts] == [
+    outcomes = read(report)
+    assert [(v.test, v.outcome, v.reason) for v in outcomes] == [
         ("test_fires_at_night", "passed", ""),
         ("test_stays_silent_by_day", "skipped", "another day"),
         ("test_knows_its_limits", "failed", "ValueError: too much"),
     ]
-    assert unproved(verdicts) == ["test_stays_silent"]
+    assert unproved(outcomes) == ["test_stays_silent"]
 
 
 def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:

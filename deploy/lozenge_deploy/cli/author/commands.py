@@ -28,7 +28,7 @@ from lozenge_deploy.cli.options import (
 from lozenge_deploy.cli.output import Format, show, show_backtest
 
 if TYPE_CHECKING:
-    from lozenge_deploy.releases.test_report import Verdict
+    from lozenge_deploy.releases.test_report import Outcome
 
 
 class Kind(StrEnum):
@@ -107,18 +107,18 @@ def run_tests(
         run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
         found = test_report.read(report)
     if output is Format.JSON:
-        show([asdict(verdict) for verdict in found], output)
-    elif faults := [verdict for verdict in found if verdict.fault]:
+        show([asdict(outcome) for outcome in found], output)
+    elif faults := [outcome for outcome in found if outcome.fault]:
         show([_under(fault) for fault in faults], output)
     if run.returncode:
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="see their output above")
 
 
-def _under(verdict: "Verdict") -> dict[str, Any]:
+def _under(test: "Outcome") -> dict[str, Any]:
     """The result of one fault, in a row."""
-    reason = verdict.words.partition("\n")[0] or None
-    seconds = round(verdict.seconds, 1)
-    return {"fault": verdict.fault, "result": verdict.outcome, "seconds": seconds, "reason": reason}
+    reason = test.reason.partition("\n")[0] or None
+    seconds = round(test.seconds, 1)
+    return {"fault": test.fault, "result": test.outcome, "seconds": seconds, "reason": reason}
 
 
 def try_(
