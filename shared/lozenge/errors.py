@@ -7,7 +7,7 @@
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says
     │   ├── NotifierUnavailable   (lozenge_deploy.operations.notifier_client) no notifier answers where one should
-    │   └── OutOfTime             (lozenge_deploy.control.client) a change is still being worked on
+    │   └── ChangeTimedOut        (lozenge_deploy.control.client) a change is not finished yet
     ├── Poison                    this one record can never be processed; it becomes a dead letter
     │   ├── DecodeError           bytes that are not the record they claim to be
     │   │   └── UnknownSchema     (lozenge.contracts.avro) a schema id that nobody has announced
@@ -21,14 +21,14 @@
         ├── TopicError            a topic is missing or breaks its contract
         ├── SchemaError           a schema is unknown or incompatible
         ├── DetectorError         a detector cannot be found, imported or planned, or fails on too much
-        │   └── Flood             it raises on so many records that its code, not they, must be at fault
-        ├── OffsetsLost           what a job should judge next is gone, or nobody knows where it stood
-        ├── StaleGeneration       a newer generation of this job has taken over
-        ├── NotDone               (lozenge_deploy.control.client) a change that was asked for did not come about
+        │   └── Flood             it raises on so many records that its code must be at fault
+        ├── OffsetsLost           retention removed the job's next events, or its committed offsets are unknown
+        ├── StaleGeneration       a newer generation of this job has replaced it
+        ├── ChangeFailed          (lozenge_deploy.control.client) a requested change was refused or rolled back
         ├── LeadershipLost        (lozenge_deploy.control.leader_election) another agent leads now
         └── Fenced                the broker refused this writer: another one called init_transactions
 
-Whoever catches decides by the first level: retry, dead-letter, or stop. `exit_code` is what a
+The caller that catches one decides by the first level: retry, dead letter, or stop. `exit_code` is what a
 command ends with (documented in the README): 1 failed, 2 usage, 3 dependency unreachable.
 """
 
