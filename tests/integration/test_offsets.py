@@ -247,7 +247,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
 
 def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, Limit), tmp_path, kind="stateful")
-    with pytest.raises(UsageError, match="what a stateful tells depends on what it remembers"):
+    with pytest.raises(UsageError, match="the alerts of a stateful detector depend on its state"):
         next(backfill(loaded, JobSettings(), kafka))
 
 
