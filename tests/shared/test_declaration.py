@@ -103,7 +103,7 @@ def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
     if kind == "stateful":
         assert parse(rebuilt, "x")[2].state == "rebuild"
     else:
-        assert f"a {kind} remembers nothing" in problems(rebuilt)[0]
+        assert f"a {kind} has no state" in problems(rebuilt)[0]
     assert "'keep', 'rebuild' or 'fresh'" in problems(rebuilt.replace("rebuild", "forget"))[0]
 
 
@@ -116,14 +116,14 @@ def test_every_kind_may_have_every_guarantee(kind: str, guarantee: str) -> None:
 
 def test_what_begins_at_the_newest_event_has_no_policy_for_what_it_missed() -> None:
     text = GOOD.replace("trigger", 'guarantee = "at-most-once"\nmissed = "skip"\ntrigger')
-    assert "leave out missed" in problems(text)[0]
+    assert "remove missed" in problems(text)[0]
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful"])
 def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", 'backlog = "newest-first"\ntrigger')
     if kind == "stateful":
-        assert "depends on what came before" in problems(text)[0]
+        assert "depends on the events before" in problems(text)[0]
     else:
         assert parse(text, "x")[2].backlog == "newest-first"
 
@@ -159,8 +159,8 @@ def test_real_time_mode_commits_each_minute_unless_declared_otherwise(kind: dict
     ("declared", "why"),
     [
         ({"kind": "stateful"}, "a fold is processed batch by batch"),
-        ({"kind": "rule", "guarantee": "at-most-once"}, "tells before it commits"),
-        (COUNTING | {"guarantee": "at-most-once"}, "tells before it commits"),
+        ({"kind": "rule", "guarantee": "at-most-once"}, "publishes before it commits"),
+        (COUNTING | {"guarantee": "at-most-once"}, "publishes before it commits"),
         (COUNTING | {"trigger": "4s"}, "between two commits, 5 s at least, not 4 s"),
         ({"kind": "rule", "trigger": "1s"}, "between two commits, 5 s at least, not 1 s"),
     ],

@@ -12,7 +12,7 @@ Contract, whatever the batches are and however often the job is started again:
 - an event id among the last `REMEMBERED` of its key is a repeat and is ignored;
 - an exception leaves the state as it was before that event and yields one `Failure`;
 - a key that has been silent for more than `expires` (on its own clock), with no timer to come, starts
-  afresh; its state is dropped once the slot's clock has passed that moment by `grace`.
+  without state; its state is dropped once the slot's clock has passed that moment by `grace`.
 """
 
 import heapq

@@ -109,5 +109,5 @@ def _let_workers_import(folder: Path) -> None:
 def _import_failed(name: str, error: BaseException) -> DetectorError:
     return DetectorError(
         f"importing detector {name}: {type(error).__name__}: {error}",
-        hint="mend the module, or add the missing package to the detector's dependencies",
+        hint="fix the module, or add the missing package to the detector's dependencies",
     )

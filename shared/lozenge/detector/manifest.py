@@ -1,7 +1,7 @@
-"""`[tool.lozenge]` in a detector's pyproject.toml: what the platform must know beside the code.
+"""`[tool.lozenge]` in a detector's pyproject.toml: what the platform must know in addition to the code.
 
 The file travels in the detector's wheel as data (`share/lozenge/<name>/`), with the reference tables
-beside it, so a running job reads the very declaration it was released with.
+next to it, so a running job reads the very manifest it was released with.
 """
 
 import sys
@@ -28,7 +28,7 @@ class _Strict(BaseModel):
 
 
 class Table(_Strict):
-    """A reference table: a CSV (with header) or Parquet file beside the declaration, or an absolute path.
+    """A reference table: a CSV (with header) or Parquet file next to the manifest, or an absolute path.
 
     `columns` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
     """
@@ -53,18 +53,21 @@ class Resources(_Strict):
 class Manifest(_Strict):
     """A detector as the platform sees it.
 
-    For an aggregate, `lateness` is its watermark's delay and `window` the longest time over which it counts:
-    that much a new release reads again, to count the open windows whole. `state` says what a new release
-    does with the memory of the one before: take it over ("keep"), make it again from the retained events
-    before it goes live ("rebuild"), or begin without any ("fresh"). `missed` says what a job does that was down for
-    longer than events are kept: "stop" until somebody moves its offsets, or "skip" what is gone and go on.
-    `guarantee` is what becomes of the alerts of a batch around a crash: each told once, told again under equal ids, or
-    lost; "at-most-once" also begins every start at the newest event and without memory. With "newest-first" a job that
-    starts more than a `max_batch` behind judges what is new, and its `backlog` beside that.
+    - `lateness`, `window`: of an aggregate, its watermark's delay and the longest time over which it counts. A new
+      release reads that much again, to count the open windows whole.
+    - `state`: what a new release does with the state of the one before: take it over ("keep"), compute it from the
+      retained events before it goes live ("rebuild"), or start without any ("fresh").
+    - `missed`: what a job does that was down for longer than events are retained: "stop" until a person moves its
+      offsets, or "skip" the events that are gone.
+    - `guarantee`: whether a crash publishes the alerts of a batch once, again under equal ids, or not at all. A job
+      with "at-most-once" also starts at the newest event and without state.
+    - `backlog`: with "newest-first" a job with a lag above one `max_batch` starts at the newest event, and backfills
+      the rest concurrently.
 
-    In the mode "realtime" each event is judged when it comes, within milliseconds, not batch by batch. `trigger` is
-    then how often the job commits how far it has come, a minute unless declared: what came since is judged anew after
-    a crash (and told once all the same), and each commit holds events up: 0.3 s in a rule, 0.6 to 0.9 in an aggregate.
+    In the mode "realtime" each event is processed when it comes, within milliseconds, instead of batch by batch.
+    `trigger` is then the time between two commits, a minute unless declared. After a crash the events since the last
+    commit are processed again, and their alerts are still published once. Each commit delays events: by 0.3 s in a
+    rule, by 0.6 to 0.9 s in an aggregate.
     """
 
     kind: Literal["rule", "aggregate", "stateful"]
@@ -96,19 +99,19 @@ class Manifest(_Strict):
     @model_validator(mode="after")
     def _state_belongs_to_memory(self) -> "Manifest":
         if self.state != "keep" and self.stateless:
-            raise ValueError(f'a {self.kind} remembers nothing: leave out state = "{self.state}"')
+            raise ValueError(f'a {self.kind} has no state: remove state = "{self.state}"')
         return self
 
     @model_validator(mode="after")
     def _at_most_once_leaves_nothing_to_decide(self) -> "Manifest":
         if self.guarantee == "at-most-once" and (self.missed, self.backlog) != ("stop", "oldest-first"):
-            raise ValueError('guarantee = "at-most-once" begins at the newest event: leave out missed and backlog')
+            raise ValueError('guarantee = "at-most-once" starts at the newest event: remove missed and backlog')
         return self
 
     @model_validator(mode="after")
     def _order_does_not_matter_to_the_stateless(self) -> "Manifest":
         if self.backlog == "newest-first" and not self.stateless:
-            raise ValueError(f'a {self.kind} depends on what came before: leave out backlog = "newest-first"')
+            raise ValueError(f'a {self.kind} depends on the events before: remove backlog = "newest-first"')
         return self
 
     @model_validator(mode="before")
@@ -125,7 +128,7 @@ class Manifest(_Strict):
         if self.kind == "stateful":
             raise ValueError('mode = "realtime" is for rules and aggregates: a fold is processed batch by batch')
         if self.guarantee == "at-most-once":
-            raise ValueError('mode = "realtime" tells before it commits: guarantee = "at-most-once" cannot be kept')
+            raise ValueError('mode = "realtime" publishes before it commits: guarantee = "at-most-once" cannot be kept')
         if refusal := self.refused_trigger(self.trigger):
             raise ValueError(refusal)
         return self
@@ -139,7 +142,7 @@ class Manifest(_Strict):
 
     @property
     def realtime(self) -> bool:
-        """Whether each event is judged when it comes."""
+        """Whether each event is processed when it comes."""
         return self.mode == "realtime"
 
     @property
@@ -179,7 +182,7 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     try:
         project: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"reading {origin}: {error}", hint="mend the TOML syntax") from error
+        raise ConfigError(f"reading {origin}: {error}", hint="fix the TOML syntax") from error
     problems = []
     name = project.get("project", {}).get("name", "")
     version = project.get("project", {}).get("version", "")
@@ -199,10 +202,10 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
 
 
 def folder_of(module_file: str, name: str) -> Path:
-    """Where a detector's declaration and tables lie: beside its module, or in its installed wheel's data."""
-    beside = Path(module_file).parent
+    """The folder of a detector's manifest and tables: that of its module, or the data of its installed wheel."""
+    source = Path(module_file).parent
     installed = Path(sys.prefix) / "share" / "lozenge" / name
-    return beside if (beside / "pyproject.toml").is_file() else installed
+    return source if (source / "pyproject.toml").is_file() else installed
 
 
 def _line(text: str, path: tuple[int | str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The shape of a fold's stored state, and whether a release can go on with what another one has stored.
+"""The shape of a fold's stored state, and whether a release can resume with what another one has stored.
 
 A shape is plain JSON, so that it travels with a release: `by`, the columns of the key in order; `expires`;
 `fields`, the type of each field of the state; `required`, those without a default. A type is a name, a
@@ -28,7 +28,7 @@ def shape(fold: Fold[Any]) -> dict[str, Any]:
 
 
 def refusal(old: Shape, new: Shape) -> str | None:
-    """Why a release of shape `new` cannot go on with the state that one of shape `old` has stored; None if it can.
+    """Why a release of shape `new` cannot resume with the state that one of shape `old` has stored; None if it can.
 
     Fields may go, and come with a default; how long a key is kept may change.
     """

@@ -74,7 +74,7 @@ def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
 def unresolved(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
     """The dead letters of `app` that no resolution covers; raises as `read_dead_letters` does."""
     resolved = {place for resolution in _in_force(kafka, app) for place in resolution.places()}
-    yield from (letter for letter in read_dead_letters(kafka, app) if letter.place not in resolved)
+    yield from (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.place not in resolved)
 
 
 def resolution_of(kafka: KafkaSettings, app: str, place: Place) -> Resolution | None:
@@ -103,7 +103,7 @@ class Resolver:
     ) -> Resolution:
         """Writes `records`, and that `action` was taken on `resolved`; returns the resolution."""
         current = topic_id(self._kafka, self._kafka.topics.dead_letters(self._app))
-        ranges = ranges_of(letter.place for letter in resolved)
+        ranges = ranges_of(dead_letter.place for dead_letter in resolved)
         resolution = Resolution(action, current, ranges, len(resolved), **fields)
         written = Record(self._kafka.topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
         self._writer.write([*records, written])

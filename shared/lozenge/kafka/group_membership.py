@@ -1,8 +1,9 @@
-"""One process among several that share the partitions of topics: Kafka's own group protocol divides them.
+"""One process among several that share the partitions of topics, which Kafka's group protocol assigns.
 
-Whoever joins gets a share; the shares of one that leaves go to the others at once, those of one that dies or stands
-still `SESSION_SECONDS` later. Only what moves changes hands. A member stops working on a share before it gives it up,
-so its successor begins at what it committed last; should it not stop in time, whatever fences writers must refuse it.
+A new member is assigned partitions. Those of a member that leaves go to the others at once, those of one that dies or
+hangs `SESSION_SECONDS` later. Assignment is cooperative: only partitions that move are revoked. A member stops working
+on a partition before it gives it up, so the next owner starts at its last commit. If it does not stop in time, the
+fence of its writer refuses what it still writes.
 """
 
 import threading
@@ -15,9 +16,9 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 
 SESSION_SECONDS = 6.0
-"""A member that the broker has not heard for so long has lost its shares; brokers allow no less by default."""
+"""A member without a heartbeat for so long loses its partitions; brokers allow no less by default."""
 GIVE_UP_SECONDS = 60.0
-"""How long a share is waited for that is to be given up."""
+"""How long a revoked partition may still be worked on before it is given up."""
 _POLL_SECONDS = 0.1
 
 PartitionState = tuple[str, int]
@@ -51,12 +52,12 @@ class Membership:
         self._thread = threading.Thread(target=self._follow, name="membership", daemon=True)
 
     def join(self) -> None:
-        """Asks for a share; it comes some seconds later."""
+        """Joins the group; the assignment comes some seconds later."""
         self._consumer.subscribe(self._topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
         self._thread.start()
 
     def leave(self) -> None:
-        """Gives all up, for the others to take at once; call it when nothing of it is worked on."""
+        """Leaves the group, so that the others get its partitions at once; call it when no partition is worked on."""
         self._given_up.set()
         self._ends.set()
         self._thread.join()
@@ -79,7 +80,7 @@ class Membership:
             try:
                 self._consumer.poll(_POLL_SECONDS)
             except KafkaException as error:
-                logger().warning(f"following the group: {error.args[0].str()}", hint="it goes on by itself")
+                logger().warning(f"following the group: {error.args[0].str()}", hint="the client tries again by itself")
                 time.sleep(_POLL_SECONDS)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -93,12 +94,12 @@ class Membership:
             self._leaving = _slots(partitions)
             self._slots -= self._leaving
         if not self._ends.is_set() and not self._given_up.wait(GIVE_UP_SECONDS):
-            logger().warning("giving up shares that are still worked on", slots=sorted(self._leaving))
+            logger().warning("giving up partitions that are still worked on", slots=sorted(self._leaving))
         self._leaving = frozenset()
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Others have them already: whoever works on them still is fenced."""
+        """Others own them already: what this process still writes for them is fenced."""
         self._slots -= _slots(partitions)
         consumer.incremental_unassign(partitions)
 

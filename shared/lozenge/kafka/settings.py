@@ -75,9 +75,9 @@ class KafkaSettings(FromEnvironment):
             "bootstrap.servers": self.bootstrap,
             "security.protocol": self.security,
             "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it
-            # A broker that stood still for long is told to be gone, and librdkafka then knows none at all. It has to
-            # bootstrap anew; but as 2.16 forgets its coordinators then, and a transaction waits for ever, a
-            # transactional producer must not: what it is asked fails after its time, and its process is started again.
+            # librdkafka drops a broker that does not answer for long, and may then know none, so it has to bootstrap
+            # again. But 2.16 forgets its coordinators then (issues 5511, 5600), and a transaction waits for ever. So a
+            # transactional producer does not: its calls time out, and its process is started again (ADR 0116).
             "metadata.recovery.strategy": "none" if "transactional_id" in overrides else "rebootstrap",
             "metadata.recovery.rebootstrap.trigger.ms": 10_000,
             "reconnect.backoff.max.ms": 2000,

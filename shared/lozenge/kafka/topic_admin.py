@@ -26,7 +26,7 @@ def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> di
 
 
 def topic_id(kafka: KafkaSettings, topic: str) -> str:
-    """What tells a topic from a later one of the same name, in hexadecimal; raises BrokerUnavailable."""
+    """The id that distinguishes a topic from a later one of its name, in hexadecimal; raises BrokerUnavailable."""
     admin = AdminClient(kafka.client())  # it has to live until the answer is there
     try:
         described = admin.describe_topics(TopicCollection([topic]), request_timeout=DEADLINE_SECONDS)[topic].result()
@@ -100,6 +100,6 @@ def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:
     if wrong:
         raise TopicError(
             f"checking topics at {kafka.bootstrap}: {'; '.join(wrong)}",
-            hint="create missing ones by `python -m lozenge_deploy.local.topic_bootstrap`; a platform keeps "
-            f"the number of partitions with which it began, and {PARTITIONS_VARIABLE} tells all of its processes",
+            hint="create missing ones by `python -m lozenge_deploy.local.topic_bootstrap`. A platform keeps the number "
+            f"of partitions with which it began: set {PARTITIONS_VARIABLE} to it for all processes",
         )

@@ -91,7 +91,7 @@ def fetch(kafka: KafkaSettings, topic: str, positions: Iterable[tuple[int, int]]
 
 @contextmanager
 def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Iterator[Consumer]:
-    """A consumer of committed records that tells a partition's end; Kafka's errors come out as BrokerUnavailable."""
+    """A consumer of committed records that reports partition ends; raises Kafka's errors as BrokerUnavailable."""
     consumer = Consumer(
         kafka.client(
             group_id="lozenge-reading",

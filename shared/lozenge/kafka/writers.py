@@ -20,7 +20,7 @@ FENCED = {
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.PRODUCER_FENCED,
 }
-"""The errors by which a writer learns that another one has taken its place."""
+"""The errors by which a writer learns that another one was fenced in after it."""
 
 
 def produce(producer: Producer, record: Record, **more: Any) -> None:
@@ -38,9 +38,9 @@ def produce(producer: Producer, record: Record, **more: Any) -> None:
 class TransactionalWriter:
     """The one writer of a detector.
 
-    `fence` makes every earlier holder of the same transactional id unable to write; whoever called it
-    last wins. All records of a batch are held in memory, so an aborted transaction is simply repeated.
-    Records are not compressed: alerts are few, and a consumer in any language reads them as they are.
+    `fence` makes every earlier holder of the same transactional id unable to write: the last caller wins. All records
+    of a batch are held in memory, so an aborted transaction is repeated. Records are not compressed: alerts are few,
+    and a consumer in any language reads them as they are.
     """
 
     def __init__(self, kafka: KafkaSettings, transactional_id: str) -> None:
@@ -108,7 +108,7 @@ class TransactionalWriter:
         if cause.code() in FENCED:
             raise Fenced(
                 f"{doing} a transaction of {self._id}: a newer writer has taken over",
-                hint="nothing was written; the newer start order of this job goes on",
+                hint="nothing was written; the newer job continues",
             ) from error
         if cause.fatal() or time.monotonic() > deadline:
             raise BrokerUnavailable(

@@ -15,7 +15,7 @@ REPLAYED, DROPPED = "replayed", "dropped"
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """What was done about `dead_letters` of them: ranges of offsets by partition of the topic with id `topic_id`.
+    """What was done about `dead_letters` of them: offsets by partition of the topic whose id is `topic_id`.
 
     A replay raised `alerts`; `failed_again` of its records failed once more, and each of these is a new dead letter.
     """
@@ -53,26 +53,28 @@ class DeadLetterSelection:
         """The selected ones in the order of their origins; raises UsageError for a place or key that none has."""
         wanted, key = set(self.places), None if self.key is None else self.key.encode()
         selected = [x for x in unresolved if (not wanted or x.place in wanted) and (key is None or x.key == key)]
-        missing = sorted(wanted - {letter.place for letter in selected})
+        missing = sorted(wanted - {dead_letter.place for dead_letter in selected})
         if missing or (key is not None and not selected):
             where = f"at {places_of(missing)}" if missing else f"with the key {self.key}"
             raise UsageError(
                 f"looking for dead letters of {app}: none is unresolved {where}",
                 hint=f"`lozenge dlq show {app}` lists the unresolved ones; others were replayed or dropped",
             )
-        return sorted(selected, key=lambda letter: (letter.topic, letter.origin, letter.place))
+        return sorted(selected, key=lambda dead_letter: (dead_letter.topic, dead_letter.origin, dead_letter.place))
 
 
 def replayable(app: str, kind: str, selected: Sequence[DeadLetter]) -> list[DeadLetter]:
     """Those of the dead letters of a detector of this kind that can be replayed; raises UsageError if none can."""
-    found = [letter for letter in selected if letter.origin[1] >= 0]
+    found = [dead_letter for dead_letter in selected if dead_letter.origin[1] >= 0]
     if selected and not found:
         raise UsageError(
             f"replaying dead letters of {app}: no record failed, but a {selected[0].stage}",
             hint=f"a fixed release repeats that from the events; then `lozenge dlq drop {app}`",
         )
     if found and kind != "rule":
-        first = dict(sorted((letter.origin for letter in found), reverse=True))  # the lowest of each partition
+        first = dict(
+            sorted((dead_letter.origin for dead_letter in found), reverse=True)
+        )  # the lowest of each partition
         raise UsageError(
             f"replaying dead letters of {app}: the result of a {kind} depends on the events before",
             hint=f'`lozenge offsets {app} --to "{places_of(sorted(first.items()))}" --state rebuild` reprocesses them '

@@ -1,4 +1,4 @@
-"""Who judged which events, worked out from the lines of many jobs."""
+"""Coverage: which release processed which offsets, gaps, and what was processed twice."""
 
 from collections.abc import Mapping
 
@@ -26,13 +26,13 @@ def line(
     return CoverageSegment(**fields | {"release": release} | more)  # type: ignore[arg-type]
 
 
-def told(covered: list[Interval]) -> list[tuple[int, int, int, str]]:
+def ranges(covered: list[Interval]) -> list[tuple[int, int, int, str]]:
     return [(i.partition, i.begin, i.end, i.release) for i in covered]
 
 
 def test_a_cut_over_ends_one_interval_where_the_next_begins() -> None:
     covered = intervals([line("r1", {0: 5, 1: 0}), line("r2", {0: 9, 1: 7})], {0: 12, 1: 7})
-    assert told(covered) == [(0, 5, 9, "r1"), (0, 9, 12, "r2"), (1, 0, 7, "r1"), (1, 7, 7, "r2")]
+    assert ranges(covered) == [(0, 5, 9, "r1"), (0, 9, 12, "r2"), (1, 0, 7, "r1"), (1, 7, 7, "r2")]
     assert not gaps(covered)
     assert not overlaps(covered)
     assert [i.open for i in covered] == [False, True, False, True]
@@ -41,7 +41,7 @@ def test_a_cut_over_ends_one_interval_where_the_next_begins() -> None:
 def test_restarts_of_one_release_are_one_interval_and_other_settings_are_another() -> None:
     lines = [line("r1", {0: 0}), line("r1", {0: 4}, generation=2), line("r1", {0: 8}, digest="e")]
     covered = intervals(lines, {0: 9})
-    assert told(covered) == [(0, 0, 8, "r1"), (0, 8, 9, "r1")]
+    assert ranges(covered) == [(0, 0, 8, "r1"), (0, 8, 9, "r1")]
     assert [i.digest for i in covered] == ["d", "e"]
 
 
@@ -57,7 +57,7 @@ def test_a_move_forward_leaves_a_gap_until_it_is_filled() -> None:
     assert covered[-1].end == 70
 
 
-def test_what_was_left_out_before_the_first_event_was_judged_is_a_gap_too() -> None:
+def test_events_skipped_before_the_first_processed_one_are_a_gap_too() -> None:
     lines = [line("r1", {0: 4}), line("", {0: 50}, {0: 4}, reason=OFFSETS_RESET), line("r1", {0: 50})]
     assert gaps(intervals(lines, {0: 50})) == [Interval(0, 4, 50)]
 
@@ -66,7 +66,7 @@ def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> 
     lines = [
         line("r1", {0: 0, 1: 0}),
         line("r1", {0: 30, 1: 5}, {0: 10, 1: 5}),
-        line("r1", {0: 40, 1: 5}, {0: 30, 1: 5}),  # nothing was judged in between: one gap of two starts
+        line("r1", {0: 40, 1: 5}, {0: 30, 1: 5}),  # nothing was processed in between: one gap of two starts
         line("", {0: 40, 1: 50}, {0: 44, 1: 9}, reason=OFFSETS_RESET),
         line("r1", {0: 40, 1: 50}),
     ]
@@ -76,7 +76,7 @@ def test_a_start_leaves_behind_what_it_skipped_and_a_move_by_hand_does_not() -> 
     assert left_behind(lines, intervals(lines, {0: 45, 1: 50})) == [Interval(0, 25, 30), Interval(0, 30, 40)]
 
 
-def test_a_move_back_is_an_overlap_and_both_judges_are_told() -> None:
+def test_a_move_back_is_an_overlap_and_both_releases_are_named() -> None:
     lines = [line("r1", {0: 0}), line("", {0: 10}, {0: 30}, reason=OFFSETS_RESET), line("r2", {0: 10})]
     covered = intervals(lines, {0: 35})
     assert overlaps(covered) == [Interval(0, 10, 30)]
@@ -87,14 +87,14 @@ def test_a_move_back_is_an_overlap_and_both_judges_are_told() -> None:
 
 def test_an_instance_that_takes_some_partitions_leaves_the_others_alone() -> None:
     covered = intervals([line("r1", {0: 0, 1: 0}), line("r2", {1: 6})], {0: 9, 1: 9})
-    assert told(covered) == [(0, 0, 9, "r1"), (1, 0, 6, "r1"), (1, 6, 9, "r2")]
+    assert ranges(covered) == [(0, 0, 9, "r1"), (1, 0, 6, "r1"), (1, 6, 9, "r2")]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["go on", "move", "restart"]), st.integers(0, 40)), max_size=12))
-def test_it_says_of_every_offset_how_often_it_was_judged(steps: list[tuple[str, int]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(["process", "move", "restart"]), st.integers(0, 40)), max_size=12))
+def test_it_says_of_every_offset_how_often_it_was_processed(steps: list[tuple[str, int]]) -> None:
     position, times, lines = 0, dict.fromkeys(range(1000), 0), [line("r0", {0: 0})]
     for number, (what, by) in enumerate(steps, 1):
-        if what == "go on":
+        if what == "process":
             for offset in range(position, position + by):
                 times[offset] += 1
             position += by
