@@ -35,6 +35,7 @@ CLEAN_CODE = (
     "detectors",
     "examples",
     "shared/lozenge/job",
+    "shared/lozenge/spark",
     "shared/lozenge/testing",
     "deploy/lozenge_deploy/agent",
     "deploy/lozenge_deploy/cli/author",
@@ -55,7 +56,9 @@ CLEAN_CODE = (
     "tests/shared/job/test_batch_result.py",
     "tests/shared/job/test_effective_config.py",
     "tests/shared/job/tools",
+    "tests/shared/spark",
     "tests/shared/testing",
+    "tests/spark_contract",
     "tests/faults/detectors",
     "upstream/lozenge_upstream",
 )

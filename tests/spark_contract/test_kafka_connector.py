@@ -161,7 +161,7 @@ def in_real_time(
         sink.close()
 
 
-def test_the_batch_duration_of_a_running_query_stands_in_its_relations(
+def test_the_batch_duration_of_a_running_query_is_in_its_relations(
     spark: SparkSession, kafka: KafkaSettings, topic: str, tmp_path: Path
 ) -> None:
     assert internals.can_change_batch_duration(spark)

@@ -139,7 +139,7 @@ def change_batch_duration(spark: SparkSession, query: StreamingQuery, interval: 
 
     To be called once a batch has run: before that Spark refuses to show its plan.
 
-    Spark sets the duration when a query starts and offers no way to change it. Assumes that it stands in a private
+    Spark sets the duration when a query starts and offers no way to change it. Assumes that it is in a private
     field of each source's relation, and that Spark reads it there to plan each batch.
     """
     trigger = java(spark).org.apache.spark.sql.execution.streaming.RealTimeTrigger

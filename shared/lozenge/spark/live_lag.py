@@ -26,7 +26,7 @@ _CLIENT = "kafka.consumer:type=consumer-fetch-manager-metrics,client-id={}"
 
 
 def reader_group(app: str) -> str:
-    """The prefix of the groups of a query in Real-Time Mode: it tells its readers from others of the process."""
+    """The prefix of the groups of a query in Real-Time Mode: by it its readers differ from others of the process."""
     return f"{app}-live"
 
 
