@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from lozenge.contracts import headers
+from lozenge.contracts.dead_letters import dead_letter_headers, truncated_headers
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Number, Outgoing, Record
@@ -16,7 +16,7 @@ def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, nu
     """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
     topic = topics.dead_letters(APP)
     partition = partition_of(record.key or b"", topics.partitions)
-    explained = headers.dead_letter(
+    explained = dead_letter_headers(
         record.headers,
         topic=record.topic,
         partition=record.partition,
@@ -41,5 +41,5 @@ def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, nu
 def cut(letter: Outgoing) -> Outgoing:
     """The beginning of a letter that is too large, which says so; under the number that it had."""
     key, value, some = letter.key or b"", letter.value or b"", CUT_BYTES // 16
-    explained = headers.cut(letter.headers, len(value), some)
+    explained = truncated_headers(letter.headers, len(value), some)
     return replace(letter, key=key[:some], value=value[:CUT_BYTES], headers=explained)

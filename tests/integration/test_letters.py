@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.dead_letters import DeadLetter
-from lozenge.contracts.headers import cut, dead_letter
+from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, truncated_headers
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
@@ -97,7 +96,7 @@ def dead(
     """A letter as `app` writes it after it has failed so often on a record at `place` of `topic`."""
     headers: list[tuple[str, bytes | None]] = [("traceparent", b"00-1-2-01")]
     for _ in range(times):
-        headers = dead_letter(
+        headers = dead_letter_headers(
             headers,
             topic=topic,
             partition=place[0],
@@ -256,7 +255,7 @@ def test_what_cannot_go_back_is_refused_with_the_reason(
 
 def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
     whole = dead("downstream", TOPICS.alerts("x"), "key", "decode")
-    letter = _letter("downstream", whole._replace(headers=cut(whole.headers, 3_000_000, 100)))
+    letter = _letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
     assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
     with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):
         refuse_unsendable(kafka, "downstream", [letter])

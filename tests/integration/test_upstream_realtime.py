@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.headers import ERROR_PREFIX, PLACE
+from lozenge.contracts.dead_letters import RAW_POSITION, SOURCE_OFFSET
 from lozenge.contracts.topics import Topics
 from tests.integration.conftest import Broker
 from tests.integration.upstream_bench import BY_TERMINAL, DEAD, Bench, wait
@@ -71,7 +71,7 @@ def test_the_group_moves_with_a_batch_and_the_first_batches_are_short(bench: Ben
 
 def send(bench: Bench, first: int) -> int:
     """A thousand raw records of fifty cards, each twentieth of them broken and with a lie about where it stands."""
-    lie = [(f"{ERROR_PREFIX}offset", b"999999999"), (PLACE, b"AUTH-JSON/0/999999999")]
+    lie = [(SOURCE_OFFSET, b"999999999"), (RAW_POSITION, b"AUTH-JSON/0/999999999")]
     for n in range(first, first + 1_000):
         good = n % 20 != 0
         value = flat(txn_id=f"rt-{n}", pan=int(PAN) + n % 50) if good else b"{"
@@ -89,5 +89,5 @@ def places_of_events(bench: Bench, topic: str) -> Iterator[Any]:
 def places_of_letters(bench: Bench) -> Iterator[Any]:
     """Partition and offset of the raw record of each dead letter."""
     for letter in bench.written(DEAD):
-        _, partition, offset = dict(letter.headers)[PLACE].decode().split("/")
+        _, partition, offset = dict(letter.headers)[RAW_POSITION].decode().split("/")
         yield int(partition), int(offset)

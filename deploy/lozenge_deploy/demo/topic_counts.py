@@ -14,7 +14,7 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.headers import ERROR_PREFIX
+from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 
@@ -144,7 +144,7 @@ def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
     reasons: dict[tuple[str, ...], str] = {}
 
     def take(record: Any) -> None:
-        raw = tuple(_header(record, f"{ERROR_PREFIX}{part}") for part in ("topic", "partition", "offset"))
+        raw = tuple(_header(record, name) for name in (SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET))
         reasons[raw] = _reason(record)
 
     dead_letters = _each(kafka, kafka.topics.dead_letters("upstream"), take)
@@ -191,4 +191,4 @@ def _header(record: Any, name: str) -> str:
 
 def _reason(record: Any) -> str:
     """The first problem of a dead letter of upstream."""
-    return _header(record, f"{ERROR_PREFIX}exception.message").split(",")[0]
+    return _header(record, MESSAGE).split(",")[0]

@@ -7,8 +7,7 @@ alert that was notified already is deduplicated by its id.
 import re
 from collections.abc import Iterator, Sequence
 
-from lozenge.contracts.dead_letters import DeadLetter
-from lozenge.contracts.headers import CUT, for_another_try
+from lozenge.contracts.dead_letters import TRUNCATED, DeadLetter, replay_headers
 from lozenge.contracts.record import Record, places_of
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import Resolver
@@ -54,7 +53,7 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Dea
             f"{doing}: a webhook refused {_named(undelivered)} in every attempt, and no topic leads to it",
             hint=f"{show} shows the notification; deliver it by hand, then `lozenge dlq drop {app} POSITION`",
         )
-    if truncated := [each for each in dead_letters if CUT in dict(each.headers)]:
+    if truncated := [each for each in dead_letters if TRUNCATED in dict(each.headers)]:
         raise UsageError(
             f"{doing}: {_named(truncated)} has only the beginning of a record that was too large",
             hint=f"{show} shows the record's position; fix it at its source, then `lozenge dlq drop {app} POSITION`",
@@ -87,4 +86,4 @@ def _named(dead_letters: Sequence[DeadLetter]) -> str:
 
 def _original(failed: DeadLetter) -> Record:
     """The original record for the partition of its key; its headers say where it first failed, and how often."""
-    return Record(failed.topic, failed.origin[0], failed.key, failed.value, for_another_try(failed.headers))
+    return Record(failed.topic, failed.origin[0], failed.key, failed.value, replay_headers(failed.headers))

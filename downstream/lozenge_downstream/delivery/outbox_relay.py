@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from lozenge.contracts import headers
+from lozenge.contracts.dead_letters import TRUNCATED
 from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
 from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
@@ -137,7 +137,7 @@ class OutboxRelay:
             self._singly = len(rows)
             return True
         (row,) = rows
-        if row.topic != self._kafka.topics.dead_letters(DOWNSTREAM) or headers.CUT in dict(row.headers):
+        if row.topic != self._kafka.topics.dead_letters(DOWNSTREAM) or TRUNCATED in dict(row.headers):
             return False
         with self._store.transaction() as t:
             t.outbox.replace(cut(row))

@@ -1,11 +1,39 @@
-"""A dead letter as its readers see it: the record that failed, where it came from, and why."""
+"""A dead letter: the record that failed, and headers that say where it came from and why.
 
-from collections.abc import Sequence
+The error headers are those of Kafka Connect. Python and Spark write them by the names here.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from textwrap import shorten
 
+from lozenge.contracts.headers import TRACEPARENT, iso
 from lozenge.contracts.record import Place
+from lozenge.errors import LozengeError
+
+SOURCE_TOPIC = "__connect.errors.topic"
+SOURCE_PARTITION = "__connect.errors.partition"
+SOURCE_OFFSET = "__connect.errors.offset"
+APP = "__connect.errors.connector.name"
+STAGE = "__connect.errors.stage"
+"""decode, normalise, detect, timer, encode or deliver."""
+ERROR = "__connect.errors.exception.class.name"
+MESSAGE = "__connect.errors.exception.message"
+MESSAGE_LENGTH = 2000
+FIRST_FAILED_AT = "first-failed-at"
+ATTEMPT = "attempt"
+RAW_POSITION = "place"
+"""Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
+TRUNCATED = "lozenge-cut"
+"""Of a dead letter that was too large for Kafka: the size of its value in bytes, of which only the first are left."""
+
+_REASON = {STAGE, ERROR, MESSAGE}
+_OWN = _REASON | {
+    *(SOURCE_TOPIC, SOURCE_PARTITION, SOURCE_OFFSET, APP),
+    *(FIRST_FAILED_AT, ATTEMPT, RAW_POSITION, TRACEPARENT),
+}
+RecordHeaders = Iterable[tuple[str, bytes | None]]
 
 REASON_LENGTH = 120
 """Characters that are enough to distinguish one reason from another."""
@@ -38,3 +66,50 @@ class DeadLetter:
         """At which stage it failed and why, in a line."""
         message = self.message.strip() or self.error or "no reason was recorded"
         return f"{self.stage}: {shorten(message.splitlines()[0], REASON_LENGTH, placeholder=' ...')}"
+
+
+def dead_letter_headers(
+    original: RecordHeaders,
+    *,
+    topic: str,
+    partition: int,
+    offset: int,
+    app: str,
+    stage: str,
+    error: BaseException,
+    failed_at: datetime,
+) -> list[tuple[str, bytes | None]]:
+    """The original headers followed by those of the failure.
+
+    A header that is present is kept, so the first failure stays on the record; only `attempt` counts up.
+    """
+    kept = [(name, value) for name, value in original if name != ATTEMPT]
+    attempts = [int(value) for name, value in original if name == ATTEMPT and value and value.isdigit()]
+    message = error.message if isinstance(error, LozengeError) else str(error)
+    added = {
+        SOURCE_TOPIC: topic,
+        SOURCE_PARTITION: str(partition),
+        SOURCE_OFFSET: str(offset),
+        APP: app,
+        STAGE: stage,
+        ERROR: type(error).__name__,
+        MESSAGE: message[:MESSAGE_LENGTH],
+        FIRST_FAILED_AT: iso(failed_at),
+    }
+    present = {name for name, _ in kept}
+    kept += [(name, text.encode()) for name, text in added.items() if name not in present]
+    return [*kept, (ATTEMPT, str(max(attempts, default=0) + 1).encode())]
+
+
+def truncated_headers(headers: RecordHeaders, size: int, limit: int) -> list[tuple[str, bytes | None]]:
+    """The headers of the failure and the trace, `limit` bytes of each, and that the value had `size` bytes."""
+    kept = {name: value and value[:limit] for name, value in headers if name in _OWN}
+    return [*kept.items(), (TRUNCATED, str(size).encode())]
+
+
+def replay_headers(headers: RecordHeaders) -> list[tuple[str, bytes | None]]:
+    """The headers without the reason, which the next failure adds again.
+
+    The source, the time of the first failure and the attempts stay.
+    """
+    return [(name, value) for name, value in headers if name not in _REASON]

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import Message
 
-from lozenge.contracts import headers
+from lozenge.contracts import dead_letters as names
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import Place, Record
 from lozenge.errors import UsageError
@@ -30,19 +30,19 @@ def dead_letter_of(app: str, message: Message) -> DeadLetter:
     kept = [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
     texts = {name: (value or b"").decode(errors="replace") for name, value in kept}
 
-    def error_header(name: str) -> str:
-        return texts.get(f"{headers.ERROR_PREFIX}{name}", "")
+    def text(name: str) -> str:
+        return texts.get(name, "")
 
     return DeadLetter(
         place=(message.partition() or 0, message.offset() or 0),
         app=app,
-        topic=error_header("topic"),
-        origin=(_number(error_header("partition")), _number(error_header("offset"))),
-        stage=error_header("stage"),
-        error=error_header("exception.class.name"),
-        message=error_header("exception.message"),
-        attempt=max(1, _number(texts.get(headers.ATTEMPT, ""))),
-        first_failed_at=texts.get(headers.FIRST_FAILED_AT, ""),
+        topic=text(names.SOURCE_TOPIC),
+        origin=(_number(text(names.SOURCE_PARTITION)), _number(text(names.SOURCE_OFFSET))),
+        stage=text(names.STAGE),
+        error=text(names.ERROR),
+        message=text(names.MESSAGE),
+        attempt=max(1, _number(text(names.ATTEMPT))),
+        first_failed_at=text(names.FIRST_FAILED_AT),
         at=datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC),
         key=message.key(),
         value=message.value(),

@@ -12,6 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 from lozenge.contracts import headers, ids
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.dead_letters import dead_letter_headers
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
@@ -156,7 +157,7 @@ def test_a_dead_letter_is_the_record_and_its_errors(name: str, upstream_spark: S
     assert (row.topic, row.partition, bytes(row.key), bytes(row.value)) == (DEAD, 2, b"\x00\xff", value)
     *pairs, place = _pairs(row)
     assert place == ("place", b"AUTH-JSON/6/17")
-    assert pairs == headers.dead_letter(
+    assert pairs == dead_letter_headers(
         [(name, text) for name, text in original or () if name != "place"],
         topic="AUTH-JSON",
         partition=6,

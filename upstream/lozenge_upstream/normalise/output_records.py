@@ -10,6 +10,7 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from lozenge.contracts import dead_letters as d
 from lozenge.contracts import headers as h
 from lozenge.contracts import partitioner
 from lozenge.contracts.schemas import newest
@@ -128,28 +129,28 @@ def _dead_letter(topic: str, partitions_of: dict[str, int]) -> Column:
 
 
 def _dead_letter_headers() -> Column:
-    """What `lozenge.contracts.headers.dead_letter` adds to the original headers, with the same precedence."""
+    """What `lozenge.contracts.dead_letters.dead_letter_headers` adds, with the same precedence."""
     original = F.coalesce(F.col("headers"), F.array().cast(headers.TYPE))
-    kept = F.filter(original, lambda header: ~header["key"].isin(h.ATTEMPT, h.PLACE))
+    kept = F.filter(original, lambda header: ~header["key"].isin(d.ATTEMPT, d.RAW_POSITION))
     stage = F.when(F.col("reason").isin(*DECODE_KINDS), "decode").otherwise("normalise")
     added = {
-        f"{h.ERROR_PREFIX}topic": F.col("topic"),
-        f"{h.ERROR_PREFIX}partition": F.col("partition").cast("string"),
-        f"{h.ERROR_PREFIX}offset": F.col("offset").cast("string"),
-        f"{h.ERROR_PREFIX}connector.name": F.lit(APP),
-        f"{h.ERROR_PREFIX}stage": stage,
-        f"{h.ERROR_PREFIX}exception.class.name": F.lit("DecodeError"),
-        f"{h.ERROR_PREFIX}exception.message": F.left("reason", F.lit(2000)),
-        h.FIRST_FAILED_AT: headers.time("timestamp"),
+        d.SOURCE_TOPIC: F.col("topic"),
+        d.SOURCE_PARTITION: F.col("partition").cast("string"),
+        d.SOURCE_OFFSET: F.col("offset").cast("string"),
+        d.APP: F.lit(APP),
+        d.STAGE: stage,
+        d.ERROR: F.lit("DecodeError"),
+        d.MESSAGE: F.left("reason", F.lit(d.MESSAGE_LENGTH)),
+        d.FIRST_FAILED_AT: headers.time("timestamp"),
     }
     new = F.filter(headers.headers(added), lambda header: ~F.exists(kept, lambda old: old["key"] == header["key"]))
     attempts = F.transform(
-        F.filter(original, lambda header: header["key"] == h.ATTEMPT),
+        F.filter(original, lambda header: header["key"] == d.ATTEMPT),
         lambda header: header["value"].cast("string"),
     )
     counted = F.transform(
         F.filter(attempts, lambda text: text.rlike("^[0-9]{1,9}$")), lambda text: text.try_cast("int")
     )
     attempt = F.coalesce(F.array_max(counted), F.lit(0)) + 1
-    own = {h.ATTEMPT: attempt.cast("string"), h.PLACE: F.concat_ws("/", "topic", "partition", "offset")}
+    own = {d.ATTEMPT: attempt.cast("string"), d.RAW_POSITION: F.concat_ws("/", "topic", "partition", "offset")}
     return F.concat(kept, new, headers.headers(own))

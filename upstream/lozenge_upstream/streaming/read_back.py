@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.contracts.headers import PLACE
+from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.schemas import newest, packaged
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, offsets_at
@@ -77,7 +77,7 @@ def _origin_of_event() -> Column:
 
 
 def _origin_of_dead_letter() -> Column:
-    found = F.get(F.filter("headers", lambda header: header["key"] == PLACE), F.lit(0))
+    found = F.get(F.filter("headers", lambda header: header["key"] == RAW_POSITION), F.lit(0))
     origin = F.split(found["value"].cast("string"), "/")
     return F.struct(
         origin[0].alias("topic"), origin[1].cast("int").alias("partition"), origin[2].cast("bigint").alias("offset")

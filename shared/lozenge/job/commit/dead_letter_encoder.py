@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from lozenge.contracts.headers import dead_letter
+from lozenge.contracts.dead_letters import dead_letter_headers
 from lozenge.contracts.record import Record
 from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord
 from lozenge.job.identity import Identity
@@ -26,7 +26,7 @@ def dead_letters(kafka: KafkaSettings, identity: Identity, result: BatchResult) 
 
 def of_record(identity: Identity, original: Any, failed: FailedRecord) -> Record:
     """The dead letter of a confluent-kafka message: its key, value and headers, and the reason."""
-    headers = dead_letter(
+    headers = dead_letter_headers(
         original.headers() or (),
         topic=original.topic(),
         partition=failed.partition,
@@ -41,7 +41,7 @@ def of_record(identity: Identity, original: Any, failed: FailedRecord) -> Record
 
 def of_failure(identity: Identity, failure: FailureWithoutRecord) -> Record:
     """The dead letter of a failure without a record: its key, its JSON and the reason."""
-    headers = dead_letter(
+    headers = dead_letter_headers(
         (),
         topic=identity.state,
         partition=failure.partition,

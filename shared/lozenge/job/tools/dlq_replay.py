@@ -18,8 +18,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.dead_letters import DeadLetter
-from lozenge.contracts.headers import dead_letter, for_another_try
+from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, replay_headers
 from lozenge.contracts.record import Record, place_of
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
@@ -161,8 +160,8 @@ def _with_origin(draft: DraftAlert, step: Sequence[DeadLetter]) -> DraftAlert:
 
 def _failed_again(identity: Identity, dead: DeadLetter, failed: FailedRecord, now: datetime) -> Record:
     """The dead letter of a record that failed again. It keeps the origin and first failure, and counts the attempts."""
-    headers = dead_letter(
-        for_another_try(dead.headers),
+    headers = dead_letter_headers(
+        replay_headers(dead.headers),
         topic=dead.topic,
         partition=dead.origin[0],
         offset=dead.origin[1],

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime
 
-from lozenge.contracts.headers import cloud_event, dead_letter, derived_traceparent, for_another_try
+from lozenge.contracts.dead_letters import dead_letter_headers, replay_headers
+from lozenge.contracts.headers import cloud_event, derived_traceparent
 from lozenge.errors import DecodeError
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
@@ -25,7 +26,9 @@ def test_a_derived_trace_is_a_pure_function_of_the_place() -> None:
 def _letter(original: list[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
     error = DecodeError("decoding x")
     return dict(
-        dead_letter(original, topic="t", partition=3, offset=9, app="a", stage="decode", error=error, failed_at=NOW)
+        dead_letter_headers(
+            original, topic="t", partition=3, offset=9, app="a", stage="decode", error=error, failed_at=NOW
+        )
     )
 
 
@@ -48,10 +51,10 @@ def test_a_second_failure_keeps_the_first_ones_reason_and_counts_up() -> None:
 
 
 def test_another_try_says_its_own_reason_and_counts_on() -> None:
-    first = dead_letter(
+    first = dead_letter_headers(
         [("x", b"1")], topic="t", partition=3, offset=9, app="a", stage="decode", error=DecodeError("no"), failed_at=NOW
     )
-    again = _letter([(name, value) for name, value in for_another_try(first)])
+    again = _letter([(name, value) for name, value in replay_headers(first)])
     assert (again["__connect.errors.exception.message"], again["attempt"]) == (b"decoding x", b"2")
     assert (again["__connect.errors.offset"], again["first-failed-at"], again["x"]) == (
         b"9",
