@@ -35,6 +35,7 @@ def main() -> int:
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
         from lozenge.job.lifecycle.job_factory import job_loop_of, slots  # Spark is imported only once it is needed
+        from lozenge.spark.conf import JOB_NEW_MB
         from lozenge.spark.jvm_watch import watched
         from lozenge.spark.session import spark_session
 
@@ -50,6 +51,7 @@ def main() -> int:
             identity.app,
             cores=cores,
             memory_mb=memory_mb,
+            new_mb=JOB_NEW_MB,
             master=job.master,
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )

@@ -21,16 +21,17 @@ def spark_session(
     *,
     cores: int = 2,
     memory_mb: int = 512,
+    new_mb: int | None = None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Starts this process's Spark, with the Kafka and Avro modules, and returns its session.
 
-    `cores` are task slots, that is threads: more than the machine has is allowed. `memory_mb` is the
-    JVM's heap (at least 450, or Spark refuses); with its own overhead the process takes some 250 MB
-    more. With `master` set to a cluster, the session takes `cores` of it at most, with executors of
-    `memory_mb`, to which the jars are shipped; otherwise everything binds to loopback. `conf` wins over
-    every default.
+    `cores` are task slots, that is threads: more than the machine has is allowed. `memory_mb` is the JVM's heap (at
+    least 450, or Spark refuses); with its own overhead the process takes some 250 MB more. `new_mb` of it are the new
+    generation, and the heap stays small; None leaves both to Java. With `master` set to a cluster, the session
+    takes `cores` of it at most, with executors of `memory_mb`, to which the jars are shipped; otherwise everything
+    binds to loopback. `conf` wins over every default.
 
     A process has one session: a second call returns the same one and can only change its SQL
     settings. Its JVM ends with this process, however this process ends. Raises ToolchainError if
@@ -43,7 +44,12 @@ def spark_session(
     if master is None:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     settings = session_conf(
-        cores=cores, memory_mb=memory_mb, master=master, jars=jars("connector"), overrides=conf or {}
+        cores=cores,
+        memory_mb=memory_mb,
+        new_mb=new_mb,
+        master=master,
+        jars=jars("connector"),
+        overrides=conf or {},
     )
     builder = SparkSession.builder.appName(app).master(master or f"local[{cores}]").config(map=settings)
     threading.Thread(target=_import_ahead, daemon=True).start()
