@@ -145,7 +145,7 @@ def _process(
         _list(target, chosen, output)
         return
     python, steps = environment_for(release, releases), []
-    for step in detector_process.replayed(
+    for step in detector_process.replay(
         target, python, kafka, present.release, present.settings, choice, in_order=in_order, message=message
     ):
         steps.append(step)

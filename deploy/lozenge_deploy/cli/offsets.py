@@ -164,7 +164,7 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format
     releases = Releases(kafka)
     python = environment_for(releases.get(detector, present.release), releases)
     steps = []
-    for step in detector_process.filled(detector, python, kafka, present.release, present.settings):
+    for step in detector_process.backfill(detector, python, kafka, present.release, present.settings):
         steps.append(step)
         typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['remaining']} events remaining", err=True)
     done = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}

@@ -31,14 +31,14 @@ class Impact:
 def estimate_impact(candidate: DeployPlan, last: str) -> Impact:
     """Backtests both on the events of `last`, one after the other, each in its own environment with its settings.
 
-    Raises as `detector_process.trial` and `environment` do.
+    Raises as `detector_process.backtest` and `environment` do.
     """
     name, kafka = candidate.release.detector, candidate.kafka
-    new = detector_process.trial(name, environment(candidate.built.parts), kafka, last, candidate.settings)
+    new = detector_process.backtest(name, environment(candidate.built.parts), kafka, last, candidate.settings)
     if candidate.current is None or candidate.current_release is None:
         return Impact(new, None)
     python = environment_for(candidate.current_release, Releases(kafka))
-    return Impact(new, detector_process.trial(name, python, kafka, last, candidate.current.settings))
+    return Impact(new, detector_process.backtest(name, python, kafka, last, candidate.current.settings))
 
 
 def per_million(outcome: Outcome | None) -> float | None:

@@ -41,27 +41,31 @@ def test_command(python: Path, report: Path) -> list[str]:
 
 @contextmanager
 def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
-    """Runs the tests in `folder` beside the block, at whose end they end.
+    """Runs the tests in `folder` concurrently with the block; they end with it.
 
-    The function that it gives waits for them; it raises DetectorError if they fail, and shows what they said, or if
-    none has passed that fires or none that stays silent.
+    It yields a function that waits for them. That raises DetectorError, with their output on stderr, if they fail, or
+    if no `test_fires` or no `test_stays_silent` has passed.
     """
-    with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as place, temporary_folder() as temporary:
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        tempfile.TemporaryDirectory() as place,
+        temporary_folder() as temporary,
+    ):
         report = Path(place) / "report.xml"
         print(f"testing detector {folder.name}", file=sys.stderr)
         process = Child(
             test_command(python, report),
             environment=in_environment(os.environ | temporary),
             folder=folder,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
 
         def passed() -> None:
             if process.wait():
-                said.seek(0)
-                sys.stderr.write(said.read())
-                hint = f"mend them: `lozenge test {folder.name}`"
+                output.seek(0)
+                sys.stderr.write(output.read())
+                hint = f"fix them: `lozenge test {folder.name}`"
                 raise DetectorError(f"testing {folder.name}: its tests fail", hint=hint)
             if owed := test_report.unproved(test_report.read(report)):
                 what = " and ".join(f"{kind}..." for kind in owed)
@@ -77,37 +81,39 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
 
 
 def description(name: str, python: Path) -> str:
-    """A `lozenge.detector.description.Description` as JSON; raises ConfigError or DetectorError with its words."""
-    return _told(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ")
+    """A `lozenge.detector.description.Description` as JSON; raises ConfigError or DetectorError with its message."""
+    return _output(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ")
 
 
 def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
-    """Raises ConfigError with every problem of the overrides, in the words of the detector's own code."""
+    """Raises ConfigError with every problem of the overrides, as the detector's own code reports it."""
     if overrides:
-        _told(python, ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)], {})
+        _output(python, ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)], {})
 
 
-def trial(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """What it would have raised over the events of `last`: a `lozenge.job.tools.backtest.BacktestResult`, as JSON.
+def backtest(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Runs it over the events of `last`: a `lozenge.job.tools.backtest.BacktestResult`, as JSON.
 
-    Raises ConfigError, BrokerUnavailable or DetectorError with its words.
+    Raises ConfigError, BrokerUnavailable or DetectorError with its message.
     """
     variables = {"LOZENGE_JOB_SETTINGS": json.dumps(overrides), **kafka.variables}
-    outcome: dict[str, Any] = json.loads(_told(python, ["lozenge.job.tools.backtest", name, "--last", last], variables))
+    outcome: dict[str, Any] = json.loads(
+        _output(python, ["lozenge.job.tools.backtest", name, "--last", last], variables)
+    )
     return outcome
 
 
-def filled(
+def backfill(
     name: str, python: Path, kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """Processes the gaps in its coverage. Yields each step: a `lozenge.job.tools.backfill.BackfillStep`, as JSON.
 
-    It ends with whoever no longer asks. Raises as `trial` does.
+    It ends when the iterator is closed. Raises as `backtest` does.
     """
-    yield from _telling(python, ["lozenge.job.tools.backfill", name], _order(kafka, release, overrides))
+    yield from _objects(python, ["lozenge.job.tools.backfill", name], _job_settings(kafka, release, overrides))
 
 
-def replayed(
+def replay(
     name: str,
     python: Path,
     kafka: KafkaSettings,
@@ -120,15 +126,17 @@ def replayed(
 ) -> Iterator[dict[str, Any]]:
     """Replays dead letters. Yields each step: a `lozenge.job.tools.dlq_replay.ReplayStep`, as JSON.
 
-    It ends with whoever no longer asks. Raises as `trial` does.
+    It ends when the iterator is closed. Raises as `backtest` does.
     """
     options = [f"--places={places_of(choice.places)}", f"--message={message}"]
     options += [f"--key={choice.key}"] if choice.key is not None else []
     options += ["--in-order"] if in_order else []
-    yield from _telling(python, ["lozenge.job.tools.dlq_replay", name, *options], _order(kafka, release, overrides))
+    yield from _objects(
+        python, ["lozenge.job.tools.dlq_replay", name, *options], _job_settings(kafka, release, overrides)
+    )
 
 
-def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> dict[str, str]:
+def _job_settings(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> dict[str, str]:
     return {
         "LOZENGE_JOB_SETTINGS": json.dumps(overrides),
         "LOZENGE_JOB_RELEASE": release,
@@ -136,28 +144,28 @@ def _order(kafka: KafkaSettings, release: str, overrides: Mapping[str, Any]) -> 
     }
 
 
-def _telling(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every JSON object that it prints, when it does."""
-    with temporary_folder() as temporary, tempfile.TemporaryFile("w+") as said:
+    with temporary_folder() as temporary, tempfile.TemporaryFile("w+") as output:
         process = Child(
             [str(python), "-m", *module],
             environment=in_environment(os.environ | variables | temporary),
             folder=python.parents[1],  # or Python would import modules of the current folder
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=output,
         )
         try:
             for line in process.stdout:
                 yield json.loads(line)
             if code := process.wait():
-                said.seek(0)
-                raise _error(code, said.read())
+                output.seek(0)
+                raise _error(code, output.read())
         finally:
             process.terminate()  # between two steps: an open transaction would block read_committed consumers of alerts
             process.end(STEP_SECONDS)
 
 
-def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
+def _output(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
     place = python.parents[1]  # or Python would import what lies in the present folder
     with temporary_folder() as temporary:
         environment = in_environment(os.environ | variables | temporary)
@@ -167,6 +175,6 @@ def _told(python: Path, module: list[str], variables: Mapping[str, str], doing: 
     return run.stdout
 
 
-def _error(code: int, said: str, doing: str = "") -> LozengeError:
-    message, _, hint = said.strip().partition("\n  -> ")
+def _error(code: int, output: str, doing: str = "") -> LozengeError:
+    message, _, hint = output.strip().partition("\n  -> ")
     return _KINDS.get(code, DetectorError)(f"{doing}{message}", hint=hint)

@@ -15,8 +15,8 @@ from lozenge.detector.manifest import Manifest, parse
 from lozenge.errors import ConfigError
 
 SECTIONS = ("Owner", "What fires", "What it misses", "Known false positives", "Settings", "Runbook")
-TELLING = ("test_fires", "test_stays_silent")
-KINDS_OF_TEST = (*TELLING, "test_a_missing")
+REQUIRED_TESTS = ("test_fires", "test_stays_silent")
+KINDS_OF_TEST = (*REQUIRED_TESTS, "test_a_missing")
 APPS = ("upstream", "downstream", "agent", "feed")
 """Names that metrics and logs have for the platform's own parts."""
 
@@ -63,7 +63,7 @@ def require_sound(folder: Path) -> None:
         raise ConfigError(
             f"checking {folder.name}: {len(found)} problem(s)",
             problems=found,
-            hint=f"mend them, then `lozenge check {folder.name}` again",
+            hint=f"fix them, then `lozenge check {folder.name}` again",
         )
 
 
@@ -137,7 +137,7 @@ def _readme(folder: Path, project: dict[str, Any], declaration: Manifest) -> Ite
 
 
 def _settings(folder: Path) -> Iterator[str]:
-    """The names of its settings; none where the module cannot be read, which is told elsewhere."""
+    """The names of its settings; none if the module cannot be parsed, which is another problem's line."""
     tree = _parsed(folder / f"{folder.name}.py")
     for node in [] if isinstance(tree, str) else tree.body:
         if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Settings" for base in node.bases):
@@ -150,8 +150,8 @@ def _tests(tree: ast.Module) -> Iterator[str]:
         if not any(test.name.startswith(kind) for test in tests):
             yield f"add a test {kind}..."
     for test in tests:
-        told = any(isinstance(node, ast.Assert) for node in ast.walk(test))
-        if test.name.startswith(TELLING) and not told:
+        asserts = any(isinstance(node, ast.Assert) for node in ast.walk(test))
+        if test.name.startswith(REQUIRED_TESTS) and not asserts:
             yield f"{test.name} asserts nothing; compare what run(detector, ...) raises"
 
 

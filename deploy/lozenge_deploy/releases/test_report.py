@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lozenge_deploy.releases.lint import TELLING
+from lozenge_deploy.releases.lint import REQUIRED_TESTS
 
 _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
@@ -35,7 +35,7 @@ def read(report: Path) -> list[Outcome]:
 def unproved(outcomes: Sequence[Outcome]) -> list[str]:
     """What a detector owes and no test has shown: a case that fires, one that stays silent. A skipped test is none."""
     passed = [each.test for each in outcomes if each.outcome == "passed"]
-    return [kind for kind in TELLING if not any(test.startswith(kind) for test in passed)]
+    return [kind for kind in REQUIRED_TESTS if not any(test.startswith(kind) for test in passed)]
 
 
 def _outcome_of(case: ElementTree.Element) -> Outcome:

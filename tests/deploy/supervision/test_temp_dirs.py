@@ -42,9 +42,9 @@ def test_a_detectors_own_code_leaves_nothing_behind_however_it_ends(tmp_path: Pa
     python.write_text('#!/bin/sh\nmkdir "$TMPDIR/blockmgr" && echo "$TMPDIR" >&2\nkill -9 $$\n')
     python.chmod(0o755)
     with pytest.raises(DetectorError) as asked:
-        detector_process.trial("spotter", python, KafkaSettings(), "1h", {})
+        detector_process.backtest("spotter", python, KafkaSettings(), "1h", {})
     with pytest.raises(DetectorError) as filled:
-        list(detector_process.filled("spotter", python, KafkaSettings(), "r1", {}))
+        list(detector_process.backfill("spotter", python, KafkaSettings(), "r1", {}))
     places = {Path(str(error.value)) for error in (asked, filled)}
     assert len(places) == 2
     assert not [place for place in places if place.exists()]

@@ -130,12 +130,12 @@ def try_(
 ) -> None:
     """Backtest: show which alerts it would have emitted for retained events, compared with the live release."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.releases.detector_process import trial
+    from lozenge_deploy.releases.detector_process import backtest
     from lozenge_deploy.releases.environments import environment_of
 
     folder, settings = folder_of(name), settings_of(set_)
     seconds_of(last, "--last")
-    outcome = trial(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
+    outcome = backtest(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
     if output is Format.JSON:
         show([outcome], output)
     else:
