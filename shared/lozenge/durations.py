@@ -21,7 +21,7 @@ def duration(text: str | timedelta) -> timedelta:
     try:
         value = timedelta(**{_UNITS[unit]: float(number)})
     except OverflowError:
-        raise ValueError(f"{text!r} is longer than any time that can be told") from None
+        raise ValueError(f"{text!r} is longer than the longest duration") from None
     return -value if sign == "-" else value
 
 

@@ -64,7 +64,7 @@ class SparkGone(Retryable):
 
 
 class Poison(LozengeError):
-    """One record that no retry will mend; its bytes go to the dead-letter topic."""
+    """One record that no retry can process; its bytes go to the dead-letter topic."""
 
 
 class DecodeError(Poison):
@@ -72,7 +72,7 @@ class DecodeError(Poison):
 
 
 class DetectError(Poison):
-    """A detector's own code raised while it judged one record."""
+    """A detector's own code raised while it processed one record."""
 
 
 class EncodeError(Poison):
@@ -100,7 +100,7 @@ class ConfigError(Fatal):
 
 
 class OffsetsLost(Fatal):
-    """A job cannot go on where it ended: its offsets or the events there are gone; `problems` holds every partition."""
+    """A job cannot resume: its offsets or the events there are gone; `problems` holds every partition."""
 
     def __init__(self, message: str, *, problems: Sequence[str], hint: str) -> None:
         super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)

@@ -87,6 +87,6 @@ class Codec:
             record: Any = fastavro.schemaless_reader(body, writer, self._target)
         except Exception as error:  # fastavro raises many types on hostile bytes
             raise DecodeError(f"decoding a record of schema id {schema_id}: {type(error).__name__}: {error}") from error
-        if body.tell() != len(data):
-            raise DecodeError(f"decoding a record of schema id {schema_id}: {len(data) - body.tell()} bytes left over")
+        if rest := body.read():
+            raise DecodeError(f"decoding a record of schema id {schema_id}: {len(rest)} bytes left over")
         return dict(record)

@@ -1,7 +1,7 @@
 """The one partition function: `crc32(key) mod n`.
 
 Spark's `crc32()`, `zlib.crc32` and librdkafka's `consistent` partitioner compute the same value, so a
-key lives in the same partition whoever wrote it. Spark's Kafka sink (murmur2) and `hash()` (murmur3)
+key lives in the same partition for every writer. Spark's Kafka sink (murmur2) and `hash()` (murmur3)
 do not, hence every writer in the project sets the partition explicitly.
 """
 

@@ -52,7 +52,7 @@ class Metrics:
             "1 if the job is paused: its code fails on too much of its input",
             registry=self.registry,
         )
-        # told by who has such a file alone: an alarm on 0 would go off for everybody else
+        # only a notifier has such a file: an alarm on 0 would fire for every other app
         self._routing = Gauge("lozenge_routing_valid", "1 if the routing file is as it should be", registry=None)
         self._has_routing = False
         self._due = Gauge(
@@ -63,10 +63,13 @@ class Metrics:
             ["channel", "outcome"], registry=self.registry,
         )  # fmt: skip
         self._held = Gauge(
-            "lozenge_alerts_parked", "Alerts beyond what their detector may raise", ["detector"], registry=self.registry
+            "lozenge_alerts_rate_limited",
+            "Alerts beyond the rate limit of their detector",
+            ["detector"],
+            registry=self.registry,
         )
         self._precision = Gauge(
-            "lozenge_precision", "Share of judged alerts that were confirmed", ["detector", "release"],
+            "lozenge_precision", "Share of labelled alerts that were confirmed", ["detector", "release"],
             registry=self.registry,
         )  # fmt: skip
         self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
@@ -77,7 +80,7 @@ class Metrics:
 
     @classmethod
     def families(cls) -> list[Metric]:
-        """Every family that an app may tell."""
+        """Every family that an app may publish."""
         metrics = cls("")
         metrics.routing(True)
         return list(metrics.registry.collect())
@@ -139,16 +142,16 @@ class Metrics:
     def notifications(
         self,
         due: Mapping[str, int],
-        parked: Mapping[str, int],
+        rate_limited: Mapping[str, int],
         precision: Mapping[tuple[str, str], float],
     ) -> None:
-        """Sets what the notifiers' store holds: what is due by channel, alerts that are parked by detector, and the
-        share of confirmed ones by detector and release."""
+        """Sets what the notifiers' store holds: deliveries due by channel, rate-limited alerts by detector, and the
+        share of confirmed alerts by detector and release."""
         for gauge in (self._due, self._held, self._precision):
             gauge.clear()
         for channel, count in due.items():
             self._due.labels(channel).set(count)
-        for detector, count in parked.items():
+        for detector, count in rate_limited.items():
             self._held.labels(detector).set(count)
         for (detector, release), share in precision.items():
             self._precision.labels(detector, release).set(share)

@@ -16,7 +16,7 @@ from lozenge.process.usage import Meter
 
 
 class Reporter:
-    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and when told."""
+    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and on request."""
 
     def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
         self._metrics, self._interval, self._meter = metrics, interval, Meter()

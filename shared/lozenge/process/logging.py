@@ -34,7 +34,7 @@ def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **co
     foreign = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *ending]
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=foreign, foreign_pre_chain=shared))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
-    # PySpark prints every exception that it translates, with the JVM's stack; ours tell what matters.
+    # PySpark prints every exception that it translates, with the JVM's stack; our own lines have what matters.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)

@@ -1,4 +1,4 @@
-"""Something that is done again and again beside a block, in a thread of its own."""
+"""A call that is repeated in a thread of its own while a block runs."""
 
 import threading
 from collections.abc import Callable, Iterator

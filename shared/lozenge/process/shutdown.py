@@ -1,4 +1,4 @@
-"""How a process ends that was told to: at its next boundary, or without one when its time is over."""
+"""How a process ends on a signal: at its next boundary, or without one when its time is over."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from typing import NoReturn
 from lozenge.process.logging import logger
 
 STOP_SECONDS = 20.0
-"""Less than what whoever stops it waits before it kills."""
+"""Less than what a supervisor waits before it kills."""
 _POLL_SECONDS = 0.05
 OVERDUE = 124
 """The exit code of a process that has come to no boundary in time."""
@@ -72,7 +72,7 @@ def end(code: int) -> NoReturn:
 
 def _give_up(doing: str) -> None:
     logger().warning(
-        f"{doing}: told to end, it was still at work {STOP_SECONDS:g} s later and gave that up",
+        f"{doing}: still running {STOP_SECONDS:g} s after the signal to stop; the process ends now",
         hint="nothing of it is committed; the next start does it again",
     )
     end(OVERDUE)

@@ -1,4 +1,4 @@
-"""`python -m lozenge.toolchain`: installs what Spark needs beside Python and says where it is.
+"""`python -m lozenge.toolchain`: installs what Spark needs in addition to Python and prints where it is.
 
 With `java` it only prints the Java home; with `lock` it rewrites `jars.sha256` from `ivy.xml`.
 """

@@ -16,7 +16,7 @@ from lozenge.toolchain import cache_path, one_at_a_time, spark_home
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import find_java
 
-# Java 25 keeps compiled profiles beside the classes, under another option; up to 24 there is only the latter.
+# Java 25 keeps compiled profiles with the classes, under another option; up to 24 there is only the latter.
 _ONE_STEP_AOT = 25
 
 

@@ -119,7 +119,7 @@ def _ivy(into: Path) -> list[str]:
 
 
 def _ivy_cache() -> Path:
-    """Ivy's own cache: lets an interrupted installation go on, and is dropped when it is complete."""
+    """Ivy's own cache: an interrupted installation resumes from it, and a complete one drops it."""
     return cache_path("ivy")
 
 

@@ -141,7 +141,7 @@ def _java_truststore(authorities: list[bytes]) -> bytes:
 
     certificates = []
     for number, der in enumerate(authorities):
-        # some machine's list always holds a certificate that breaks the rules; it is not for us to judge
+        # some machine's list always holds a certificate that breaks the rules; the Java client decides about it
         with warnings.catch_warnings(), contextlib.suppress(ValueError):
             warnings.simplefilter("ignore")
             certificates.append(pkcs12.PKCS12Certificate(x509.load_der_x509_certificate(der), str(number).encode()))

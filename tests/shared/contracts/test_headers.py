@@ -23,7 +23,7 @@ def test_a_derived_trace_is_a_pure_function_of_the_place() -> None:
     assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")
 
 
-def _letter(original: list[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
+def dead_letter_of(original: list[tuple[str, bytes | None]]) -> dict[str, bytes | None]:
     error = DecodeError("decoding x")
     return dict(
         dead_letter_headers(
@@ -33,7 +33,7 @@ def _letter(original: list[tuple[str, bytes | None]]) -> dict[str, bytes | None]
 
 
 def test_a_dead_letter_keeps_the_original_headers_and_says_why() -> None:
-    headers = _letter([("traceparent", b"tp"), ("empty", None)])
+    headers = dead_letter_of([("traceparent", b"tp"), ("empty", None)])
     assert headers["traceparent"] == b"tp"
     assert headers["empty"] is None
     assert headers["__connect.errors.offset"] == b"9"
@@ -44,7 +44,7 @@ def test_a_dead_letter_keeps_the_original_headers_and_says_why() -> None:
 
 
 def test_a_second_failure_keeps_the_first_ones_reason_and_counts_up() -> None:
-    again = _letter([("__connect.errors.stage", b"normalise"), ("attempt", b"1"), ("first-failed-at", b"then")])
+    again = dead_letter_of([("__connect.errors.stage", b"normalise"), ("attempt", b"1"), ("first-failed-at", b"then")])
     assert again["__connect.errors.stage"] == b"normalise"
     assert again["first-failed-at"] == b"then"
     assert again["attempt"] == b"2"
@@ -54,7 +54,7 @@ def test_another_try_says_its_own_reason_and_counts_on() -> None:
     first = dead_letter_headers(
         [("x", b"1")], topic="t", partition=3, offset=9, app="a", stage="decode", error=DecodeError("no"), failed_at=NOW
     )
-    again = _letter([(name, value) for name, value in replay_headers(first)])
+    again = dead_letter_of([(name, value) for name, value in replay_headers(first)])
     assert (again["__connect.errors.exception.message"], again["attempt"]) == (b"decoding x", b"2")
     assert (again["__connect.errors.offset"], again["first-failed-at"], again["x"]) == (
         b"9",

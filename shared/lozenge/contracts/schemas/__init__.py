@@ -42,7 +42,7 @@ def packaged() -> tuple[Schema, ...]:
         if hashlib.sha256(text.encode()).hexdigest() != row["sha256"]:
             raise SchemaError(
                 f"reading schema {file}: it differs from its locked checksum",
-                hint="a published schema never changes; add a new version beside it and to lock.json",
+                hint="a published schema never changes; add a new version next to it and to lock.json",
             )
         found.append(Schema(row["id"], row["name"], row["version"], text))
     return tuple(found)
