@@ -2,7 +2,7 @@
 
 The data is a simulated set that is no part of the product; `LOZENGE_DATA` names its folder. It has no
 merchants, categories or subscriptions: its terminals stand in as merchants, and `recurring_price_increase`
-has nothing to judge. Labels never enter an event.
+has no events to process. Labels never enter an event.
 """
 
 import os
