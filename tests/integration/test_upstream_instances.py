@@ -93,7 +93,7 @@ def test_instances_that_come_and_go_process_nothing_twice_and_those_that_fail_at
             os.killpg(held_up.pid, signal.SIGCONT)
             assert held_up.wait(DEADLINE_SECONDS) == 1
         samples = bench.samples()
-    assert "other instances have its partitions now" in (tmp_path / "stderr").read_text()
+    assert "other instances own its partitions now" in (tmp_path / "stderr").read_text()
 
     ids = bench.ids(TOPICS.events)
     assert len(ids) == feed.sent
