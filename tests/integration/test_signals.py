@@ -94,8 +94,8 @@ def jvm_alone(process: "subprocess.Popen[bytes]") -> None:
     [
         (JOB, "query starts", whole_group, 0, ""),
         (JOB, "query starts", jvm_alone, 1, "running large_amount: Spark's JVM has ended"),
-        (UPSTREAM, "upstream runs", whole_group, 0, ""),
-        (UPSTREAM, "upstream runs", jvm_alone, 1, "normalising: Spark's JVM has ended"),
+        (UPSTREAM, "query started", whole_group, 0, ""),
+        (UPSTREAM, "query started", jvm_alone, 1, "normalising: Spark's JVM has ended"),
     ],
     ids=[
         "a job is stopped with its JVM",
