@@ -1,4 +1,4 @@
-"""What is wrong in the environment is told by the variables' names, all at once, and never by their values."""
+"""Wrong settings are reported by the names of their variables, all at once, and never with their values."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from pydantic_settings import SettingsConfigDict
 from lozenge.errors import ConfigError
 from lozenge.process.env_settings import FromEnvironment, load
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Kitchen(FromEnvironment):
@@ -35,7 +35,7 @@ def test_values_come_from_the_environment_and_from_the_caller(monkeypatch: pytes
     assert Kitchen.load(ovens=3).ovens == 3
 
 
-def test_every_problem_is_told_by_name_and_not_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_problem_is_reported_by_name_and_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_KITCHEN_OVENS", "hush-1")
     monkeypatch.setenv("LOZENGE_KITCHEN_DISHES", "[hush-2")
     monkeypatch.setenv("LOZENGE_KITCHEN_KEYS", "hush-3")
@@ -54,7 +54,7 @@ class Cellar(FromEnvironment):
     bottles: int = 1
 
 
-def test_two_classes_tell_the_problems_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_classes_report_the_problems_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load(Kitchen, Cellar) == (Kitchen(), Cellar())
     monkeypatch.setenv("LOZENGE_CELLAR_BOTTLES", "many")
     with pytest.raises(ConfigError, match="LOZENGE_CELLAR_BOTTLES: ") as caught:
