@@ -94,7 +94,7 @@ def test_a_fold_that_cannot_be_planned_says_why(spark: SparkSession, tmp_path: P
             "ArrowEvalPython",
             "write it with column expressions",
         ),
-        ("told(F.lit('one')).union(told(F.lit('other')))", "Union", "into one where"),
+        ("told(F.lit('one')).union(told(F.lit('other')))", "Union", "in one where"),
         ("told(F.col('mcc'))", "", ""),
     ],
 )
