@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from kafka import KafkaConsumer, TopicPartition
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import bounds
+from lozenge.process.usage import counted
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.backlog import events, produce
 from tests.bench.harness.platform import TOPICS
@@ -154,15 +155,15 @@ def _folder(tmp_path: Path, name: str, mode: str) -> Path:
 def _memory(pid: int) -> tuple[Memory, Memory, float, int]:
     """MB of the JVM and of the Python processes of one job; the JVM's processor seconds, and its threads."""
     jvm, python, seconds, threads = Memory(0, 0, 0), Memory(0, 0, 0), 0.0, 0
-    for process in (psutil.Process(pid), *psutil.Process(pid).children(recursive=True)):
-        found = _rollup(process.pid)
-        if process.name() == "java":
-            jvm = Memory(*map(sum, zip(jvm, found, strict=True)))
-            times = process.cpu_times()
-            seconds += times.user + times.system
-            threads += process.num_threads()
-        else:
-            python = Memory(*map(sum, zip(python, found, strict=True)))
+    for process in counted((psutil.Process(pid), *psutil.Process(pid).children(recursive=True))):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError, FileNotFoundError):  # it has just ended
+            found, times = _rollup(process.pid), process.cpu_times()
+            if process.name() == "java":
+                jvm = Memory(*map(sum, zip(jvm, found, strict=True)))
+                seconds += times.user + times.system
+                threads += process.num_threads()
+            else:
+                python = Memory(*map(sum, zip(python, found, strict=True)))
     return jvm, python, seconds, threads
 
 
