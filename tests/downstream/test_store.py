@@ -25,7 +25,6 @@ from tests.faults.disks import filled, small_disk
 TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
-VERSION_1, VERSION_2 = (Path(__file__).with_name(f"store_version_{n}.sql") for n in (1, 2))
 PLACE = TOPICS.alerts("large_amount"), 2
 
 
@@ -68,15 +67,6 @@ def test_a_lease_is_one_holders_until_it_is_not_renewed(desk: Desk) -> None:
     with desk.store.transaction() as t:
         t.leases.give_up("b")
     assert take("a")
-
-
-def test_a_newer_schema_is_refused(url: str, tmp_path: Path) -> None:
-    Store(url).close()
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("update meta set value = 99 where key = 'schema_version'")
-    connection.close()
-    with pytest.raises(Fatal, match="version 99, this release knows 3"):
-        Store(url)
 
 
 def test_a_locked_store_says_so(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,13 +227,7 @@ def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record:
 
 
 def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: MakeRecord) -> None:
-    """In a store that an earlier release made, too."""
     file = tmp_path / "store.db"
-    Store(f"sqlite:///{file}").close()
-    with sqlite3.connect(file) as connection:
-        for name in ("cases_over", "ix_sources_until"):
-            connection.execute(f"DROP INDEX {name}")
-    connection.close()
     desk = Desk(f"sqlite:///{file}")
     desk.take(record(0))
     publish(desk)
@@ -265,44 +249,6 @@ def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: Mak
         "outbox", "deliveries", "cases", "members", "arrivals", "mutes", "sources",
     }  # fmt: skip
     assert not [plan for plan in plans if plan.startswith("SCAN")]
-
-
-def test_a_store_of_version_1_is_taken_over(url: str, tmp_path: Path, record: MakeRecord) -> None:
-    """Its tables as that release made them, with one notification that is sent and one on its way."""
-    old = record(1)
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.executescript(VERSION_1.read_text("utf-8"))
-        connection.execute("UPDATE decisions SET alert_id = ?", [_alert_id(old)])
-    connection.close()
-    desk = Desk(url)
-    (again,) = desk.take(old)
-    assert again.outcome == "repeated"
-    with desk.store.transaction() as t:
-        assert t.positions.of(PLACE) == 2
-        (waits,) = t.deliveries.due("ops", 10)
-        assert (waits.notification_id, waits.attempts, waits.body) == ("n1", 3, '{"data": {}}')
-        assert [o.seq for o in t.outbox.pending(10)] == [1]
-        assert t.outbox.next_seq((TOPICS.notifications, 0)) == 2
-    desk.store.close()
-    Store(url).close()
-
-
-def test_a_store_of_version_2_is_taken_over(url: str, tmp_path: Path) -> None:
-    """Its tables as that release made them, with two messages of one case on their way."""
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.executescript(VERSION_2.read_text("utf-8"))
-    connection.close()
-    desk = Desk(url)
-    assert due(desk) == ["n0"]
-    settle(desk, DUE, "HTTP 503")
-    assert [f["error"] for f in failures(desk, "n0")] == ["HTTP 503"]
-    desk.store.close()
-    Store(url).close()
-    with sqlite3.connect(tmp_path / "store.db") as connection:
-        indexes = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE tbl_name = 'outbox'")}
-    connection.close()
-    assert "outbox_case" in indexes
-    assert "ix_outbox_case_id" not in indexes
 
 
 def due(desk: Desk, channel: str = "ops") -> list[str]:

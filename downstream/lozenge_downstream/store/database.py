@@ -14,9 +14,8 @@ import sqlalchemy as sql
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
-from lozenge.errors import ConfigError, Fatal, Retryable
-from lozenge_downstream.store.migrations import up_to_date
-from lozenge_downstream.store.tables import SCHEMA_VERSION, meta, metadata
+from lozenge.errors import ConfigError, Fatal, LozengeError, Retryable
+from lozenge_downstream.store.migrations import upgrade
 from lozenge_downstream.store.transaction import Transaction
 
 LOCK_SECONDS = 10.0
@@ -54,8 +53,12 @@ class Store:
             _prepare_sqlite(self._engine)
         # Two of our own threads must queue here: SQLite's lock would make the second one sleep and poll.
         self._one_writer = threading.Lock()
-        with self._translated("opening"), self._one_writer, self._engine.begin() as connection:
-            _make_tables(connection, self.name)
+        try:
+            with self._translated("opening"), self._one_writer, self._engine.begin() as connection:
+                _migrate(connection, self.name)
+        except LozengeError:
+            self.close()
+            raise
 
     @contextmanager
     def transaction(self, *, alone: bool = False) -> Iterator[Transaction]:
@@ -103,24 +106,10 @@ def _explained(message: str) -> StoreUnavailable | Fatal:
     return StoreUnavailable(message, hint="is the database reachable?")
 
 
-def _make_tables(connection: sql.Connection, name: str) -> None:
-    if connection.dialect.name == "postgresql":  # two that start at once would both make them
+def _migrate(connection: sql.Connection, name: str) -> None:
+    if connection.dialect.name == "postgresql":  # of notifiers that start at once one migrates, the others wait
         connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_ALONE)))
-    if not sql.inspect(connection).has_table(meta.name):
-        metadata.create_all(connection)
-        connection.execute(meta.insert(), [{"key": "schema_version", "value": SCHEMA_VERSION}])
-    version = connection.execute(sql.select(meta.c.value).where(meta.c.key == "schema_version")).scalar_one()
-    if 1 <= version < SCHEMA_VERSION:
-        up_to_date(connection, version)
-        connection.execute(meta.update().where(meta.c.key == "schema_version").values(value=SCHEMA_VERSION))
-    elif version != SCHEMA_VERSION:
-        raise Fatal(
-            f"opening the store {name}: its schema is version {version}, this release knows {SCHEMA_VERSION}",
-            hint="run the release that wrote it, or a newer one",
-        )
-    for table in metadata.tables.values():  # one that is new is no new version: no release reads other results for it
-        for index in table.indexes:
-            index.create(connection, checkfirst=True)
+    upgrade(connection, name)
 
 
 def _prepare_sqlite(engine: sql.Engine) -> None:

@@ -1,6 +1,6 @@
 """The notifier's tables. Times are seconds since the epoch, UTC.
 
-`SCHEMA_VERSION` counts up with every change here; `Store` refuses a store of another version.
+Each change here needs a revision in `migrations`, which brings existing stores to it.
 """
 
 from typing import Any
@@ -21,7 +21,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 3
 DUE, SENT, FAILED = "due", "sent", "failed"
 
 # Only a plain INTEGER key counts up by itself in SQLite.
@@ -33,9 +32,6 @@ metadata = MetaData()
 def _partial(name: str, *columns: Column[Any], where: sql.ColumnElement[bool], unique: bool = False) -> None:
     Index(name, *columns, unique=unique, sqlite_where=where, postgresql_where=where)
 
-
-meta = Table("meta", metadata, Column("key", String, primary_key=True), Column("value", Integer, nullable=False))
-"""`schema_version`."""
 
 positions = Table(
     "positions",
@@ -181,7 +177,7 @@ outbox = Table(
     Column("detected_at", Float),
     Column("created_at", Float, nullable=False),
     Column("published_at", Float),
-    UniqueConstraint("topic", "partition", "seq"),
+    UniqueConstraint("topic", "partition", "seq", name="outbox_seq"),
 )
 """Records on their way to Kafka; `published_at` is null until the relay's transaction is known to hold.
 

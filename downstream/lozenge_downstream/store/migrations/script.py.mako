@@ -1,0 +1,12 @@
+"""${message.capitalize().rstrip(".")}."""
+
+import sqlalchemy as sa
+from alembic import op
+${imports if imports else ""}
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+
+
+def upgrade() -> None:
+    """Brings revision ${down_revision} to ${up_revision}."""
+    ${upgrades if upgrades else "pass"}
