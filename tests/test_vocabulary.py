@@ -65,6 +65,7 @@ CLEAN_CODE = (
     "tests/deploy/demo",
     "tests/deploy/local",
     "tests/deploy/operations",
+    "downstream/lozenge_downstream",
     "tests/documents",
     "tests/shared/job/commit",
     "tests/shared/job/drivers",

@@ -1,1 +1,1 @@
-"""The notifier: reads the alerts of every detector, decides once, and tells people and services."""
+"""The notifier: reads alerts, groups them into cases, and notifies Kafka and channels."""

@@ -8,11 +8,13 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Number, Outgoing, Record
 
-CUT_BYTES = 64 * 1024
-"""Of its record that a letter keeps which Kafka finds too large, and of its key and headers a 16th each."""
+TRUNCATED_BYTES = 64 * 1024
+"""What remains of the value of a dead letter that Kafka finds too large; of its key and each header, a 16th of it."""
 
 
-def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, number: Number, now: float) -> Outgoing:
+def dead_letter_record(
+    record: Record, stage: str, error: Exception, topics: Topics, number: Number, now: float
+) -> Outgoing:
     """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
     topic = topics.dead_letters(APP)
     partition = partition_of(record.key or b"", topics.partitions)
@@ -26,11 +28,10 @@ def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, nu
         error=error,
         failed_at=datetime.fromtimestamp(now, UTC),
     )
-    seq = number(topic, partition)
     return Outgoing(
         topic,
         partition,
-        seq,
+        number(topic, partition),
         f"{stage} {record.topic}/{record.partition}/{record.offset}",
         record.key,
         record.value,
@@ -38,8 +39,8 @@ def dead_letter(record: Record, stage: str, error: Exception, topics: Topics, nu
     )
 
 
-def cut(letter: Outgoing) -> Outgoing:
-    """The beginning of a letter that is too large, which says so; under the number that it had."""
-    key, value, some = letter.key or b"", letter.value or b"", CUT_BYTES // 16
-    explained = truncated_headers(letter.headers, len(value), some)
-    return replace(letter, key=key[:some], value=value[:CUT_BYTES], headers=explained)
+def truncate(dead_letter: Outgoing) -> Outgoing:
+    """The beginning of a dead letter that is too large, with its number; a header says how large it was."""
+    key, value, some = dead_letter.key or b"", dead_letter.value or b"", TRUNCATED_BYTES // 16
+    explained = truncated_headers(dead_letter.headers, len(value), some)
+    return replace(dead_letter, key=key[:some], value=value[:TRUNCATED_BYTES], headers=explained)

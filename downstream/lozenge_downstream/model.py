@@ -1,4 +1,4 @@
-"""What passes through the notifier's stages: records in, alerts gathered into cases, notifications out.
+"""The values that pass through the notifier's stages: records in, alerts in cases, notifications out.
 
 Times are seconds since the epoch, UTC, unless a name says otherwise.
 """
@@ -25,14 +25,14 @@ class Outcome(StrEnum):
     """What becomes of one record."""
 
     ACCEPTED = "accepted"
-    REPEATED = "repeated"
-    PARKED = "parked"
+    DUPLICATE = "duplicate"
+    RATE_LIMITED = "rate limited"
     DROPPED = "dropped"
     DEAD_LETTER = "dead letter"
 
 
 class Status(StrEnum):
-    """What a notification says of its case."""
+    """The status of a case in a notification."""
 
     OPENED = "opened"
     UPDATED = "updated"
@@ -40,7 +40,7 @@ class Status(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a person may say of an alert; a snooze does not say whether it was right, and counts towards nothing."""
+    """An analyst's answer to an alert. A snooze is neither right nor wrong, so it does not change the precision."""
 
     CONFIRMED = "confirmed"
     FALSE_ALARM = "false_alarm"
@@ -49,7 +49,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record as it came from an alert topic."""
+    """One record as it was read from an alert topic."""
 
     topic: str
     partition: int
@@ -60,9 +60,9 @@ class Record:
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """One alert with what is known beside it; as JSON it is the store's memory of it.
+    """One alert with what its record's headers say. The store keeps it as JSON.
 
-    `labels` are what routes, silences and inhibitions match. `text` is bounded.
+    Routes, silences and inhibition rules match its `labels`. `text` is bounded.
     """
 
     id: str
@@ -82,42 +82,41 @@ class Alert(msgspec.Struct, frozen=True):
 
     @property
     def subject(self) -> str:
-        """What it is about, such as "card:c-17"."""
+        """The entity it is about, such as "card:c-17"."""
         return f"{self.entity_type}:{self.entity_id}"
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """One record and what became of it; `reason` is for a person."""
+class ReceivedAlert:
+    """One record and its outcome; `reason` is for a person."""
 
     record: Record
     outcome: Outcome
     reason: str
     alert: Alert | None = None
-    letter: "Outgoing | None" = None
+    dead_letter: "Outgoing | None" = None
 
 
 @dataclass(slots=True)
 class Case:
-    """Alerts of one route that have the labels of `group` in common.
+    """The alerts of one route that have the labels of `group` in common.
 
-    `told_at` is when it was last told, `looked_at` when that was last thought about, `due_at` when it will be
-    next, `over_at` when its last alert counts as over. `scores` has each detector's highest score among the
-    alerts that were told, `severity` their worst. It is closed when nothing more can come of it.
+    It resolves at `resolves_at`, when its last alert does. `scores` has the highest score of each detector among the
+    notified alerts, `severity` is the highest of these alerts. A closed case is never evaluated again.
     """
 
     id: str
     route: str
     group: Mapping[str, str]
     opened_at: float
-    due_at: float
-    over_at: float
-    told_at: float | None = None
-    looked_at: float | None = None
+    next_evaluation_at: float
+    resolves_at: float
+    notified_at: float | None = None
+    last_evaluated_at: float | None = None
     closed: bool = False
     severity: str = "info"
     scores: dict[str, float] = field(default_factory=dict)
-    tellings: int = 0
+    notification_count: int = 0
 
     def include(self, alert: Alert) -> None:
         """Raises severity and scores to those of `alert`."""
@@ -126,7 +125,7 @@ class Case:
 
     @property
     def score(self) -> float:
-        """Of all detectors together: how likely at least one is right, were each right by chance (noisy or)."""
+        """The probability that at least one detector is right, if each score were one of its own (noisy or)."""
         wrong = 1.0
         for score in self.scores.values():
             wrong *= 1.0 - score
@@ -135,7 +134,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One record for Kafka. `seq` is gapless in (topic, partition); `body` is what channels are given."""
+    """One record for Kafka. `seq` is gapless in (topic, partition); `body` is the JSON text for channels."""
 
     topic: str
     partition: int
@@ -150,11 +149,11 @@ class Outgoing:
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """What a look at a case came to: what is told of it to whom, and what waits on, each with the reason."""
+class Evaluation:
+    """The result of evaluating a case: the notified alerts, the muted ones with the reason, and the notification."""
 
     case: Case
-    told: Sequence[Alert] = ()
+    notified: Sequence[Alert] = ()
     muted: Mapping[str, str] = field(default_factory=dict)
     outgoing: Outgoing | None = None
     channels: Sequence[str] = ()
@@ -162,15 +161,18 @@ class Telling:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a detector usually is: the beginning of the minute of its first alert, the end of that of its last one, and
-    how many it raises in each hour of a day (24 numbers, UTC)."""
+    """How often a detector usually raises alerts.
+
+    `first_at` is the beginning of the minute of its first alert, `last_at` the end of that of its last one. `by_hour`
+    has the alerts per hour of the day (24 numbers, UTC).
+    """
 
     first_at: float
     last_at: float
     by_hour: Sequence[float]
 
     def expected(self, now: float) -> float:
-        """How many alerts should have come since its last one."""
+        """How many alerts are expected since its last one."""
         total, at = 0.0, self.last_at
         while at < now:
             end = min(now, (at // HOUR + 1) * HOUR)
@@ -180,12 +182,12 @@ class Baseline:
 
 
 def rank(severity: str) -> int:
-    """Its place in SEVERITIES; one that nobody knows stands above all: better told than lost."""
+    """The index in SEVERITIES. An unknown severity ranks above all: it is better notified than lost."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
 
 
 def labels_of(raw: Mapping[str, Any]) -> dict[str, str]:
-    """What an alert, as its record has it, is routed by; the detector's own labels cannot hide the platform's."""
+    """The labels of an alert as its record has it. A detector's own labels cannot hide the platform's."""
     own: dict[str, str] = raw["labels"]
     entity = raw["entity"]
     return own | {

@@ -1,4 +1,4 @@
-"""Settings from `LOZENGE_DOWNSTREAM_*`. Variables of secrets that the routing file names must not begin so."""
+"""Settings from `LOZENGE_DOWNSTREAM_*`. Variables of the routing file's secrets must have other names."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,12 +18,12 @@ def _address(bind: str) -> str:
 class Settings(FromEnvironment):
     """One notifier process.
 
-    `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is how long what was decided and
-    sent stays there: at least as long as alerts can be replayed, or a replay notifies a second time. `instance` must
-    be no other notifier's of the same store; one that had that name before is taken for dead, and its share is taken
-    over at once. The API is at `bind` ("127.0.0.1:8470"; "" for none); whoever uses it brings `token`, if there is
-    one. With `public_url`, where people reach it, and `link_secret`, each alert in a notification has a link to a
-    page on which it is judged.
+    `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is the retention of the store. It
+    must be at least as long as alerts can be replayed, or a replay notifies a second time. `instance` must be unique
+    among the notifiers of a store; an earlier process of that name counts as dead, and this one takes over its share
+    at once. The API listens at `bind` ("127.0.0.1:8470"; "" for none) and requires `token`, if it is set. With
+    `public_url`, the address for people, and `link_secret`, each alert in a notification has a link to its feedback
+    page.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_")

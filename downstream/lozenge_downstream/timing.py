@@ -1,11 +1,11 @@
-"""How long a notifier that died holds what its fellows could do."""
+"""How long the work of a notifier that died stays reserved for it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Timing:
-    """`lease_seconds` until what one instance alone does is free, `session_seconds` until its partitions are.
+    """`lease_seconds` until its leases are free, `session_seconds` until the group gives its partitions to others.
 
     Brokers allow no session below 6 seconds by default.
     """

@@ -38,7 +38,7 @@ def test_alertmanager_and_ours_tell_alike_and_every_difference_is_of_a_known_cla
     there, receivers = through_alertmanager(tmp_path, start)
     here = through_ours(tmp_path, start)
     groups = routes_of(start)
-    found = Comparison(Facts(groups, ours(start).inhibit), there, here)
+    found = Comparison(Facts(groups, ours(start).inhibit_rules), there, here)
 
     print(f"\n{len(receivers):,} alerts, {found.groups:,} groups, {len(there):,} messages there and {len(here):,} here")
     print("the same:")

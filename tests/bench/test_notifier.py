@@ -52,7 +52,7 @@ url = "{url}"
 networks = ["127.0.0.0/8"]
 secret = {{ env = "BENCH_SECRET" }}
 concurrency = 64
-[noise]
+[rate_limit]
 alerts = 100000000
 """
 

@@ -56,7 +56,7 @@ concurrency = 64
 ROUTE = """
 [[route.routes]]
 name = "{name}"
-match = ['entity =~ "card:card-(.*0)?{number}"']
+matchers = ['entity =~ "card:card-(.*0)?{number}"']
 channels = ["{name}"]
 """
 
@@ -154,7 +154,7 @@ def test_notifier_soak(tmp_path: Path) -> None:
 
 
 def _route(file: Path, url: str) -> None:
-    text = "[noise]\nalerts = 1000000000\n[route]\nchannels = ['well']\n" + CHANNEL.format(name="well", url=url)
+    text = "[rate_limit]\nalerts = 1000000000\n[route]\nchannels = ['well']\n" + CHANNEL.format(name="well", url=url)
     for number, failing in enumerate(FAILINGS):
         name = f"failing-{failing}"
         text += CHANNEL.format(name=name, url=f"{url}?failing={failing}") + ROUTE.format(name=name, number=number)

@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import Arrival, Record
+from lozenge_downstream.model import ReceivedAlert, Record
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store, tables
@@ -70,16 +70,16 @@ class Desk:
         """The routing file from now on; names every channel that a route mentions."""
         self.pipeline.routing = Routing.model_validate(file)
 
-    def take(self, *records: Record) -> list[Arrival]:
+    def take(self, *records: Record) -> list[ReceivedAlert]:
         """Takes records in, in one transaction."""
-        with self.store.transaction(alone=True) as t:
-            return self.pipeline.arrive(self.pipeline.decode(records), t)
+        with self.store.transaction(exclusive=True) as t:
+            return self.pipeline.receive(self.pipeline.decode(records), t)
 
     def later(self, seconds: float) -> int:
         """Moves the clock and looks at what is due; how many cases that were."""
         self.now += seconds
-        with self.store.transaction(alone=True) as t:
-            return self.pipeline.look(t, 1000)
+        with self.store.transaction(exclusive=True) as t:
+            return self.pipeline.evaluate_due(t, 1000)
 
     def told(self) -> list[dict[str, Any]]:
         """What every notification says, oldest first."""

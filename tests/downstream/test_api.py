@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import api
-from lozenge_downstream.api.feedback_records import Links
+from lozenge_downstream.api.feedback_records import FeedbackLinks
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
@@ -23,7 +23,7 @@ TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
 TOKEN = "a token"
-LINKS = Links("a secret of sixteen", "https://lozenge.example.com/")
+LINKS = FeedbackLinks("a secret of sixteen", "https://lozenge.example.com/")
 
 
 class Client:
@@ -55,22 +55,22 @@ def client(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def feedback(desk: Desk) -> list[dict[str, Any]]:
-    """What goes to Kafka of verdicts, oldest first."""
+    """What goes to Kafka of feedback, oldest first."""
     with desk.store.reading() as t:
         return [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == TOPICS.feedback]
 
 
 def alert_id(desk: Desk, record: Record) -> str:
-    (arrival,) = desk.take(record)
-    assert arrival.alert is not None
-    return arrival.alert.id
+    (received,) = desk.take(record)
+    assert received.alert is not None
+    return received.alert.id
 
 
-@pytest.mark.parametrize("path", ["/alerts/x", "/cases", "/cases/x", "/silences", "/channels", "/noise"])
+@pytest.mark.parametrize("path", ["/alerts/x", "/cases", "/cases/x", "/silences", "/channels", "/rate-limits"])
 def test_who_has_no_token_learns_nothing(client: Client, path: str) -> None:
     assert client.ask("GET", path, token="a guess") == (
         401,
-        {"error": "the token does not fit", "hint": "set LOZENGE_NOTIFIER_TOKEN to the notifier's"},
+        {"error": "the token is wrong", "hint": "set LOZENGE_NOTIFIER_TOKEN to the notifier's"},
     )
     assert client.open("GET", "/healthz")[0] == 200
 
@@ -84,7 +84,7 @@ def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: M
     _, (shown,) = client.ask("GET", "/silences")
     assert (shown["matchers"], shown["author"], shown["active"]) == (['detector = "large_amount"'], "ann", True)
     _, why = client.ask("GET", f"/alerts/{id}")
-    assert why["muted"][0]["reason"] == why["cases"][0]["waits"] == f"silence {made['id']} of ann: works"
+    assert why["muted"][0]["reason"] == why["cases"][0]["muted"] == f"silence {made['id']} of ann: works"
     assert client.ask("DELETE", f"/silences/{made['id']}")[0] == 200
     assert client.ask("DELETE", f"/silences/{made['id']}")[0] == 404
 
@@ -93,11 +93,11 @@ def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: M
     ("body", "says"),
     [
         ({"matchers": [], "author": "a", "reason": "r", "seconds": 1}, "matchers: "),
-        ({"matchers": ["x"], "author": "a", "reason": "r", "seconds": 1}, "'x' is no condition"),
+        ({"matchers": ["x"], "author": "a", "reason": "r", "seconds": 1}, "'x' is no matcher"),
         ({"matchers": ["a = b"], "author": "a", "reason": "", "seconds": -1}, "reason: "),
         ([], "Input should be"),
-        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r\0", "seconds": 1}, "reason: a NUL is in it"),
-        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r", "seconds": 1}, "matchers.0: a NUL is in it"),
+        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r\0", "seconds": 1}, "reason: it contains a NUL"),
+        ({"matchers": ['a = "b\0"'], "author": "a", "reason": "r", "seconds": 1}, "matchers.0: it contains a NUL"),
     ],
 )
 def test_a_wrong_request_gets_every_problem(client: Client, body: Any, says: str) -> None:
@@ -110,20 +110,20 @@ def test_what_a_page_in_a_browser_may_send_unasked_is_refused(client: Client, de
     """A form, or text, goes to any address without a question; JSON does not."""
     said = {"alert_id": alert_id(desk, record()), "verdict": "confirmed", "author": "nobody"}
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "text/plain"}
-    assert client.send("/verdicts", json.dumps(said).encode(), headers) == 415
-    assert client.send("/verdicts", json.dumps(said).encode(), headers | {"content-type": "application/json"}) == 200
+    assert client.send("/feedback", json.dumps(said).encode(), headers) == 415
+    assert client.send("/feedback", json.dumps(said).encode(), headers | {"content-type": "application/json"}) == 200
 
 
 def test_a_body_without_end_is_not_read_to_it(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    assert client.send("/verdicts", b" " * 1_000_000, headers) == 413
-    assert client.send(f"/verdict/{LINKS.make('any').rpartition('/')[2]}", b"a" * 1_000_000, {}) == 413
+    assert client.send("/feedback", b" " * 1_000_000, headers) == 413
+    assert client.send(f"/feedback/{LINKS.make('any').rpartition('/')[2]}", b"a" * 1_000_000, {}) == 413
 
 
 def test_no_body_and_no_number_is_beyond_it(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
-    assert client.send("/verdicts", b"[" * 200_000, headers) == 400
-    assert client.send("/verdicts", b"\xff", headers) == 400
+    assert client.send("/feedback", b"[" * 200_000, headers) == 400
+    assert client.send("/feedback", b"\xff", headers) == 400
     for much in ({"from": 10**23}, {"from": 0, "partition": 2**31}):
         status, answer = client.ask("POST", "/replay", {"channel": "ops"} | much)
         assert (status, "less than or equal to" in answer["error"]) == (422, True), answer
@@ -131,13 +131,13 @@ def test_no_body_and_no_number_is_beyond_it(client: Client) -> None:
 
 def test_an_id_is_taken_whatever_it_holds(client: Client) -> None:
     for id in ("a%20b%2F%C3%BC", "%2E%2E%2Fhealthz", ""):
-        for what, hint in (("alerts", "has come"), ("cases", "there is no case")):
+        for what, hint in (("alerts", "was received"), ("cases", "there is no case")):
             status, answer = client.ask("GET", f"/{what}/{id}")
             assert (status, hint in answer["error"]) == (404, True), answer
-    for method, path in (("GET", "/alerts/%00"), ("POST", "/noise/%00/drop"), ("POST", "/channels/%00/enable")):
+    for method, path in (("GET", "/alerts/%00"), ("POST", "/rate-limits/%00/drop"), ("POST", "/channels/%00/enable")):
         assert client.ask(method, path, {"author": "ann"} if method == "POST" else None) == (
             422,
-            {"error": "a NUL is in the path", "hint": ""},
+            {"error": "the path contains a NUL", "hint": ""},
         )
 
 
@@ -152,7 +152,7 @@ def test_what_it_does_not_know_or_fails_at_is_answered_as_everything_else_is(
 
     monkeypatch.setattr("lozenge_downstream.store.silences.Silences.all", broken)
     status, answer = client.ask("GET", "/silences")
-    assert (status, answer["error"]) == (500, "the notifier failed at this: KeyError")
+    assert (status, answer["error"]) == (500, "the notifier failed: KeyError")
 
 
 def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:
@@ -160,9 +160,9 @@ def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record:
     desk.take(record(3))
     status, why = client.ask("GET", f"/alerts/{id}")
     assert status == 200
-    assert [a["outcome"] for a in why["arrivals"]] == ["accepted", "repeated"]
+    assert [a["outcome"] for a in why["received_alerts"]] == ["accepted", "duplicate"]
     (case,) = why["cases"]
-    assert (case["route"], case["waits"]) == ("default", None)
+    assert (case["route"], case["muted"]) == ("default", None)
     assert case["notification"]["seq"] == 0
     (delivery,) = case["notification"]["deliveries"]
     assert (delivery["channel"], delivery["state"], delivery["attempts"]) == ("ops", "due", 0)
@@ -170,7 +170,7 @@ def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record:
 
 
 def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: Desk, record: MakeRecord) -> None:
-    desk.routing(route={"group_by": ["entity"], "group_interval": "5m", "resolve_after": "1h"})
+    desk.routing(route={"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"})
     with desk.store.transaction() as t:
         holds = t.silences.add([parse("severity = critical")], "ann", "works", desk.now + 600)
     start = desk.now
@@ -185,16 +185,16 @@ def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: D
         "group": {"entity": "card:card-7"},
         "severity": "critical",
         "score": 0.9,
-        "told": 1,
+        "notified": 1,
         "waiting": 1,
         "opened_at": start,
-        "told_at": start,
+        "notified_at": start,
         "muted": [str(holds)],
-        "due_at": start + 600,
-        "over_at": start + 3600,
+        "next_evaluation_at": start + 600,
+        "resolves_at": start + 3600,
         "closed": False,
     }
-    assert (new["group"], new["told"], new["told_at"], new["muted"]) == (
+    assert (new["group"], new["notified"], new["notified_at"], new["muted"]) == (
         {"entity": "card:card-8"},
         0,
         None,
@@ -202,13 +202,16 @@ def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: D
     )
     desk.later(300)
     desk.later(1)
-    assert [(c["told"], c["waiting"], c["muted"]) for c in client.ask("GET", "/cases")[1]] == [(1, 0, []), (2, 0, [])]
+    assert [(c["notified"], c["waiting"], c["muted"]) for c in client.ask("GET", "/cases")[1]] == [
+        (1, 0, []),
+        (2, 0, []),
+    ]
 
 
 def test_cases_are_found_by_their_alerts_and_are_no_more_than_asked_for(
     client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.store.case_queries.AT_ONCE", 2)
+    monkeypatch.setattr("lozenge_downstream.store.case_queries.PAGE", 2)
     desk.routing(route={"group_by": ["entity"], "group_wait": "1m"})
     for number in range(5):
         desk.now += 1
@@ -219,11 +222,11 @@ def test_cases_are_found_by_their_alerts_and_are_no_more_than_asked_for(
         return [case["group"]["entity"] for case in client.ask("GET", f"/cases?{query}")[1]]
 
     assert cards("limit=3") == ["card:card-4", "card:card-3", "card:card-2"]
-    assert cards("match=detector%3Dlarge_amount") == ["card:card-4", "card:card-2", "card:card-0"]
-    assert cards("match=detector%3Dlarge_amount&match=severity%3Dlow") == []
-    status, answer = client.ask("GET", "/cases?match=severity%3Ddire&limit=0&colour=red")
+    assert cards("matcher=detector%3Dlarge_amount") == ["card:card-4", "card:card-2", "card:card-0"]
+    assert cards("matcher=detector%3Dlarge_amount&matcher=severity%3Dlow") == []
+    status, answer = client.ask("GET", "/cases?matcher=severity%3Ddire&limit=0&colour=red")
     assert status == 422
-    for part in ("match.0: 'severity=dire': 'dire' is none of", "limit: ", "colour: "):
+    for part in ("matcher.0: 'severity=dire': 'dire' is none of", "limit: ", "colour: "):
         assert part in answer["error"]
     desk.later(61)
     desk.later(4000)
@@ -243,22 +246,22 @@ def test_a_case_shows_its_alerts_when_it_is_over_too(client: Client, desk: Desk,
     desk.later(4000)
     desk.later(8000)
     shown = client.ask("GET", f"/cases/{case['case_id']}")[1]
-    assert (shown["closed"], shown["due_at"], shown["told"]) == (True, None, 2)
+    assert (shown["closed"], shown["next_evaluation_at"], shown["notified"]) == (True, None, 2)
     assert client.ask("GET", "/cases/unknown")[0] == 404
 
 
 def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, record: MakeRecord) -> None:
-    desk.routing(noise={"alerts": 1, "within": "1m"}, route={})
+    desk.routing(rate_limit={"alerts": 1, "within": "1m"}, route={})
     desk.take(*(record(n) for n in range(4)), *(record(n, detector="card_velocity") for n in range(3)))
-    assert client.ask("GET", "/noise")[1] == [
-        {"detector": "card_velocity", "parked": 2},
-        {"detector": "large_amount", "parked": 3},
+    assert client.ask("GET", "/rate-limits")[1] == [
+        {"detector": "card_velocity", "rate_limited": 2},
+        {"detector": "large_amount", "rate_limited": 3},
     ]
-    assert client.ask("POST", "/noise/large_amount/release", {"author": "ann"})[1]["alerts"] == 3
-    assert client.ask("POST", "/noise/card_velocity/drop", {"author": "ann"})[1]["alerts"] == 2
-    assert client.ask("GET", "/noise")[1] == []
+    assert client.ask("POST", "/rate-limits/large_amount/release", {"author": "ann"})[1]["alerts"] == 3
+    assert client.ask("POST", "/rate-limits/card_velocity/drop", {"author": "ann"})[1]["alerts"] == 2
+    assert client.ask("GET", "/rate-limits")[1] == []
     assert sum(told["detector"] == "large_amount" for told in desk.told()) == 4
-    assert client.ask("POST", "/noise/card_velocity/burn", {"author": "ann"})[0] == 404
+    assert client.ask("POST", "/rate-limits/card_velocity/burn", {"author": "ann"})[0] == 404
 
 
 def test_notifications_are_sent_once_more_under_their_ids(client: Client, desk: Desk, record: MakeRecord) -> None:
@@ -282,9 +285,9 @@ def test_what_was_never_meant_for_a_channel_goes_there_only_if_all_is_asked_for(
 
 
 def test_a_dry_run_answers_and_changes_nothing(client: Client, desk: Desk, record: MakeRecord) -> None:
-    noise, hooks = {"alerts": 1, "within": "1m"}, desk.pipeline.routing.channels
-    desk.routing(channels=hooks, noise=noise, route={"channels": ["ops"]})
-    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
+    rate_limit, hooks = {"alerts": 1, "within": "1m"}, desk.pipeline.routing.channels
+    desk.routing(channels=hooks, rate_limit=rate_limit, route={"channels": ["ops"]})
+    alert, _ = (received.alert for received in desk.take(record(0), record(1)))
     assert alert is not None
     with desk.store.transaction() as t:
         t.deliveries.disable("ops", "HTTP 410")
@@ -295,13 +298,13 @@ def test_a_dry_run_answers_and_changes_nothing(client: Client, desk: Desk, recor
         ("POST", "/silences", asked, "ends_at", desk.now + 600),
         ("DELETE", f"/silences/{silence.id}", None, "id", silence.id),
         ("POST", "/channels/ops/enable", {}, "channel", "ops"),
-        ("POST", "/noise/large_amount/release", {"author": "ann"}, "alerts", 1),
-        ("POST", "/noise/large_amount/drop", {"author": "ann"}, "alerts", 1),
+        ("POST", "/rate-limits/large_amount/release", {"author": "ann"}, "alerts", 1),
+        ("POST", "/rate-limits/large_amount/drop", {"author": "ann"}, "alerts", 1),
         ("POST", "/replay", {"channel": "chat", "from": 0, "all": True}, "notifications", len(desk.told())),
-        ("POST", "/verdicts", said | {"verdict": "confirmed"}, "verdict", "confirmed"),
-        ("POST", "/verdicts", said | {"verdict": "snooze"}, "verdict", "snooze"),
+        ("POST", "/feedback", said | {"verdict": "confirmed"}, "verdict", "confirmed"),
+        ("POST", "/feedback", said | {"verdict": "snooze"}, "verdict", "snooze"),
     ]
-    seen = ["/silences", "/channels", "/noise", f"/alerts/{alert.id}"]
+    seen = ["/silences", "/channels", "/rate-limits", f"/alerts/{alert.id}"]
     before, sent = [client.ask("GET", path) for path in seen], feedback(desk)
     for method, path, body, name, value in changes:
         status, answer = client.ask(method, f"{path}?dry_run", body)
@@ -325,7 +328,7 @@ def test_a_silence_names_a_detector_of_which_no_alert_has_come(client: Client, d
 def test_a_channel_that_is_off_is_turned_on(client: Client, desk: Desk) -> None:
     with desk.store.transaction() as t:
         t.deliveries.disable("ops", "HTTP 410")
-    shown = {row["channel"]: row["off"] for row in client.ask("GET", "/channels")[1]}
+    shown = {row["channel"]: row["disabled"] for row in client.ask("GET", "/channels")[1]}
     assert shown == {"chat": None, "ops": "HTTP 410"}
     assert client.ask("POST", "/channels/ops/enable", {})[0] == 200
     assert client.ask("POST", "/channels/ops/enable", {})[0] == 404
@@ -335,9 +338,9 @@ def test_a_verdict_goes_to_kafka_and_the_last_word_counts(client: Client, desk: 
     id = alert_id(desk, record())
     for verdict in ("confirmed", "false_alarm"):
         said = {"alert_id": id, "verdict": verdict, "author": "ann", "note": "called them"}
-        assert client.ask("POST", "/verdicts", said)[0] == 200
+        assert client.ask("POST", "/feedback", said)[0] == 200
     with desk.store.reading() as t:
-        assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
+        assert t.feedback.counts() == {("large_amount", "r1", "false_alarm"): 1}
     sent = feedback(desk)
     assert [(f["verdict"], f["snoozed_until"]) for f in sent] == [("confirmed", None), ("false_alarm", None)]
     assert (sent[0]["alert_id"], sent[0]["release"], sent[0]["entity"]) == (id, "r1", "card:card-7")
@@ -346,7 +349,7 @@ def test_a_verdict_goes_to_kafka_and_the_last_word_counts(client: Client, desk: 
 def test_a_snooze_silences_the_card_for_this_detector(client: Client, desk: Desk, record: MakeRecord) -> None:
     id = alert_id(desk, record(0))
     said = {"alert_id": id, "verdict": "snooze", "author": "ann"}
-    assert "silence" in client.ask("POST", "/verdicts", said)[1]
+    assert "silence" in client.ask("POST", "/feedback", said)[1]
     desk.take(record(1), record(2, entity={"type": "card", "id": "card-8"}), record(3, detector="card_velocity"))
     assert len(desk.told()) == 3, "one before, another card's, and another detector's"
 
@@ -355,12 +358,12 @@ def test_a_snooze_goes_to_kafka_and_is_no_judgement(client: Client, desk: Desk, 
     id = alert_id(desk, record())
     for verdict in ("confirmed", "snooze"):
         said = {"alert_id": id, "verdict": verdict, "author": "ann", "seconds": 3600}
-        assert client.ask("POST", "/verdicts", said)[0] == 200
+        assert client.ask("POST", "/feedback", said)[0] == 200
     _, snoozed = feedback(desk)
     assert (snoozed["verdict"], snoozed["snoozed_until"].timestamp()) == ("snooze", desk.now + 3600)
     with desk.store.reading() as t:
-        assert t.verdicts.precision() == {("large_amount", "r1"): 1.0}
-    assert [v["verdict"] for v in client.ask("GET", f"/alerts/{id}")[1]["verdicts"]] == ["confirmed", "snooze"]
+        assert t.feedback.precision() == {("large_amount", "r1"): 1.0}
+    assert [v["verdict"] for v in client.ask("GET", f"/alerts/{id}")[1]["feedback"]] == ["confirmed", "snooze"]
 
 
 def test_a_snooze_that_cannot_go_to_kafka_is_no_silence_either(
@@ -371,7 +374,7 @@ def test_a_snooze_that_cannot_go_to_kafka_is_no_silence_either(
 
     said = {"alert_id": alert_id(desk, record()), "verdict": "snooze", "author": "ann"}
     monkeypatch.setattr("lozenge_downstream.store.positions.Outbox.send", full)
-    assert client.ask("POST", "/verdicts", said)[0] == 503
+    assert client.ask("POST", "/feedback", said)[0] == 503
     assert client.ask("GET", "/silences")[1] == []
 
 
@@ -383,11 +386,11 @@ def test_a_link_shows_a_page_and_says_nothing_by_itself(client: Client, desk: De
     assert "&lt;script&gt;" in page
     assert "<script" not in page
     with desk.store.reading() as t:
-        assert t.verdicts.counts() == {}
-    assert "noted: false alarm" in client.open("POST", path, {"verdict": "false_alarm", "author": "bob"})[1]
+        assert t.feedback.counts() == {}
+    assert "recorded: false alarm" in client.open("POST", path, {"verdict": "false_alarm", "author": "bob"})[1]
     with desk.store.reading() as t:
-        assert t.verdicts.counts() == {("large_amount", "r1", "false_alarm"): 1}
-    assert "noted: snooze" in client.open("POST", path, {"verdict": "snooze", "author": "bob"})[1]
+        assert t.feedback.counts() == {("large_amount", "r1", "false_alarm"): 1}
+    assert "recorded: snooze" in client.open("POST", path, {"verdict": "snooze", "author": "bob"})[1]
     assert feedback(desk)[-1]["snoozed_until"].timestamp() == desk.now + 7 * 86_400
     assert client.open("POST", path, {"verdict": "maybe", "author": "bob"})[0] == 422
     longer = {"verdict": "snooze", "author": "bob", "seconds": "31622400"}

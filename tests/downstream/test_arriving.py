@@ -7,30 +7,30 @@ import pytest
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.ingest.decode import FIRST, REPEAT, Arriving, text
-from lozenge_downstream.model import Arrival, Outcome, Record
+from lozenge_downstream.ingest.decode import DUPLICATE, NEW, AlertDecoder, text
+from lozenge_downstream.model import Outcome, ReceivedAlert, Record
 
 MakeRecord = Callable[..., Record]
 
 
-def judge(
-    *records: Record, seen: set[str] | None = None, room: int = 100, arriving: Arriving | None = None
-) -> list[Arrival]:
-    arriving = arriving or Arriving(Topics())
-    return arriving.judge(
-        arriving.decode(records),
+def classify(
+    *records: Record, seen: set[str] | None = None, remaining: int = 100, decoder: AlertDecoder | None = None
+) -> list[ReceivedAlert]:
+    decoder = decoder or AlertDecoder(Topics())
+    return decoder.classify(
+        decoder.decode(records),
         seen=lambda _: seen or set(),
-        room=lambda detectors: dict.fromkeys(detectors, room),
+        remaining=lambda detectors: dict.fromkeys(detectors, remaining),
         number=lambda *_: 0,
         now=5.0,
     )
 
 
 def test_an_alert_is_accepted_with_the_labels_that_it_is_routed_by(record: MakeRecord) -> None:
-    (arrival,) = judge(record(labels={"team": "red", "detector": "another"}))
-    assert (arrival.outcome, arrival.reason) == (Outcome.ACCEPTED, FIRST)
-    assert arrival.alert is not None
-    assert arrival.alert.labels == {
+    (received,) = classify(record(labels={"team": "red", "detector": "another"}))
+    assert (received.outcome, received.reason) == (Outcome.ACCEPTED, NEW)
+    assert received.alert is not None
+    assert received.alert.labels == {
         "team": "red",
         "detector": "large_amount",
         "release": "r1",
@@ -38,36 +38,36 @@ def test_an_alert_is_accepted_with_the_labels_that_it_is_routed_by(record: MakeR
         "entity_type": "card",
         "entity": "card:card-7",
     }
-    assert arrival.alert.text == "300.00 EUR is above 220.00\n- amount: 300.00\n- limit: 220.00\n- event e1"
+    assert received.alert.text == "300.00 EUR is above 220.00\n- amount: 300.00\n- limit: 220.00\n- event e1"
 
 
 def test_a_repeat_collapses_in_the_batch_and_from_memory(record: MakeRecord) -> None:
-    one, two = judge(record(1), record(1))
-    assert (one.outcome, two.outcome, two.reason) == (Outcome.ACCEPTED, Outcome.REPEATED, REPEAT)
+    one, two = classify(record(1), record(1))
+    assert (one.outcome, two.outcome, two.reason) == (Outcome.ACCEPTED, Outcome.DUPLICATE, DUPLICATE)
     assert one.alert is not None
-    (later,) = judge(record(1), seen={one.alert.id})
-    assert later.outcome is Outcome.REPEATED
+    (later,) = classify(record(1), seen={one.alert.id})
+    assert later.outcome is Outcome.DUPLICATE
 
 
 def test_what_a_detector_raises_beyond_its_room_is_parked_and_no_other_ones(record: MakeRecord) -> None:
     other = record(9, detector="card_velocity")
-    outcomes = [a.outcome for a in judge(record(0), record(1), record(1), record(2), other, room=2)]
-    assert outcomes == ["accepted", "accepted", "repeated", "parked", "accepted"]
+    outcomes = [a.outcome for a in classify(record(0), record(1), record(1), record(2), other, remaining=2)]
+    assert outcomes == ["accepted", "accepted", "duplicate", "rate limited", "accepted"]
 
 
 def test_the_trace_of_the_alert_goes_on(record: MakeRecord) -> None:
     trace = b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
     plain = record()
-    (arrival,) = judge(Record(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)]))
-    assert arrival.alert is not None
-    assert arrival.alert.traceparent == trace.decode()
+    (received,) = classify(Record(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)]))
+    assert received.alert is not None
+    assert received.alert.traceparent == trace.decode()
 
 
 @pytest.mark.parametrize("value", [None, b"", b"not avro", b"\0\0\0\0\2cut off", b"\0\0\0\x27\x0f unknown id"])
 def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None) -> None:
-    (arrival,) = judge(Record("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")]))
-    assert arrival.outcome is Outcome.DEAD_LETTER
-    sent = arrival.letter
+    (received,) = classify(Record("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")]))
+    assert received.outcome is Outcome.DEAD_LETTER
+    sent = received.dead_letter
     assert sent is not None
     assert (sent.topic, sent.key, sent.value) == (Topics().dead_letters("downstream"), b"k", value)
     headers = dict(sent.headers)
@@ -77,9 +77,9 @@ def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None)
 
 
 def test_a_detector_cannot_speak_for_another(record: MakeRecord) -> None:
-    (arrival,) = judge(record(topic="pay.alerts.card_velocity.v1"))
-    assert arrival.outcome is Outcome.DEAD_LETTER
-    assert "'large_amount'" in arrival.reason
+    (received,) = classify(record(topic="pay.alerts.card_velocity.v1"))
+    assert received.outcome is Outcome.DEAD_LETTER
+    assert "'large_amount'" in received.reason
 
 
 def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeRecord) -> None:
@@ -94,7 +94,7 @@ def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeR
     assert value is not None
     framed = [value[:1] + number.to_bytes(4, "big") + value[5:] for number in (77, 78, 78)]
     records = [Record("pay.alerts.large_amount.v1", 0, offset, b"k", data, []) for offset, data in enumerate(framed)]
-    outcomes = [a.outcome for a in judge(*records, arriving=Arriving(Topics(), learn))]
+    outcomes = [a.outcome for a in classify(*records, decoder=AlertDecoder(Topics(), learn))]
     assert outcomes == [Outcome.ACCEPTED, Outcome.DEAD_LETTER, Outcome.DEAD_LETTER]
     assert asked == 2
 

@@ -25,7 +25,7 @@ from tests.downstream.conftest import Desk
 
 MakeRecord = Callable[..., Record]
 LOOPBACK = {"networks": ["127.0.0.0/8"]}
-LINK = "https://lozenge.example.com/verdict/a.b-c?d=1&e=2"
+LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 TITLE = "<b>Large amount & more</b>"
 
 
@@ -42,7 +42,7 @@ def message(desk: Desk, record: MakeRecord) -> Message:
 def judged(message: Message) -> Message:
     """The same from a notifier with pages on which alerts are judged, and an alert beside it whose link is too long."""
     (alert,) = message.fields["alerts"]
-    alerts = [alert | {"verdict_url": LINK}, alert | {"verdict_url": LINK + "x" * 1_000}]
+    alerts = [alert | {"feedback_url": LINK}, alert | {"feedback_url": LINK + "x" * 1_000}]
     told = {**message.fields, "alerts": alerts}
     return Message(message.id, json.dumps({"data": told}), told)
 
@@ -181,7 +181,7 @@ def test_slack_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pyte
         assert send(judged, type="slack", url={"env": "SLACK"}, **LOOPBACK) == Sent()
     ((_, body),) = got
     assert [shown["text"] for shown in body["attachments"][1:]] == [
-        "<https://lozenge.example.com/verdict/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "
+        "<https://lozenge.example.com/feedback/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "
         "right or wrong?"
     ]
 
@@ -198,7 +198,7 @@ def test_alertmanager_shows_where_an_alert_is_judged(judged: Message) -> None:
     with receiving() as (url, got):
         assert send(judged, type="alertmanager", url=url, **LOOPBACK) == Sent()
     ((_, (alert, _)),) = got
-    assert alert["annotations"]["verdict_url"] == LINK
+    assert alert["annotations"]["feedback_url"] == LINK
 
 
 class Mailbox:
@@ -265,7 +265,7 @@ def test_apprise_follows_a_redirect_only_where_its_url_says_so(
         monkeypatch.setenv("APPRISE", url.replace("http://", "json://") + wanted)
         result = send(message, type="apprise", url={"env": "APPRISE"})
     assert bool(got) is followed
-    assert result == (Sent() if followed else Retry("the service did not take it"))
+    assert result == (Sent() if followed else Retry("the service refused it"))
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")

@@ -18,7 +18,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import Metrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.channels.base.channel import Channel, Retry, Sent
-from lozenge_downstream.channels.base.http import judge
+from lozenge_downstream.channels.base.http import result_of
 from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
 from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.model import Outgoing, Record
@@ -53,11 +53,11 @@ def store(url: str) -> Iterator[Store]:
 
 
 async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
-    """Whether a lane ends that is cancelled so many steps of the event loop after it was woken."""
-    lane = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
-    running = asyncio.create_task(lane.run())
+    """Whether a worker ends that is cancelled so many steps of the event loop after it was woken."""
+    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
+    running = asyncio.create_task(worker.run())
     await asyncio.sleep(0.05)
-    lane.wake()
+    worker.wake()
     for _ in range(steps):
         await asyncio.sleep(0)
     running.cancel()
@@ -71,8 +71,8 @@ def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) 
     assert asyncio.run(woken_and_cancelled(store, channel, steps))
 
 
-async def cancelled_while_noting(lane: ChannelWorker) -> None:
-    noting = asyncio.create_task(lane._note())
+async def cancelled_while_noting(worker: ChannelWorker) -> None:
+    noting = asyncio.create_task(worker._record())
     await asyncio.sleep(0.05)
     noting.cancel()
     await asyncio.wait([noting], timeout=5)
@@ -83,25 +83,25 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    lane, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
+    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
 
     def slowly(attempts: Any) -> None:
         time.sleep(0.2)
         noted.append(attempts)
 
     async def run() -> bool:
-        await cancelled_while_noting(lane)
+        await cancelled_while_noting(worker)
         return bool(noted)
 
-    monkeypatch.setattr(lane, "_written", slowly)
-    assert asyncio.run(run()), "else the lane after it would fetch and send them again"
+    monkeypatch.setattr(worker, "_write", slowly)
+    assert asyncio.run(run()), "else the worker after it would fetch and send them again"
 
 
 def take(store: Store, record: MakeRecord, count: int, *channels: str, first: int = 0) -> None:
     """Makes `count` alerts, from number `first` on, due on each of `channels`."""
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": channels}}), TOPICS)
-    with store.transaction(alone=True) as t:
-        pipeline.arrive(pipeline.decode([record(n) for n in range(first, first + count)]), t)
+    with store.transaction(exclusive=True) as t:
+        pipeline.receive(pipeline.decode([record(n) for n in range(first, first + count)]), t)
 
 
 @contextmanager
@@ -486,15 +486,15 @@ def test_messages_of_a_case_arrive_in_the_order_in_which_they_were_told(
 
 def tell_of(store: Store, records: Sequence[Record]) -> None:
     """Takes in one alert after the other, and tells of their cases until all are over."""
-    cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_after": "1s", "send_resolved": True}
+    cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_timeout": "1s", "send_resolved": True}
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}), TOPICS)
     for one in records:
-        with store.transaction(alone=True) as t:
-            pipeline.arrive(pipeline.decode([one]), t)
+        with store.transaction(exclusive=True) as t:
+            pipeline.receive(pipeline.decode([one]), t)
 
     def all_over() -> bool:
-        with store.transaction(alone=True) as t:
-            pipeline.look(t, 100)
+        with store.transaction(exclusive=True) as t:
+            pipeline.evaluate_due(t, 100)
         return all(list(case.values())[-1] == "resolved" for case in told(store).values())
 
     wait_for(all_over)
@@ -554,12 +554,12 @@ def _disabled(store: Store) -> dict[str, str]:
 
 @pytest.mark.parametrize("status", [200, 202, 204])
 def test_2xx_is_sent(status: int) -> None:
-    assert judge(status, None, NOON) == Sent()
+    assert result_of(status, None, NOON) == Sent()
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 404, 429, 500, 503])
 def test_anything_else_is_tried_again(status: int) -> None:
-    assert judge(status, None, NOON) == Retry(f"HTTP {status}")
+    assert result_of(status, None, NOON) == Retry(f"HTTP {status}")
 
 
 @pytest.mark.parametrize(
@@ -575,7 +575,7 @@ def test_anything_else_is_tried_again(status: int) -> None:
     ],
 )
 def test_retry_after_is_read(header: str, seconds: float | None) -> None:
-    assert judge(429, header, NOON) == Retry("HTTP 429", seconds)
+    assert result_of(429, header, NOON) == Retry("HTTP 429", seconds)
 
 
 def test_waits_grow_to_a_bound() -> None:

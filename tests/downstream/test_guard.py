@@ -116,7 +116,7 @@ def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: 
         result = send(f"http://mixed.example:{port}/")
         assert reached == []
     assert isinstance(result, Retry)
-    assert "10.0.0.1, which is no public address" in result.error
+    assert "10.0.0.1, which is not a public address" in result.error
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import Baseline, Record
 from lozenge_downstream.pipeline import notify_policy
-from lozenge_downstream.pipeline.detector_alarms import silences
+from lozenge_downstream.pipeline.detector_alarms import silence_alarms
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.store import tables
 from lozenge_downstream.store.silences import Silence
@@ -22,7 +22,7 @@ from tests.downstream.conftest import Desk
 TOPICS = Topics()
 
 MakeRecord = Callable[..., Record]
-BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_after": "1h"}
+BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 
 def statuses(desk: Desk) -> list[str]:
@@ -37,7 +37,7 @@ def silence(desk: Desk, *matchers: str, seconds: float = 600) -> Silence:
 
 
 def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record: MakeRecord) -> None:
-    (arrival,) = desk.take(record())
+    (received,) = desk.take(record())
     with desk.store.reading() as t:
         (sent,) = t.outbox.pending(10)
     assert (sent.topic, sent.key, sent.seq) == (TOPICS.notifications, b"card:card-7", 0)
@@ -47,8 +47,8 @@ def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record:
     assert headers["ce_id"] == sent.id.encode()
     assert headers[TRACEPARENT]
     told = Codec.of("notification").decode(sent.value)
-    assert arrival.alert is not None
-    assert (told["status"], told["routes"], told["alert_ids"]) == ("opened", ["default"], [arrival.alert.id])
+    assert received.alert is not None
+    assert (told["status"], told["routes"], told["alert_ids"]) == ("opened", ["default"], [received.alert.id])
     assert (told["score"], told["detectors"], told["severity"]) == (0.9, ["large_amount"], "high")
     assert desk.later(7200) == 0, "the case is closed: nothing can come of it any more"
 
@@ -213,7 +213,7 @@ def test_the_end_of_a_case_is_told_though_it_was_over_before_it_could_be_opened(
 def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk, record: MakeRecord) -> None:
     take_one_and_silence_the_next(desk, record)
     desk.later(3000)
-    desk.routing(route=BY_CARD | {"send_resolved": True, "resolve_after": "2h"})
+    desk.routing(route=BY_CARD | {"send_resolved": True, "resolve_timeout": "2h"})
     desk.later(1000)
     assert sum(desk.later(1) for _ in range(20)) == 0, "it is looked at again later, not again and again"
     for _ in range(20):
@@ -224,7 +224,7 @@ def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk,
 def test_a_case_of_very_many_alerts_is_told_in_parts(
     desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notify_policy, "MOST", 3)
+    monkeypatch.setattr(notify_policy, "MAX_NOTIFIED", 3)
     desk.routing(route=BY_CARD | {"group_wait": "1m"})
     desk.take(*(record(n) for n in range(7)))
     for _ in range(4):
@@ -281,11 +281,11 @@ def test_what_nobody_could_look_at_in_time_is_told_all_the_same(desk: Desk, reco
     assert len(desk.told()) == 1
 
 
-INHIBIT = {"source": ["severity = critical"], "target": ["severity <= medium"], "equal": ["entity"]}
+INHIBIT = {"source_matchers": ["severity = critical"], "target_matchers": ["severity <= medium"], "equal": ["entity"]}
 
 
 def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(inhibit=[INHIBIT])
+    desk.routing(inhibit_rules=[INHIBIT])
     card_8 = {"type": "card", "id": "card-8"}
     desk.take(record(0, severity="low"), record(1, severity="critical"), record(2, severity="high"))
     desk.take(record(3, severity="medium"), record(4, severity="low", entity=card_8))
@@ -302,15 +302,15 @@ def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
     desk.take(record(0, severity="critical", entity=card_8))
     desk.later(3000)
     desk.take(record(1, severity="critical"), record(2, severity="high"), *(record(n) for n in range(3, 7)))
-    desk.routing(noise={"alerts": 1})
+    desk.routing(rate_limit={"alerts": 1})
     desk.take(record(7), record(8, severity="critical", entity=card_9))
     desk.later(1000)
-    desk.routing(inhibit=[INHIBIT])
-    with desk.store.transaction(alone=True) as t:
-        desk.pipeline.catch_up(set(), t)
+    desk.routing(inhibit_rules=[INHIBIT])
+    with desk.store.transaction(exclusive=True) as t:
+        desk.pipeline.apply_new_inhibitions(set(), t)
     before = len(desk.told())
     desk.take(*(record(n, severity="low", entity=card) for n, card in ((10, card_8), (11, card_9))))
-    assert len(desk.told()) == before + 2, "one alert that would inhibit is over, and one is parked"
+    assert len(desk.told()) == before + 2, "one alert that would inhibit is over, and one is rate_limited"
     desk.take(record(12, severity="low"))
     assert len(desk.told()) == before + 2
     desk.later(2601)
@@ -318,26 +318,30 @@ def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
 
 
 def test_a_rule_that_is_known_is_not_worked_out_again(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(inhibit=[INHIBIT])
+    desk.routing(inhibit_rules=[INHIBIT])
     desk.take(record(0, severity="critical"))
-    with desk.store.transaction(alone=True) as t:
-        assert t.cases.inhibiting() == {rule_of(desk.pipeline.routing.inhibit[0])}
-        t._connection.execute(tables.sources.delete())
-        desk.pipeline.catch_up({rule_of(rule) for rule in desk.pipeline.routing.inhibit}, t)
-        assert t.cases.inhibiting() == set()
-        desk.pipeline.catch_up(set(), t)
-        assert len(t.cases.inhibiting()) == 1
+    with desk.store.transaction(exclusive=True) as t:
+        assert t.cases.active_rules() == {rule_of(desk.pipeline.routing.inhibit_rules[0])}
+        t._connection.execute(tables.inhibitors.delete())
+        desk.pipeline.apply_new_inhibitions({rule_of(rule) for rule in desk.pipeline.routing.inhibit_rules}, t)
+        assert t.cases.active_rules() == set()
+        desk.pipeline.apply_new_inhibitions(set(), t)
+        assert len(t.cases.active_rules()) == 1
 
 
 def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(inhibit=[{"source": ["severity >= low"], "target": ["severity >= low"], "equal": ["entity"]}])
+    desk.routing(
+        inhibit_rules=[
+            {"source_matchers": ["severity >= low"], "target_matchers": ["severity >= low"], "equal": ["entity"]}
+        ]
+    )
     desk.take(record(0), record(1))
     assert len(desk.told()) == 2
 
 
 def test_a_route_keeps_quiet_in_its_window(desk: Desk, record: MakeRecord) -> None:
-    night = {"name": "night", "match": ["severity <= high"], "mute": ["sunday"]}
-    desk.routing(windows={"sunday": {"weekdays": ["sun"], "times": ["00:00-12:30"]}}, route={"routes": [night]})
+    night = {"name": "night", "matchers": ["severity <= high"], "mute_time_intervals": ["sunday"]}
+    desk.routing(time_intervals={"sunday": {"weekdays": ["sun"], "times": ["00:00-12:30"]}}, route={"routes": [night]})
     desk.take(record(0), record(1, severity="critical"))
     assert [told["severity"] for told in desk.told()] == ["critical"]
     for _ in range(7):
@@ -347,7 +351,7 @@ def test_a_route_keeps_quiet_in_its_window(desk: Desk, record: MakeRecord) -> No
 
 def test_an_alert_that_two_routes_take_is_a_case_of_each(desk: Desk, record: MakeRecord) -> None:
     audit = {"name": "audit", "channels": ["archive"], "continue": True}
-    urgent = {"name": "urgent", "match": ["severity >= high"], "channels": ["oncall"]}
+    urgent = {"name": "urgent", "matchers": ["severity >= high"], "channels": ["oncall"]}
     desk.routing(route={"channels": ["ops"], "routes": [audit, urgent]})
     desk.take(record())
     assert [told["routes"] for told in desk.told()] == [["audit"], ["urgent"]]
@@ -418,15 +422,19 @@ def test_the_end_of_a_case_goes_to_who_was_told_of_it_though_its_route_has_other
 def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:
     from lozenge_downstream.model import Outcome
 
-    desk.routing(noise={"alerts": 2, "within": "1m"})
+    desk.routing(rate_limit={"alerts": 2, "within": "1m"})
     desk.take(*(record(n) for n in range(5)))
     assert len(of_large_amount(desk)) == 2
-    with desk.store.transaction(alone=True) as t:
-        assert t.arrivals.parked() == {"large_amount": 3}
-        desk.pipeline.take(t.arrivals.take_parked("large_amount", Outcome.ACCEPTED, "released by ann", 2), t)
-        assert len(t.arrivals.take_parked("large_amount", Outcome.DROPPED, "dropped by ann", 100)) == 1
-        assert t.arrivals.parked() == {}
-        assert t.arrivals.raised(["large_amount"], 60) == {"large_amount": 2}, "what was released is no new noise"
+    with desk.store.transaction(exclusive=True) as t:
+        assert t.received_alerts.rate_limited() == {"large_amount": 3}
+        desk.pipeline.process(
+            t.received_alerts.take_rate_limited("large_amount", Outcome.ACCEPTED, "released by ann", 2), t
+        )
+        assert len(t.received_alerts.take_rate_limited("large_amount", Outcome.DROPPED, "dropped by ann", 100)) == 1
+        assert t.received_alerts.rate_limited() == {}
+        assert t.received_alerts.accepted_within(["large_amount"], 60) == {"large_amount": 2}, (
+            "what was released is no new rate_limit"
+        )
     assert len(of_large_amount(desk)) == 4
 
 
@@ -435,28 +443,30 @@ def of_large_amount(desk: Desk) -> list[Any]:
 
 
 def test_a_flood_is_told_of_once_an_hour(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(noise={"alerts": 1, "within": "1m"})
+    desk.routing(rate_limit={"alerts": 1, "within": "1m"})
     desk.take(*(record(n) for n in range(5)))
     desk.take(*(record(n) for n in range(5, 9)))
     alarms = [told for told in desk.told() if told["detector"] == "lozenge"]
-    assert [(told["title"], told["subject"]) for told in alarms] == [("large_amount floods", "detector:large_amount")]
+    assert [(told["title"], told["subject"]) for told in alarms] == [
+        ("large_amount exceeds its rate limit", "detector:large_amount")
+    ]
 
 
 def test_a_detector_that_falls_silent_against_its_history_is_told_of_once(desk: Desk, record: MakeRecord) -> None:
-    def listen() -> list[str]:
-        with desk.store.transaction(alone=True) as t:
-            desk.pipeline.listen(t)
+    def raise_silence_alarms() -> list[str]:
+        with desk.store.transaction(exclusive=True) as t:
+            desk.pipeline.raise_silence_alarms(t)
         return [told["title"] for told in desk.told() if told["detector"] == "lozenge"]
 
     for number in range(4 * 24):
         desk.take(record(number), record(1000 + number))
-        assert listen() == []
+        assert raise_silence_alarms() == []
         desk.now += 3600
     desk.now += 3 * 3600
-    assert listen() == [], "six to eight alerts that do not come may be chance"
+    assert raise_silence_alarms() == [], "six to eight alerts that do not come may be chance"
     desk.now += 4 * 3600
-    assert listen() == ["large_amount has fallen silent"]
-    assert listen() == ["large_amount has fallen silent"]
+    assert raise_silence_alarms() == ["large_amount is silent"]
+    assert raise_silence_alarms() == ["large_amount is silent"]
 
 
 def test_a_detector_of_many_alerts_a_minute_is_not_silent_between_two(desk: Desk, record: MakeRecord) -> None:
@@ -464,16 +474,16 @@ def test_a_detector_of_many_alerts_a_minute_is_not_silent_between_two(desk: Desk
     desk.now += 3 * 86_400
     desk.take(record(1))
     with desk.store.reading() as t:
-        (seen,) = t.arrivals.baselines(14).values()
+        (seen,) = t.received_alerts.baselines(14).values()
     busy = Baseline(seen.first_at, seen.last_at, [1800.0] * 24)
-    assert list(silences({"busy": busy}, desk.now + 59)) == []
-    assert list(silences({"busy": busy}, desk.now + 299)) == []
-    assert len(list(silences({"busy": busy}, desk.now + 361))) == 1
+    assert list(silence_alarms({"busy": busy}, desk.now + 59)) == []
+    assert list(silence_alarms({"busy": busy}, desk.now + 299)) == []
+    assert len(list(silence_alarms({"busy": busy}, desk.now + 361))) == 1
 
 
 def test_a_detector_that_is_new_may_be_silent(desk: Desk, record: MakeRecord) -> None:
     desk.take(*(record(n) for n in range(100)))
     desk.now += 30 * 86_400
-    with desk.store.transaction(alone=True) as t:
-        desk.pipeline.listen(t)
+    with desk.store.transaction(exclusive=True) as t:
+        desk.pipeline.raise_silence_alarms(t)
     assert all(told["detector"] == "large_amount" for told in desk.told())

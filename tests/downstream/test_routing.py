@@ -14,9 +14,9 @@ from lozenge_downstream.channels import kinds
 from lozenge_downstream.routing import config as routing_file
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.routing.config_reload import ConfigReload
-from lozenge_downstream.routing.examples import failures, way
+from lozenge_downstream.routing.examples import failures, routes_of
 from lozenge_downstream.routing.matchers import Matcher, parse
-from lozenge_downstream.routing.time_intervals import Window
+from lozenge_downstream.routing.time_intervals import TimeInterval
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.settings import Settings
 from tests.downstream.conftest import SECRET
@@ -59,14 +59,14 @@ def test_a_severity_that_nobody_knows_passes_every_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("detector", "is no condition such as"),
+        ("detector", "is no matcher such as"),
         ("detector =~ (", "missing ): ("),
         ('entity =~ "(?=card)"', "invalid perl operator: (?="),
         (r"entity =~ (.)\1", "invalid escape sequence"),
         ('entity =~ "((a{999}){999}){999}"', "invalid repetition size"),
-        ("score >= 3", "compares severities alone"),
+        ("score >= 3", "compares severities only"),
         ("severity = dire", "'dire' is none of info, low"),
-        (7, "is no condition"),
+        (7, "is no matcher"),
     ],
 )
 def test_a_condition_that_cannot_be_read_says_why(text: object, says: str) -> None:
@@ -97,14 +97,14 @@ TREE = Route.model_validate(
         "group_by": ["entity"],
         "group_interval": "7m",
         "routes": [
-            {"name": "audit", "match": ["severity >= low"], "channels": ["archive"], "continue": True},
+            {"name": "audit", "matchers": ["severity >= low"], "channels": ["archive"], "continue": True},
             {
                 "name": "large",
-                "match": ["detector = large_amount"],
+                "matchers": ["detector = large_amount"],
                 "group_by": ["detector"],
-                "routes": [{"name": "urgent", "match": ["severity >= high"], "channels": ["oncall"]}],
+                "routes": [{"name": "urgent", "matchers": ["severity >= high"], "channels": ["oncall"]}],
             },
-            {"name": "never", "match": ["detector = large_amount"]},
+            {"name": "never", "matchers": ["detector = large_amount"]},
         ],
     }
 )
@@ -126,7 +126,7 @@ def test_the_first_child_takes_an_alert_and_else_the_route_itself(labels: dict[s
 def test_a_route_inherits_what_it_does_not_say() -> None:
     audit, urgent = TREE.taking(LABELS)
     assert (audit.group_by, audit.channels) == (("entity",), ("archive",))
-    assert (urgent.group_by, urgent.channels, urgent.match) == (
+    assert (urgent.group_by, urgent.channels, urgent.matchers) == (
         ("detector",),
         ("oncall",),
         (parse("severity >= high"),),
@@ -143,16 +143,16 @@ def test_a_route_inherits_what_it_does_not_say() -> None:
         ({"weekdays": ["sat-mon"]}, "2026-03-03T12:00", False),
         ({"times": ["22:00-06:00"]}, "2026-03-01T05:59", True),
         ({"times": ["22:00-24:00"]}, "2026-03-01T23:59", True),
-        ({"times": ["08:00-18:00"], "zone": "Europe/Berlin"}, "2026-03-01T07:30", True),
-        ({"days": [-1]}, "2026-02-28T12:00", True),
-        ({"days": [1, 15]}, "2026-12-15T12:00", True),
-        ({"days": [-1]}, "2026-12-30T12:00", False),
+        ({"times": ["08:00-18:00"], "location": "Europe/Berlin"}, "2026-03-01T07:30", True),
+        ({"days_of_month": [-1]}, "2026-02-28T12:00", True),
+        ({"days_of_month": [1, 15]}, "2026-12-15T12:00", True),
+        ({"days_of_month": [-1]}, "2026-12-30T12:00", False),
         ({"months": ["nov-jan"]}, "2026-12-01T12:00", True),
         ({}, "2026-12-01T12:00", True),
     ],
 )
 def test_a_moment_lies_in_a_window(window: dict[str, object], moment: str, inside: bool) -> None:
-    assert (datetime.fromisoformat(moment).replace(tzinfo=UTC) in Window.model_validate(window)) is inside
+    assert (datetime.fromisoformat(moment).replace(tzinfo=UTC) in TimeInterval.model_validate(window)) is inside
 
 
 def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
@@ -165,8 +165,11 @@ def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
 
 def test_noise_is_counted_by_minutes_and_no_route_has_the_roots_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        routing(tmp_path, '[noise]\nwithin = "30s"\n[route]\nname = "a"\n[[route.routes]]\nname = "a"\n')
-    assert [problem.partition(":")[0] for problem in caught.value.problems] == ["noise.within", "route.routes.0.name"]
+        routing(tmp_path, '[rate_limit]\nwithin = "30s"\n[route]\nname = "a"\n[[route.routes]]\nname = "a"\n')
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "rate_limit.within",
+        "route.routes.0.name",
+    ]
 
 
 def test_a_route_may_have_any_text_for_a_name_and_nothing_else(tmp_path: Path) -> None:
@@ -201,29 +204,29 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
             [channels.e]
             type = "pagerduty"
             key = {}
-            [windows.w]
+            [time_intervals.w]
             weekdays = ["mon-someday"]
             times = ["8-18", "08:00-18:00", "25:00-26:00"]
-            days = [32, 1]
+            days_of_month = [32, 1]
             months = ["jan-smarch"]
-            zone = "Mars"
+            location = "Mars"
             [route]
             channels = ["a", "nobody"]
             group_wait = "soon"
-            match = ["severity = high"]
+            matchers = ["severity = high"]
             [[route.routes]]
             name = "r"
-            match = ["severity = dire"]
-            mute = ["w", "holidays"]
+            matchers = ["severity = dire"]
+            mute_time_intervals = ["w", "holidays"]
             [[route.routes]]
             name = "r"
             channels = "a"
             [[route.routes]]
-            match = []
-            [[inhibit]]
-            source = []
-            target = ["x"]
-            [noise]
+            matchers = []
+            [[inhibit_rules]]
+            source_matchers = []
+            target_matchers = ["x"]
+            [rate_limit]
             alerts = 0
             [[examples]]
             alert = { severity = 3 }
@@ -240,26 +243,26 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
         "channels.b.colour",
         "no-such-file: No such file",
         "type is 'pigeon', which is none of alertmanager, apprise, email",
-        "channels.e.key: say either",
-        "windows.w.weekdays.0: 'mon-someday' is none of mon, tue",
-        "windows.w.times.0: '8-18' is no time of day",
-        "windows.w.times.2: '25:00-26:00' is no time of day",
-        "windows.w.days.0: 32 is in no month",
-        "windows.w.months.0: 'jan-smarch' is none of jan, feb",
-        "windows.w.zone: 'Mars' is no time zone",
+        "channels.e.key: set either",
+        "time_intervals.w.weekdays.0: 'mon-someday' is none of mon, tue",
+        "time_intervals.w.times.0: '8-18' is no time of day",
+        "time_intervals.w.times.2: '25:00-26:00' is no time of day",
+        "time_intervals.w.days_of_month.0: 32 is in no month",
+        "time_intervals.w.months.0: 'jan-smarch' is none of jan, feb",
+        "time_intervals.w.location: 'Mars' is no time zone",
         "route.channels: there is no [channels.nobody]",
         "route.group_wait: 'soon' is not a duration",
-        "route: the root takes everything",
+        "route: the root takes every alert",
         "'dire' is none of info, low",
-        "route.routes.0.mute: there is no [windows.holidays]",
+        "route.routes.0.mute_time_intervals: there is no [time_intervals.holidays]",
         "route.routes.1.name: 'r' is the name of an earlier route",
         "route.routes.1.channels: Input should be",
-        "route.routes.2.name: say one",
-        "inhibit.0.source: ",
-        "inhibit.0.target.0: 'x' is no condition",
-        "noise.alerts: ",
+        "route.routes.2.name: it is missing",
+        "inhibit_rules.0.source_matchers: ",
+        "inhibit_rules.0.target_matchers.0: 'x' is no matcher",
+        "rate_limit.alerts: ",
         "examples.0.alert.severity: ",
-        "webhooks: write [channels.NAME]",
+        "webhooks: Extra inputs are not permitted",
     ):
         assert part in told, part
     assert told.count("soon") == 1, "what children inherit is told once"
@@ -293,11 +296,11 @@ def test_a_file_whose_secrets_are_elsewhere_can_be_looked_at_and_not_used(tmp_pa
 
 def test_secrets_that_are_elsewhere_are_checked_for_their_form_along_with_all_else(tmp_path: Path) -> None:
     wrong = '[channels.c]\ntype = "slack"\nurl = {}\n[channels.d]\ntype = "pagerduty"\nkey = "PLAIN"\n'
-    (tmp_path / "routing.toml").write_text(ELSEWHERE + wrong + "[noise]\nalerts = 0\n")
+    (tmp_path / "routing.toml").write_text(ELSEWHERE + wrong + "[rate_limit]\nalerts = 0\n")
     with pytest.raises(ConfigError) as caught:
         routing_file.routing(tmp_path / "routing.toml", secrets=False)
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
-        "channels.c.url", "channels.d.key", "noise.alerts"
+        "channels.c.url", "channels.d.key", "rate_limit.alerts"
     ]  # fmt: skip
     assert "PLAIN" not in str(caught.value)
 
@@ -323,7 +326,7 @@ WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
     [
         ('[route]\nchannels = [["ops"]]\n', "route.channels.0"),
         ('[route]\nchannels = [{ name = "ops" }]\n', "route.channels.0"),
-        ("[route]\nmute = [[1]]\n", "route.mute.0"),
+        ("[route]\nmute_time_intervals = [[1]]\n", "route.mute_time_intervals.0"),
         (WEBHOOK + 'networks = [["127.0.0.0/8"]]\n', "channels.a.networks.0"),
         ("a = " + "[" * 100_000, "it cannot be read"),
     ],
@@ -338,17 +341,17 @@ def test_whatever_a_file_holds_is_a_problem_that_is_told(tmp_path: Path, text: s
 def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
-    routing(tmp_path, "[noise]\nalerts = 5\n")
+    monkeypatch.setattr("lozenge_downstream.routing.config_reload.POLL_SECONDS", 0.0)
+    routing(tmp_path, "[rate_limit]\nalerts = 5\n")
     reloading = ConfigReload(tmp_path / "routing.toml")
 
     def fail(raw: object) -> None:
         raise ArithmeticError(SECRET)
 
     monkeypatch.setattr(routing_file, "_cross_references", fail)
-    (tmp_path / "routing.toml").write_text("[noise]\nalerts = 7\n")
-    assert not reloading.look()
-    assert reloading.now.noise.alerts == 5
+    (tmp_path / "routing.toml").write_text("[rate_limit]\nalerts = 7\n")
+    assert not reloading.reload()
+    assert reloading.current.rate_limit.alerts == 5
     assert "it cannot be read: ArithmeticError" in reloading.problem
     assert SECRET not in reloading.problem
 
@@ -356,25 +359,25 @@ def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_no
 def test_a_new_file_replaces_the_old_one_and_a_wrong_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.routing.config_reload.LOOK_SECONDS", 0.0)
-    routing(tmp_path, "[noise]\nalerts = 5\n")
+    monkeypatch.setattr("lozenge_downstream.routing.config_reload.POLL_SECONDS", 0.0)
+    routing(tmp_path, "[rate_limit]\nalerts = 5\n")
     file = tmp_path / "routing.toml"
     reloading = ConfigReload(file)
-    assert not reloading.look()
-    file.write_text("[noise]\nalerts = 7\n")
-    assert reloading.look()
-    assert reloading.now.noise.alerts == 7
-    for wrong in ("[noise]\nalerts = 0\n", "not toml", "", "# nothing\n"):
+    assert not reloading.reload()
+    file.write_text("[rate_limit]\nalerts = 7\n")
+    assert reloading.reload()
+    assert reloading.current.rate_limit.alerts == 7
+    for wrong in ("[rate_limit]\nalerts = 0\n", "not toml", "", "# nothing\n"):
         file.write_text(wrong)
-        assert not reloading.look()
-        assert reloading.now.noise.alerts == 7
+        assert not reloading.reload()
+        assert reloading.current.rate_limit.alerts == 7
         assert reloading.problem
     file.unlink()
-    assert not reloading.look()
+    assert not reloading.reload()
     os.symlink(tmp_path / "other.toml", file)
-    (tmp_path / "other.toml").write_text("[noise]\nalerts = 9\n")
-    assert reloading.look()
-    assert (reloading.now.noise.alerts, reloading.problem) == (9, "")
+    (tmp_path / "other.toml").write_text("[rate_limit]\nalerts = 9\n")
+    assert reloading.reload()
+    assert (reloading.current.rate_limit.alerts, reloading.problem) == (9, "")
 
 
 def test_examples_say_what_is_not_as_they_say(tmp_path: Path) -> None:
@@ -388,7 +391,7 @@ def test_examples_say_what_is_not_as_they_say(tmp_path: Path) -> None:
         ("examples.1", "channels should be oncall, and are archive, ops"),
         ("examples.2", "routes should be none, and are default"),
     ]
-    shown = way(read, LABELS)
+    shown = routes_of(read, LABELS)
     assert [s["route"] for s in shown] == ["audit", "urgent"]
     assert shown[0]["case"] == {"entity": "card:7"}
 

@@ -30,18 +30,18 @@ PLACE = TOPICS.alerts("large_amount"), 2
 
 def test_seq_goes_on_without_a_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:
     desk.take(record(0))
-    with suppress(ZeroDivisionError), desk.store.transaction(alone=True) as t:
-        desk.pipeline.arrive(desk.pipeline.decode([record(1)]), t)
+    with suppress(ZeroDivisionError), desk.store.transaction(exclusive=True) as t:
+        desk.pipeline.receive(desk.pipeline.decode([record(1)]), t)
         raise ZeroDivisionError
     desk.take(record(2))
     assert [told["seq"] for told in desk.told()] == [0, 1]
 
 
 def test_memory_outlives_the_process(url: str, record: MakeRecord) -> None:
-    for outcome in ("accepted", "repeated"):
+    for outcome in ("accepted", "duplicate"):
         desk = Desk(url)
-        (arrival,) = desk.take(record(0))
-        assert arrival.outcome == outcome
+        (received,) = desk.take(record(0))
+        assert received.outcome == outcome
         desk.store.close()
 
 
@@ -50,7 +50,7 @@ def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
         t.positions.move(PLACE, None, 5)
         t.positions.move(PLACE, 5, 9)
     for known in (None, 5, 10):
-        with pytest.raises(Fenced, match="another notifier has read on"), store.transaction() as t:
+        with pytest.raises(Fenced, match="another notifier has moved the position"), store.transaction() as t:
             t.positions.move(PLACE, known, 11)
     with store.reading() as t:
         assert t.positions.of(PLACE) == 9
@@ -74,7 +74,7 @@ def test_a_locked_store_says_so(url: str, tmp_path: Path, monkeypatch: pytest.Mo
     store = Store(url)
     holder = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreUnavailable, match="another program holds the store"), store.transaction():
+    with pytest.raises(StoreUnavailable, match="another program has locked the store"), store.transaction():
         pass
     holder.close()
     store.close()
@@ -120,12 +120,12 @@ def test_a_missing_driver_is_to_be_installed(monkeypatch: pytest.MonkeyPatch) ->
     assert "hunter2" not in str(caught.value)
 
 
-def forget(desk: Desk, step: int = 2, before: float | None = None) -> int:
+def delete_expired(desk: Desk, step: int = 2, before: float | None = None) -> int:
     """Forgets what has ended before a moment, else until now; in how many transactions."""
-    forgetting = Retention(desk.now if before is None else before, step)
+    retention = Retention(desk.now if before is None else before, step)
     for number in count(1):
-        with desk.store.transaction(alone=True) as t:
-            if not t.forget(forgetting):
+        with desk.store.transaction(exclusive=True) as t:
+            if not t.delete_expired(retention):
                 return number
     raise AssertionError
 
@@ -161,11 +161,11 @@ def test_forgetting_keeps_what_is_on_its_way(desk: Desk, record: MakeRecord) -> 
     deliver(desk, 1)
     desk.now += 1
     desk.take(record(2))
-    forget(desk)
+    delete_expired(desk)
     with desk.store.reading() as t:
-        assert len(t.arrivals.seen(ids)) == 0
+        assert len(t.received_alerts.seen(ids)) == 0
         (due, _) = t.deliveries.due("ops", 10)
-        assert t.outbox.called(due.notification_id).id == due.notification_id
+        assert t.outbox.by_id(due.notification_id).id == due.notification_id
         assert t.deliveries.orphans(["chat"]) == {"ops": 2}
         assert [row.seq for row in t.outbox.pending(10)] == [2], "Kafka does not have it yet"
 
@@ -176,44 +176,48 @@ def test_a_notification_is_forgotten_with_the_last_of_its_deliveries(desk: Desk,
     publish(desk)
     desk.now += 5000
     (told,) = deliver(desk, 1)
-    forget(desk)
+    delete_expired(desk)
     with desk.store.reading() as t:
-        assert t.outbox.called(told).id == told
+        assert t.outbox.by_id(told).id == told
         assert len(t.deliveries.of([told])) == 1
     desk.now += 1
-    forget(desk)
+    delete_expired(desk)
     assert (kept(desk)["outbox"], kept(desk)["deliveries"]) == (0, 0)
 
 
 def test_forgetting_keeps_open_cases_and_what_makes_repeats_collapse(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(route={"group_by": ["entity"], "resolve_after": "7d"}, noise={"alerts": 3})
+    desk.routing(route={"group_by": ["entity"], "resolve_timeout": "7d"}, rate_limit={"alerts": 3})
     desk.take(*(record(number) for number in range(4)))
     desk.later(6 * 86_400)
-    forget(desk)
+    delete_expired(desk)
     with desk.store.reading() as t:
-        assert t.arrivals.parked() == {"large_amount": 1}
-    assert [a.outcome for a in desk.take(record(0), record(3))] == ["repeated", "repeated"]
+        assert t.received_alerts.rate_limited() == {"large_amount": 1}
+    assert [a.outcome for a in desk.take(record(0), record(3))] == ["duplicate", "duplicate"]
     desk.later(86_400)
-    forget(desk)
-    assert (kept(desk)["cases"], kept(desk)["members"]) == (2, 4), "what ended just now, with the alarm of noise"
+    delete_expired(desk)
+    assert (kept(desk)["cases"], kept(desk)["case_alerts"]) == (2, 4), (
+        "what ended just now, with the alarm of rate_limit"
+    )
     desk.now += 1
-    forget(desk)
-    assert (kept(desk)["cases"], kept(desk)["members"]) == (0, 0)
-    assert [a.outcome for a in desk.take(record(0), record(3))] == ["accepted", "repeated"], "parked alerts stay"
+    delete_expired(desk)
+    assert (kept(desk)["cases"], kept(desk)["case_alerts"]) == (0, 0)
+    assert [a.outcome for a in desk.take(record(0), record(3))] == ["accepted", "duplicate"], "rate_limited alerts stay"
 
 
 def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record: MakeRecord) -> None:
-    desk.routing(route={"group_by": ["entity"], "resolve_after": "1s", "channels": ["ops"]}, noise={"alerts": 1000})
+    desk.routing(
+        route={"group_by": ["entity"], "resolve_timeout": "1s", "channels": ["ops"]}, rate_limit={"alerts": 1000}
+    )
     desk.take(*(record(number) for number in range(20)))
     publish(desk)
     deliver(desk, 20)
     desk.later(5)
     desk.now += 5
-    forgetting, number = Retention(desk.now, 3), 20
+    retention, number = Retention(desk.now, 3), 20
     while True:
         before = kept(desk)
-        with desk.store.transaction(alone=True) as t:
-            more = t.forget(forgetting)
+        with desk.store.transaction(exclusive=True) as t:
+            more = t.delete_expired(retention)
         assert all(before[name] - rows <= 3 for name, rows in kept(desk).items())
         if not more:
             break
@@ -223,7 +227,7 @@ def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record:
     assert number > 30
     with desk.store.reading() as t:
         assert len(t.deliveries.due("ops", 100)) == kept(desk)["outbox"]
-    assert kept(desk)["arrivals"] == number - 20
+    assert kept(desk)["received_alerts"] == number - 20
 
 
 def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: MakeRecord) -> None:
@@ -234,7 +238,7 @@ def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: Mak
     desk.now += 5
     statements: list[tuple[str, Any]] = []
     event.listen(Engine, "before_cursor_execute", note := lambda *called: statements.append(called[2:4]))
-    forget(desk)
+    delete_expired(desk)
     event.remove(Engine, "before_cursor_execute", note)
     desk.store.close()
     with sqlite3.connect(file) as connection:
@@ -246,7 +250,7 @@ def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: Mak
         ]
     connection.close()
     assert {table for table in metadata.tables if any(f"SEARCH {table} " in plan for plan in plans)} >= {
-        "outbox", "deliveries", "cases", "members", "arrivals", "mutes", "sources",
+        "outbox", "deliveries", "cases", "case_alerts", "received_alerts", "mutes", "inhibitors",
     }  # fmt: skip
     assert not [plan for plan in plans if plan.startswith("SCAN")]
 
@@ -268,7 +272,7 @@ def settle(desk: Desk, state: str, error: str | None = None, *, later: float = 0
 def failures(desk: Desk, notification_id: str) -> list[dict[str, Any]]:
     """The attempts of a notification that failed."""
     with desk.store.reading() as t:
-        found: list[dict[str, Any]] = t.history._notification(notification_id)["failures"]
+        found: list[dict[str, Any]] = t.alert_history._notification(notification_id)["failed_attempts"]
         return found
 
 
@@ -359,22 +363,18 @@ def test_each_failed_attempt_is_kept_until_it_is_forgotten(desk: Desk, record: M
         {"channel": "ops", "at": noon - 2, "error": "HTTP 500"},
         {"channel": "ops", "at": noon - 1, "error": "HTTP 503"},
     ]
-    forget(desk, before=noon - 1)
+    delete_expired(desk, before=noon - 1)
     assert [f["error"] for f in failures(desk, id)] == ["HTTP 503"]
 
 
 def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path: Path) -> None:
-    """Else each notification would cost more than the last. A store that an earlier release made is not spared it."""
+    """Else each notification would cost more than the last."""
     file = tmp_path / "store.db"
-    Store(f"sqlite:///{file}").close()
-    with sqlite3.connect(file) as connection:
-        connection.execute("DROP INDEX outbox_pending_places")
-    connection.close()
     update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PLACE, 0), "UPDATE")
     with sqlite3.connect(file) as connection:
         ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PLACE, 0])
     connection.close()
-    assert "USING INDEX outbox_pending_places (topic=? AND partition=? AND seq<?)" in plan
+    assert "USING INDEX outbox_pending_seq (topic=? AND partition=? AND seq<?)" in plan
 
 
 def executed(url: str, what: Callable[[Transaction], object], verb: str) -> str:

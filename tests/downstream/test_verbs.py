@@ -21,7 +21,7 @@ VALID = """
 [route]
 [[route.routes]]
 name = "urgent"
-match = ["severity >= high"]
+matchers = ["severity >= high"]
 [[examples]]
 alert = { severity = "high" }
 routes = ["ROUTE"]
@@ -42,9 +42,9 @@ def desk(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 @pytest.mark.parametrize(
     ("text", "code", "says"),
     [
-        (VALID.replace("ROUTE", "urgent"), 0, "is valid, and its 1 examples are as they say"),
+        (VALID.replace("ROUTE", "urgent"), 0, "is valid, and its 1 examples hold"),
         (VALID.replace("ROUTE", "default"), 1, "routes should be default, and are urgent"),
-        ("[route]\ngroup_wait = 3\n[noise]\nalerts = 0\n", 2, "noise.alerts: "),
+        ("[route]\ngroup_wait = 3\n[rate_limit]\nalerts = 0\n", 2, "rate_limit.alerts: "),
         ("nonsense", 2, "reading the routing file"),
     ],
 )
@@ -80,7 +80,7 @@ LABELLED = """
 [route]
 [[route.routes]]
 name = "large"
-match = ["detector = large_amount", "severity >= high", "entity = card:card-7", "team = fraud", "entity_type = card"]
+matchers = ["detector = large_amount", "severity >= high", "entity = card:card-7", "team = fraud", "entity_type = card"]
 """
 WITHOUT_ENTITY = {"alert_id": "a", "detector": "large_amount", "severity": "high", "release": "r1", "labels": {}}
 
@@ -103,8 +103,8 @@ def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, record: MakeRecord, 
         ([{"detector": "a"}, {"detector": "b"}], "it holds 2 of them"),
         ({"offset": 1, "value": {"notification_id": "n", "severity": "high"}}, "the record holds no alert"),
         ({"offset": 1, "value": None}, "offset, value: not text"),
-        (WITHOUT_ENTITY, "none that is whole"),
-        (WITHOUT_ENTITY | {"entity": {"type": "card", "id": "7"}, "severity": 3}, "none that is whole"),
+        (WITHOUT_ENTITY, "an incomplete one"),
+        (WITHOUT_ENTITY | {"entity": {"type": "card", "id": "7"}, "severity": 3}, "an incomplete one"),
         ({"detector": "\ud800"}, "reading the alert alert.json"),
     ],
     ids=str,
@@ -118,18 +118,18 @@ def test_what_is_no_alert_goes_nowhere(tmp_path: Path, given: Any, says: str) ->
 
 
 def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:
-    assert "no silence holds" in lozenge("silence", "ls", cwd=tmp_path).stderr
+    assert "there is no silence" in lozenge("silence", "ls", cwd=tmp_path).stderr
     made = lozenge("silence", "add", "detector=large_amount", "--for", "2h", "--reason", "works", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     (row,) = json.loads(lozenge("silence", "ls", "-o", "json", cwd=tmp_path).stdout)
     assert (row["reason"], row["matchers"]) == ("works", ['detector = "large_amount"'])
     assert lozenge("silence", "end", row["id"], cwd=tmp_path).returncode == 0
     again = lozenge("silence", "end", row["id"], cwd=tmp_path)
-    assert (again.returncode, "`lozenge silence ls` shows those that do" in again.stderr) == (2, True)
+    assert (again.returncode, "`lozenge silence ls` shows the active ones" in again.stderr) == (2, True)
 
 
 def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
-    assert "no such case is open" in lozenge("cases", "ls", cwd=tmp_path).stderr
+    assert "there is no such open case" in lozenge("cases", "ls", cwd=tmp_path).stderr
     desk.routing(route={"group_by": ["entity"]})
     assert lozenge("silence", "add", "severity=high", "--reason", "works", cwd=tmp_path).returncode == 0
     desk.take(record(0))
@@ -137,7 +137,8 @@ def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_pat
     assert run.returncode == 0, run.stderr
     head, row = run.stdout.splitlines()
     assert head.split() == [
-        "case_id", "route", "group", "severity", "score", "told", "waiting", "opened_at", "told_at", "due_at", "muted"
+        "case_id", "route", "group", "severity", "score", "notified", "waiting", "opened_at", "notified_at",
+        "next_evaluation_at", "muted"
     ]  # fmt: skip
     for part in ("default", "entity=card:card-7", "high", "0.9", "2026-03-01 12:00:02", ": works"):
         assert part in row, part
@@ -148,52 +149,58 @@ def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_pat
     (found,) = json.loads(lozenge("cases", "show", case["case_id"], "-o", "json", cwd=tmp_path).stdout)
     assert [alert["detector"] for alert in found["alerts"]] == ["large_amount"]
     wrong = lozenge("cases", "ls", "detector", cwd=tmp_path)
-    assert (wrong.returncode, "'detector' is no condition" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "'detector' is no matcher" in wrong.stderr) == (2, True)
     assert lozenge("cases", "show", "unknown", cwd=tmp_path).returncode == 2
 
 
 def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
-    desk.routing(noise={"alerts": 1})
-    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
-    assert "1 alerts of large_amount: released" in lozenge("noise", "release", "large_amount", cwd=tmp_path).stdout
+    desk.routing(rate_limit={"alerts": 1})
+    alert, _ = (received.alert for received in desk.take(record(0), record(1)))
+    assert (
+        "1 alerts of large_amount: released" in lozenge("rate-limits", "release", "large_amount", cwd=tmp_path).stdout
+    )
     assert alert is not None
-    said = lozenge("verdict", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
-    assert said.stdout.strip() == "noted: false-alarm", said.stderr
-    snoozed = lozenge("verdict", alert.id, "snooze", "--for", "2d", cwd=tmp_path)
-    assert "noted: snooze, as silence " in snoozed.stdout, snoozed.stderr
-    assert lozenge("verdict", alert.id, "perhaps", cwd=tmp_path).returncode == 2
+    said = lozenge("feedback", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
+    assert said.stdout.strip() == "recorded: false-alarm", said.stderr
+    snoozed = lozenge("feedback", alert.id, "snooze", "--for", "2d", cwd=tmp_path)
+    assert "recorded: snooze, as silence " in snoozed.stdout, snoozed.stderr
+    assert lozenge("feedback", alert.id, "perhaps", cwd=tmp_path).returncode == 2
     with desk.store.reading() as t:
-        assert t.verdicts.precision() == {("large_amount", "r1"): 0.0}
+        assert t.feedback.precision() == {("large_amount", "r1"): 0.0}
 
 
 def test_a_dry_run_only_tells_what_would_change(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
     channel = Channel(type="kafka", topic="theirs")
-    desk.routing(channels={"ops": channel}, noise={"alerts": 1}, route={"channels": ["ops"]})
-    alert, _ = (arrival.alert for arrival in desk.take(record(0), record(1)))
+    desk.routing(channels={"ops": channel}, rate_limit={"alerts": 1}, route={"channels": ["ops"]})
+    alert, _ = (received.alert for received in desk.take(record(0), record(1)))
     assert alert is not None
     with desk.store.transaction() as t:
         t.deliveries.disable("ops", "HTTP 410")
         holds = t.silences.add([parse("severity = low")], "ann", "works", desk.now + 600)
     for verb, says in (
-        (["silence", "add", "detector=large_amont", "--reason", "works"], "it would hold until "),
-        (["silence", "end", holds.id], f"silence {holds.id} would be over"),
-        (["channels", "enable", "ops"], "ops would be on"),
-        (["noise", "drop", "large_amount"], "1 alerts of large_amount: would be dropped"),
-        (["verdict", alert.id, "snooze"], "would be noted: snooze"),
-        (["notifications", "replay", "--to", "ops", "--from", "0"], "notifications would go to ops once more"),
+        (["silence", "add", "detector=large_amont", "--reason", "works"], "it would be active until "),
+        (["silence", "end", holds.id], f"silence {holds.id} would end"),
+        (["channels", "enable", "ops"], "ops would be enabled"),
+        (["rate-limits", "drop", "large_amount"], "1 alerts of large_amount: would be dropped"),
+        (["feedback", alert.id, "snooze"], "would be recorded: snooze"),
+        (["notifications", "replay", "--to", "ops", "--from", "0"], "notifications would be sent to ops again"),
     ):
         run = lozenge(*verb, "--dry-run", cwd=tmp_path)
         assert (run.returncode, says in run.stdout) == (0, True), (verb, run)
-        assert ("no alert of large_amont has come" in run.stderr) is ("add" in verb)
+        assert ("no alert of large_amont was received" in run.stderr) is ("add" in verb)
     with desk.store.reading() as t:
-        assert ([s.id for s in t.silences.all()], t.arrivals.parked()) == ([holds.id], {"large_amount": 1})
-        assert (t.verdicts.counts(), t.deliveries.disabled()) == ({}, {"ops": "HTTP 410"})
+        assert ([s.id for s in t.silences.all()], t.received_alerts.rate_limited()) == ([holds.id], {"large_amount": 1})
+        assert (t.feedback.counts(), t.deliveries.disabled()) == ({}, {"ops": "HTTP 410"})
 
 
 @pytest.mark.parametrize("id", ["../healthz", "..", "", "a b/ü"])
 def test_an_id_that_cannot_be_one_gets_a_sentence(desk: Desk, tmp_path: Path, id: str) -> None:
     run = lozenge("why", id, cwd=tmp_path)
-    assert (run.returncode, f"no alert {id!r} has come" in run.stderr, "Traceback" in run.stderr) == (2, True, False)
+    assert (run.returncode, f"no alert {id!r} was received" in run.stderr, "Traceback" in run.stderr) == (
+        2,
+        True,
+        False,
+    )
 
 
 def test_a_number_that_no_notification_has_gets_a_sentence(desk: Desk, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ first_retry = 0.5
 max_retry = 5
 [route]
 channels = ["faults"]
-[noise]
+[rate_limit]
 alerts = 1000000
 """
 

@@ -45,24 +45,24 @@ def after(owner: Any, name: str) -> None:
     setattr(owner, name, wrapped)
 
 
-def telling(what: str, owner: Any, name: str) -> None:
-    """At the end of a method that looks at cases which are due, if it has told one of them like `what`."""
-    render, look = Renderer.__call__, getattr(owner, name)
+def notifying(what: str, owner: Any, name: str) -> None:
+    """At the end of a method that evaluates due cases, if it has notified one of them as `what`."""
+    render, evaluate = Renderer.__call__, getattr(owner, name)
     said = set()
 
-    def rendering(self: Any, case: Any, route: Any, status: Any, told: Any, *others: Any) -> Any:
-        said.add(status.value if told or status.value != "updated" else "repeated")
-        return render(self, case, route, status, told, *others)
+    def rendering(self: Any, case: Any, route: Any, status: Any, alerts: Any, *others: Any) -> Any:
+        said.add(status.value if alerts or status.value != "updated" else "repeated")
+        return render(self, case, route, status, alerts, *others)
 
-    def looking(*args: Any) -> Any:
+    def evaluating(*args: Any) -> Any:
         said.clear()
-        result = look(*args)
+        result = evaluate(*args)
         if what in said:
             die()
         return result
 
     setattr(Renderer, "__call__", rendering)  # noqa: B010 (mypy lets nobody assign to a method)
-    setattr(owner, name, looking)
+    setattr(owner, name, evaluating)
 
 
 class DiesBeforeCommit(Producer):
@@ -78,24 +78,24 @@ class DiesAfterCommit(Producer):
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "decided, before the SQL commit": lambda: after(Positions, "move"),
-    "decided, after the SQL commit": lambda: after(Notifier, "_decide"),
+    "processed, before the SQL commit": lambda: after(Positions, "move"),
+    "processed, after the SQL commit": lambda: after(Notifier, "_process"),
     "published, before the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesBeforeCommit),
     "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
-    "webhook answered, before it is noted": lambda: before(ChannelWorker, "_written"),
-    "webhook noted, before the SQL commit": lambda: after(Deliveries, "settle"),
+    "webhook answered, before it is recorded": lambda: before(ChannelWorker, "_write"),
+    "webhook recorded, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
-TELLINGS = ("opened", "updated", "repeated", "resolved")
-LOOKS: dict[str, Callable[[], None]] = {
-    f"{what}, {when} the SQL commit": partial(telling, what, *place)
-    for what in TELLINGS
-    for when, place in {"before": (Pipeline, "look"), "after": (Notifier, "_look")}.items()
+STATUSES = ("opened", "updated", "repeated", "resolved")
+EVALUATIONS: dict[str, Callable[[], None]] = {
+    f"{what}, {when} the SQL commit": partial(notifying, what, *place)
+    for what in STATUSES
+    for when, place in {"before": (Pipeline, "evaluate_due"), "after": (Notifier, "_evaluate_due")}.items()
 }
-"""Of a case whose alerts wait for company: what a look at it tells when its time has come."""
+"""What the evaluation of a due case with several alerts notifies."""
 
 if __name__ == "__main__":
     if sys.argv[1:]:
-        (POINTS | LOOKS)[sys.argv[1]]()
+        (POINTS | EVALUATIONS)[sys.argv[1]]()
     sys.exit(main(QUICK))

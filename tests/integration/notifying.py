@@ -188,12 +188,12 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
     """A notifier reads every alert topic and continues what stands in Kafka, so what others left there goes first."""
     with Receiver(SECRET, latest=LATEST) as receiver, ExitStack() as stack:
         (folder / "routing.toml").write_text(
-            '[noise]\nalerts = 1000000\n[route]\nchannels = ["test"]\n'
+            '[rate_limit]\nalerts = 1000000\n[route]\nchannels = ["test"]\n'
             '[channels.test]\ntype = "webhook"\nnetworks = ["127.0.0.0/8"]\n'
             f'url = "{receiver.url}"\nsecret = {{ env = "HOOK_SECRET" }}\nfirst_retry = 0.2\n'
         )
         world = World(broker, receiver, folder, store)
-        forget(world)
+        delete_expired(world)
         detectors = [topic for name in ("one", "two") for topic in TOPICS.detector_topics(name)]
         ensure_topics(world.kafka, [*TOPICS.platform_topics(), *detectors])
         for topic in READ:
@@ -202,7 +202,7 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
         yield world
 
 
-def forget(world: World) -> None:
+def delete_expired(world: World) -> None:
     """Removes all alerts and whatever a notifier has written; with the topics go the offsets of its group."""
     admin = AdminClient(world.kafka.client())
     every_alert = re.compile(TOPICS.alerts_pattern)

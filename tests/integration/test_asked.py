@@ -11,7 +11,7 @@ import pytest
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.api.feedback_records import Links
+from lozenge_downstream.api.feedback_records import FeedbackLinks
 from tests.deploy.command import lozenge
 from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
@@ -69,9 +69,9 @@ def test_a_snooze_by_verb_by_http_and_by_link_comes_out_alike(world: World, monk
 
 def _snooze_three_times(world: World, url: str, id: str) -> None:
     said = {"verdict": "snooze", "author": "ann", "note": "travels"}
-    assert httpx2.post(f"{url}/verdicts", json=said | {"alert_id": id}, trust_env=False).is_success
-    assert httpx2.post(Links(LINK_SECRET, url).make(id), data=said, trust_env=False).is_success
-    run = lozenge("verdict", id, "snooze", "--author", "ann", "--note", "travels", cwd=world.folder)
+    assert httpx2.post(f"{url}/feedback", json=said | {"alert_id": id}, trust_env=False).is_success
+    assert httpx2.post(FeedbackLinks(LINK_SECRET, url).make(id), data=said, trust_env=False).is_success
+    run = lozenge("feedback", id, "snooze", "--author", "ann", "--note", "travels", cwd=world.folder)
     assert run.returncode == 0, run.stderr
     world.wait_for(lambda: len(feedback(world)) >= 3, "feedback")
     found = feedback(world)
@@ -84,9 +84,9 @@ def _snooze_three_times(world: World, url: str, id: str) -> None:
 
 
 RULE = """
-[[inhibit]]
-source = ["SOURCE"]
-target = ["detector = two"]
+[[inhibit_rules]]
+source_matchers = ["SOURCE"]
+target_matchers = ["detector = two"]
 equal = ["entity"]
 """
 

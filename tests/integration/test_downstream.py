@@ -22,7 +22,7 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from lozenge_downstream.dead_letter_encoder import CUT_BYTES
+from lozenge_downstream.dead_letter_encoder import TRUNCATED_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 TOPICS = Topics()
@@ -98,7 +98,7 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
     small, large, *others = letters[-len(values) :]
     assert [letter.value for letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
-    assert (large.value, headers["lozenge-cut"]) == (values[1][:CUT_BYTES], b"900000")
+    assert (large.value, headers["lozenge-cut"]) == (values[1][:TRUNCATED_BYTES], b"900000")
     assert headers["__connect.errors.topic"] == TOPICS.alerts("two").encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
 

@@ -17,7 +17,7 @@ from tests.integration.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAME
 
 pytestmark = pytest.mark.integration
 
-TELLINGS = runpy.run_path(str(CHILD))["TELLINGS"]
+STATUSES = runpy.run_path(str(CHILD))["STATUSES"]
 INTERVAL_SECONDS, OVER_SECONDS = 1.5, 4.0
 CARDS = 3
 FAR = 1000 * ALL_CARDS
@@ -39,15 +39,15 @@ def _gathering(world: World) -> World:
     times = (
         'group_by = ["entity"]\ngroup_wait = "1s"\nsend_resolved = true\n'
         f'group_interval = "{INTERVAL_SECONDS}s"\nrepeat_interval = "{INTERVAL_SECONDS}s"\n'
-        f'resolve_after = "{OVER_SECONDS}s"\n'
+        f'resolve_timeout = "{OVER_SECONDS}s"\n'
     )
     routing.write_text(routing.read_text().replace("[route]\n", f"[route]\n{times}"))
     return world
 
 
-@pytest.mark.parametrize("what", TELLINGS)
+@pytest.mark.parametrize("what", STATUSES)
 def test_killed_when_it_tells_that_a_case_is(world: World, what: str) -> None:
-    first = 2 * TELLINGS.index(what) * FAR
+    first = 2 * STATUSES.index(what) * FAR
     # News come again before they may be told; else a case is told, repeated and over, and opened again.
     pause = INTERVAL_SECONDS / 4 if what == "updated" else OVER_SECONDS * 1.5
     for number, when in enumerate(("before", "after")):
@@ -89,10 +89,10 @@ def _check(world: World) -> None:
     cases = defaultdict(list)
     for notification in said:
         cases[notification["case_id"]].append(notification)
-    for tellings in cases.values():
-        opened, *between, resolved = (notification["status"] for notification in tellings)
+    for notifications in cases.values():
+        opened, *between, resolved = (notification["status"] for notification in notifications)
         assert (opened, set(between) - {"updated"}, resolved) == ("opened", set(), "resolved")
-        for one, next_ in pairwise(tellings[:-1]):  # what is told twice is told too early
+        for one, next_ in pairwise(notifications[:-1]):  # what is told twice is told too early
             assert next_["created_at"] - one["created_at"] >= timedelta(seconds=INTERVAL_SECONDS)
     told = Counter(alert_id for notification in said for alert_id in notification["alert_ids"])
     assert told == Counter(world.alert_ids)

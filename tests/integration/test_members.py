@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_downstream.ingest.stale_members import remove_stale
+from lozenge_downstream.ingest.stale_members import remove_stale_members
 from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 
@@ -45,12 +45,12 @@ def die_as_member(bootstrap: str, name: str) -> None:
 def test_dead_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(kafka, TOPICS.platform_topics())
-    assert remove_stale(kafka, GROUP, "one") == 0, "there is no group yet"
+    assert remove_stale_members(kafka, GROUP, "one") == 0, "there is no group yet"
     killed = multiprocessing.get_context("spawn").Process(target=die_as_member, args=(broker.bootstrap, "one"))
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
-    assert remove_stale(kafka, GROUP, "other") == 0
-    assert remove_stale(kafka, GROUP, "one") == 1
+    assert remove_stale_members(kafka, GROUP, "other") == 0
+    assert remove_stale_members(kafka, GROUP, "one") == 1
     with contextlib.closing(member(kafka, "one")):
-        assert remove_stale(kafka, GROUP, "other") == 0
+        assert remove_stale_members(kafka, GROUP, "other") == 0

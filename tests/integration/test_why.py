@@ -78,7 +78,7 @@ def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> 
     run = lozenge("why", fields["alert_id"], cwd=ROOT, **environment)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
-    order = ["raw record", "event", "alert", "arrived", "case", "told", "attempt failed", "delivery"]
+    order = ["raw record", "event", "alert", "received", "case", "notified", "attempt failed", "delivery"]
     found = [next((what for what in order if f"  {what}  " in line), None) for line in lines]
     assert [what for what in found if what] == order, run.stdout
     assert f"{raw[0]} {raw[1]}:{raw[2]}" in run.stdout
@@ -89,7 +89,7 @@ def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> 
     (answer,) = json.loads(lozenge("why", fields["alert_id"], "-o", "json", cwd=ROOT, **environment).stdout)
     assert [step["what"] for step in answer["origin"]] == ["raw record", "event", "alert"]
     assert answer["cases"][0]["notification"]["deliveries"][0]["channel"] == "ops"
-    assert answer["cases"][0]["notification"]["failures"][0]["error"] == "HTTP 503"
+    assert answer["cases"][0]["notification"]["failed_attempts"][0]["error"] == "HTTP 503"
 
 
 def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:
@@ -102,4 +102,4 @@ def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) ->
 
 def test_an_alert_that_never_came_is_not_known(kafka: KafkaSettings, desk: Desk) -> None:
     run = lozenge("why", "unknown", cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
-    assert (run.returncode, "no alert 'unknown' has come" in run.stderr) == (2, True)
+    assert (run.returncode, "no alert 'unknown' was received" in run.stderr) == (2, True)

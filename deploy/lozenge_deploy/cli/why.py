@@ -1,4 +1,4 @@
-"""`lozenge why`: the trace of one alert, step by step."""
+"""`lozenge why`: the history of one alert, step by step."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/alerts/{in_path(alert_id)}")
-    first = found["arrivals"][0]
-    # the notifier's own alerts come from no topic
+    first = found["received_alerts"][0]
+    # the notifier's own alarms are in no alert topic
     trace = (
         trace_of(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
     )
@@ -28,31 +28,35 @@ def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
     rows = [
         _step(
             a["received_at"],
-            "arrived",
+            "received",
             f"{a['outcome']}: {a['reason']}",
             f"{a['topic']} {a['partition']}:{a['offset']}",
         )
-        for a in found["arrivals"]
+        for a in found["received_alerts"]
     ]
-    rows += [_step(m["at"], "not told", m["reason"], f"route {m['route']}") for m in found["muted"]]
+    rows += [_step(m["at"], "muted", m["reason"], f"route {m['route']}") for m in found["muted"]]
     for case in found["cases"]:
         said = f"route {case['route']}, {labels(case['group'])}"
         rows.append(_step(case["opened_at"], "case", said, case["case_id"]))
-        if case["waits"]:
-            rows.append(_step(case["due_at"], "looked at again", case["waits"], f"route {case['route']}"))
+        if case["muted"]:
+            rows.append(_step(case["next_evaluation_at"], "next evaluation", case["muted"], f"route {case['route']}"))
         sent = case["notification"]
         if sent:
-            place = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
-            rows.append(_step(sent["created_at"], "told", sent["notification_id"], place))
-            rows += [_step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failures"]]
-            rows += [_step(d["due_at"], "delivery", _fared(d), f"channel {d['channel']}") for d in sent["deliveries"]]
-    rows += [_step(v["at"], "verdict", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["verdicts"]]
+            position = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
+            rows.append(_step(sent["created_at"], "notified", sent["notification_id"], position))
+            rows += [
+                _step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failed_attempts"]
+            ]
+            rows += [_step(d["due_at"], "delivery", _result(d), f"channel {d['channel']}") for d in sent["deliveries"]]
+    rows += [_step(v["at"], "feedback", f"{v['verdict']} {v['note']}".strip(), v["author"]) for v in found["feedback"]]
     return rows
 
 
-def _fared(delivery: dict[str, Any]) -> str:
-    tries = f"{delivery['state']} after {delivery['attempts']} attempts" if delivery["attempts"] else delivery["state"]
-    return f"{tries}; {delivery['error']}" if delivery["error"] else tries
+def _result(delivery: dict[str, Any]) -> str:
+    attempts = (
+        f"{delivery['state']} after {delivery['attempts']} attempts" if delivery["attempts"] else delivery["state"]
+    )
+    return f"{attempts}; {delivery['error']}" if delivery["error"] else attempts
 
 
 def _step(at: float | None, what: str, said: str, where: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ networks = ["127.0.0.0/8"]
 secret = {{ env = "{secret}" }}
 [route]
 channels = ["demo"]
-[noise]
+[rate_limit]
 alerts = 1000000
 """
 """Days of history arrive within a minute, and no detector is rate-limited for it."""

@@ -1,4 +1,4 @@
-"""The page on which somebody says what they make of an alert. It runs no scripts and loads nothing."""
+"""The page on which an analyst answers an alert. It runs no scripts and loads nothing."""
 
 from html import escape
 from string import Template
@@ -21,7 +21,7 @@ _FORM = Template("""<p>$about</p><pre>$text</pre><form method="post">
 
 
 def alert_page(alert: Alert) -> str:
-    """What the alert says, and three buttons."""
+    """The alert, and a form with three buttons."""
     about = (
         f"{alert.subject}, {alert.severity}, {alert.detector} {alert.release}, {alert.event_time:%Y-%m-%d %H:%M} UTC"
     )
@@ -29,6 +29,6 @@ def alert_page(alert: Alert) -> str:
     return _LAYOUT.substitute(title=escape(alert.title), body=body)
 
 
-def said_page(text: str) -> str:
-    """One sentence."""
+def message_page(text: str) -> str:
+    """A page with one sentence."""
     return _LAYOUT.substitute(title="Lozenge", body=f"<p>{escape(text)}</p>")

@@ -1,4 +1,4 @@
-"""What people say of alerts: it goes back to Kafka, counts towards a detector's precision, or silences an entity."""
+"""Feedback on alerts: it is published to Kafka, counts in a detector's precision, or silences an entity."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,9 +23,9 @@ LINK_SECONDS = 30 * 86_400
 def snooze(
     alert: Alert, author: str, note: str, seconds: float, codec: Codec, topics: Topics, t: Transaction
 ) -> Silence:
-    """Silences the detector about the alert's entity for so long, and records that as `record` does."""
-    meant: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
-    silence = t.silences.add(meant, author, note or "snoozed", t.now + seconds)
+    """Silences the detector about the alert's entity for `seconds`, and records the feedback."""
+    matchers: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
+    silence = t.silences.add(matchers, author, note or "snoozed", t.now + seconds)
     record(alert, Verdict.SNOOZE, author, note, codec, topics, t, until=silence.ends_at)
     return silence
 
@@ -40,8 +40,8 @@ def record(
     t: Transaction,
     until: float | None = None,
 ) -> None:
-    """Keeps a verdict and sends it to Kafka, in one transaction, which must be alone; a snooze lasts `until`."""
-    t.verdicts.add(alert, verdict.value, author, note)
+    """Stores a verdict and sends it to Kafka. The transaction must be exclusive; a snooze lasts until `until`."""
+    t.feedback.add(alert, verdict.value, author, note)
     key = alert.id.encode()
     at = datetime.fromtimestamp(t.now, UTC)
     fields = {
@@ -64,22 +64,22 @@ def record(
     t.outbox.send([Outgoing(topics.feedback, partition, seq, id, key, codec.encode(fields), sent)])
 
 
-class Links:
-    """Links by which somebody without a login says one thing about one alert; signed, and good for thirty days."""
+class FeedbackLinks:
+    """Signed links to the feedback page of an alert, for analysts without a login; valid for thirty days."""
 
     def __init__(self, secret: str, public_url: str) -> None:
-        self._signer = URLSafeTimedSerializer(secret, salt="lozenge verdict")
+        self._signer = URLSafeTimedSerializer(secret, salt="lozenge feedback")
         self._url = public_url.rstrip("/")
 
     def make(self, alert_id: str) -> str:
         """The link for an alert."""
-        return f"{self._url}/verdict/{self._signer.dumps(alert_id)}"
+        return f"{self._url}/feedback/{self._signer.dumps(alert_id)}"
 
     def alert_of(self, token: str) -> str:
         """The alert of a link's token; raises ValueError with what is wrong with it."""
         try:
             return str(self._signer.loads(token, max_age=LINK_SECONDS))
         except SignatureExpired:
-            raise ValueError("this link is too old") from None
+            raise ValueError("this link has expired") from None
         except BadSignature:
-            raise ValueError("this link is not one of ours") from None
+            raise ValueError("this link is invalid") from None

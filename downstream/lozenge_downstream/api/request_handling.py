@@ -1,4 +1,4 @@
-"""How a request becomes an answer: who may ask, what its body may be, and what each error says."""
+"""From a request to a response: authorisation, the body, and the form of each error."""
 
 import hmac
 import json
@@ -19,27 +19,27 @@ MAX_BODY = 256 * 1024
 
 
 class Refused(Exception):
-    """A request that cannot be answered as it is: HTTP `status`, what is wrong, and what to do."""
+    """A request that is refused: HTTP `status`, the error, and what to do."""
 
     def __init__(self, status: int, error: str, hint: str = "") -> None:
         super().__init__(error)
         self.status, self.error, self.hint = status, error, hint
 
 
-class _TakenBack(Exception):
-    """Ends a transaction of which nothing is to stay."""
+class _RolledBack(Exception):
+    """Rolls a dry run back."""
 
 
-def answering(what: Callable[[Request, Any], Any], token: str) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint that gives what `what` makes of a request and its JSON, in a thread, to who has the `token`."""
+def endpoint(handle: Callable[[Request, Any], Any], token: str) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint for clients with the `token`. It calls `handle` with the request and its JSON, in a thread."""
 
     async def answer(request: Request) -> Response:
         try:
             _let_in(request, token)
             if "\0" in request.url.path:
-                raise Refused(422, "a NUL is in the path")
+                raise Refused(422, "the path contains a NUL")
             body = await _json(request) if request.method == "POST" else None
-            return JSONResponse(await run_in_threadpool(what, request, body))
+            return JSONResponse(await run_in_threadpool(handle, request, body))
         except Refused as no:
             return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
         except ValidationError as error:
@@ -51,21 +51,21 @@ def answering(what: Callable[[Request, Any], Any], token: str) -> Callable[[Requ
 
 
 @contextmanager
-def changing(store: Store, request: Request, *, alone: bool = False) -> Iterator[Transaction]:
-    """A transaction, of which nothing stays in a dry run."""
-    with suppress(_TakenBack), store.transaction(alone=alone) as t:
+def changing(store: Store, request: Request, *, exclusive: bool = False) -> Iterator[Transaction]:
+    """A transaction, which is rolled back in a dry run."""
+    with suppress(_RolledBack), store.transaction(exclusive=exclusive) as t:
         yield t
         if is_dry(request):
-            raise _TakenBack
+            raise _RolledBack
 
 
 def is_dry(request: Request) -> bool:
-    """Whether a change is to be answered and not made."""
+    """Whether a change must be answered and not made."""
     return "dry_run" in request.query_params
 
 
 async def body_of(request: Request) -> bytes:
-    """All of the body, if it is no longer than any that is meant; raises Refused."""
+    """The whole body; raises Refused if it is too long."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -75,35 +75,35 @@ async def body_of(request: Request) -> bytes:
 
 
 def problems(error: ValidationError) -> list[str]:
-    """All that is wrong with what was asked."""
+    """All problems of a request."""
     return [f"{'.'.join(map(str, e['loc']))}: {e['msg'].removeprefix('Value error, ')}" for e in error.errors()]
 
 
 def no_such_request(request: Request, error: Exception) -> Response:
-    """For a path or a method that nobody answers."""
+    """The response to an unknown path or method."""
     assert isinstance(error, HTTPException)
     asked = f"{request.method} {request.url.path}"
     return JSONResponse({"error": f"{asked}: {error.detail}", "hint": ""}, error.status_code, error.headers)
 
 
 def broken(_: Request, error: Exception) -> Response:
-    """For a mistake of ours; the stack goes to the log."""
-    hint = "its log says more; it is a mistake in the notifier"
-    return JSONResponse({"error": f"the notifier failed at this: {type(error).__name__}", "hint": hint}, 500)
+    """The response to an unexpected error; the log has its stack."""
+    hint = "this is an error in the notifier; its log has the stack"
+    return JSONResponse({"error": f"the notifier failed: {type(error).__name__}", "hint": hint}, 500)
 
 
 def _let_in(request: Request, token: str) -> None:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     if token and not hmac.compare_digest(given.encode(), token.encode()):
-        raise Refused(401, "the token does not fit", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
+        raise Refused(401, "the token is wrong", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
 
 
 async def _json(request: Request) -> Any:
-    """The body; what a page in somebody's browser may send elsewhere without asking is of another type, and refused."""
+    """The body. Another content type is refused: a browser sends some of them for any page, without asking."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "the body is not said to be JSON", "send it with content-type: application/json")
+        raise Refused(415, "the content type is not JSON", "send it with content-type: application/json")
     body = await body_of(request)
     try:
         return json.loads(body)
-    except (ValueError, RecursionError):  # the latter for what is nested too deep
-        raise Refused(400, "the body is no JSON") from None
+    except (ValueError, RecursionError):  # the latter for a body that is nested too deeply
+        raise Refused(400, "the body is not JSON") from None

@@ -1,4 +1,4 @@
-"""What a request may say, checked as it is read: all that is wrong with it is told at once."""
+"""The content of requests, validated as it is read; all problems are reported together."""
 
 from typing import Annotated
 
@@ -6,16 +6,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
-from lozenge_downstream.routing.matchers import Condition
+from lozenge_downstream.routing.matchers import MatcherField
 
 MAX_NUMBER, MAX_PARTITION = 2**63 - 1, 2**31 - 1
-"""What the store's columns hold."""
+"""The greatest values of the store's columns."""
 
 
 def _storable(given: object) -> object:
-    """PostgreSQL keeps no text with a NUL in it."""
+    """PostgreSQL stores no text with a NUL."""
     if isinstance(given, str) and "\0" in given:
-        raise ValueError("a NUL is in it")
+        raise ValueError("it contains a NUL")
     return given
 
 
@@ -24,36 +24,36 @@ _Text = Annotated[_Id, Field(min_length=1, max_length=500)]
 _Seconds = Annotated[float, Field(gt=0, le=366 * 86_400)]
 
 
-class _Asked(BaseModel):
+class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class WhichCases(_Asked):
-    """The newest `limit` open cases with an alert that fits all of `match`."""
+class CaseQuery(_Request):
+    """The newest `limit` open cases with an alert that matches every `matcher`."""
 
-    match: tuple[Condition, ...] = ()
+    matchers: Annotated[tuple[MatcherField, ...], Field(alias="matcher")] = ()
     limit: Annotated[int, Field(ge=1, le=10_000)] = 100
 
 
-class NewSilence(_Asked):
-    """What to silence."""
+class NewSilence(_Request):
+    """A silence from now on."""
 
-    matchers: Annotated[tuple[Annotated[Condition, BeforeValidator(_storable)], ...], Field(min_length=1)]
+    matchers: Annotated[tuple[Annotated[MatcherField, BeforeValidator(_storable)], ...], Field(min_length=1)]
     author: _Text
     reason: _Text
     seconds: _Seconds
 
 
-class By(_Asked):
-    """Who asks."""
+class By(_Request):
+    """The author of a change."""
 
     author: _Text
 
 
-class Replay(_Asked):
-    """Notifications of `partition` (None: all) from number `from` on, once more to `channel`.
+class Replay(_Request):
+    """Notifications of `partition` (None: all) from number `from` on, again to `channel`.
 
-    They are those that were meant for it; with `all` the others too, as who is new wants them.
+    They are those that were routed to it; with `all` the others too, for a new consumer.
     """
 
     channel: str
@@ -62,16 +62,16 @@ class Replay(_Asked):
     rest: Annotated[bool, Field(alias="all")] = False
 
 
-class OnThePage(_Asked):
-    """What the form of a page says."""
+class FeedbackForm(_Request):
+    """The form of a feedback page."""
 
     verdict: Verdict
     author: _Text
     note: Annotated[_Id, Field(max_length=2000)] = ""
 
 
-class Said(OnThePage):
-    """A verdict; `seconds` is how long a snooze lasts."""
+class NewFeedback(FeedbackForm):
+    """An answer to an alert; `seconds` is how long a snooze lasts."""
 
     alert_id: _Id
     seconds: _Seconds = feedback_records.SNOOZE_SECONDS

@@ -15,7 +15,7 @@ START_SECONDS = 10.0
 
 
 class ApiServer:
-    """As a context manager it serves `app` at `bind` ("host:port"); at an empty or a taken one it does nothing."""
+    """A context manager that serves `app` at `bind` ("host:port"). If that is empty or in use, it serves nothing."""
 
     def __init__(self, app: Starlette, bind: str) -> None:
         self._socket = _listening(bind) if bind else None
@@ -25,7 +25,7 @@ class ApiServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on; 0 if none."""
         return int(self._socket.getsockname()[1]) if self._socket else 0
 
     def __enter__(self) -> Self:
@@ -51,8 +51,8 @@ def _listening(bind: str) -> socket.socket | None:
     host, _, port = bind.rpartition(":")
     try:
         return socket.create_server((host.strip("[]"), int(port)), family=_family(host))
-    except (OSError, UnicodeError) as error:  # notifications are more than the API: they go on
-        hint = "set LOZENGE_DOWNSTREAM_BIND to a free address and start again"
+    except (OSError, UnicodeError) as error:  # notifications continue without the API
+        hint = "set LOZENGE_DOWNSTREAM_BIND to a free address and restart"
         logger().error(f"the API cannot listen at {bind}: {getattr(error, 'strerror', None) or error}", hint=hint)
         return None
 

@@ -15,7 +15,7 @@ from lozenge_downstream.channels.base.channel import Channel
 
 
 def kinds() -> list[str]:
-    """The types that there are, in order."""
+    """The types of channels, in order."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
 
 

@@ -1,6 +1,6 @@
-"""Prometheus Alertmanager, where somebody has one already: each alert of a case is an alert there.
+"""Prometheus Alertmanager: each alert of a case is an alert there.
 
-It forgets alerts that nobody repeats, so each is given an end: the time at which it counts as over.
+Alertmanager resolves alerts that are not repeated, so each has an end: the time at which it resolves here.
 """
 
 import re
@@ -15,11 +15,11 @@ from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 
 PATH = "api/v2/alerts"
-HOPELESS = frozenset({400})
+PERMANENT = frozenset({400})
 
 
 class Channel(HttpChannel):
-    """`url` is its root, such as "http://alertmanager:9093/"."""
+    """`url` is the root of Alertmanager, such as "http://alertmanager:9093/"."""
 
     type: Literal["alertmanager"]
     url: HttpUrl
@@ -40,35 +40,35 @@ class Sender:
     async def send(self, message: Message) -> Result:
         """One attempt."""
         body = msgspec.json.encode(alerts(message.fields)).decode()
-        return await self._client.post(self._url, body, {}, hopeless=HOPELESS)
+        return await self._client.post(self._url, body, {}, permanent=PERMANENT)
 
 
-def alerts(told: Any) -> list[dict[str, Any]]:
-    """The alerts that a notification tells, as Alertmanager takes them: labels are their identity."""
-    over = told["status"] == "resolved"
+def alerts(fields: Any) -> list[dict[str, Any]]:
+    """The alerts of a notification in Alertmanager's form: labels are their identity."""
+    resolved = fields["status"] == "resolved"
     return [
         {
             "labels": labels(alert),
             "annotations": {"summary": alert["title"], "description": alert["reason"]}
-            | {name: alert[name] for name in ("verdict_url",) if name in alert},
+            | {name: alert[name] for name in ("feedback_url",) if name in alert},
             "startsAt": alert["event_time"],
-            "endsAt": told["created_at"] if over else alert["resolves_at"],
+            "endsAt": fields["created_at"] if resolved else alert["resolves_at"],
         }
-        for alert in told["alerts"]
+        for alert in fields["alerts"]
     ]
 
 
 def labels(alert: Mapping[str, Any]) -> dict[str, str]:
-    """An alert's labels under names that Alertmanager takes; the platform's and those whose names fit anyway win."""
+    """An alert's labels under valid names; the platform's labels and those with valid names take precedence."""
     given: Mapping[str, str] = alert["labels"]
-    as_given_last = sorted(given, key=lambda name: name == _fitted(name))
-    return {_fitted(name): given[name] for name in as_given_last} | {
+    as_given_last = sorted(given, key=lambda name: name == _valid(name))
+    return {_valid(name): given[name] for name in as_given_last} | {
         "alertname": given["detector"],
         "alert_id": alert["alert_id"],
     }
 
 
-def _fitted(name: str) -> str:
-    """The nearest to `name` that is [a-zA-Z_][a-zA-Z0-9_]*: Alertmanager loses the whole request for any other."""
-    fitted = re.sub(r"[^a-zA-Z0-9_]", "_", name)
-    return fitted if fitted and not fitted[0].isdigit() else f"_{fitted}"
+def _valid(name: str) -> str:
+    """`name` as [a-zA-Z_][a-zA-Z0-9_]*: Alertmanager answers 400 to the whole request for one other name."""
+    valid = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return valid if valid and not valid[0].isdigit() else f"_{valid}"

@@ -1,6 +1,6 @@
-"""Whatever else apprise knows: Telegram, Teams, Matrix, SMS ... Repeats cannot be told apart at most of these.
+"""The services of apprise: Telegram, Teams, Matrix, SMS ... Most of them show a repeat twice.
 
-Wants the extra `apprise` of the platform's package.
+It needs the extra `apprise` of the platform's package.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 
 class Channel(Base):
-    """`url` is apprise's, such as "tgram://TOKEN/CHAT": a secret. Its address is not guarded."""
+    """`url` is a URL of apprise, such as "tgram://TOKEN/CHAT", and a secret. Its host is not restricted."""
 
     type: Literal["apprise"]
     url: Secret
@@ -23,7 +23,7 @@ class Channel(Base):
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
-        """Nothing is opened before a message comes."""
+        """Opens nothing: each message does."""
         import apprise
 
         with threads(self.concurrency) as own:
@@ -31,7 +31,7 @@ class Channel(Base):
 
 
 class Sender:
-    """Hands messages to apprise, which keeps how it stands with a service: it is made anew only for another URL."""
+    """Sends by apprise, which keeps the state of a service: its object is replaced only if the URL changes."""
 
     def __init__(self, channel: Channel, threads: Threads, apprise: Any) -> None:
         self._channel, self._threads, self._apprise = channel, threads, apprise
@@ -41,24 +41,24 @@ class Sender:
         """One attempt."""
         url = self._channel.url.resolve().get_secret_value()
         if url != self._url:
-            self._url, self._services = url, self._made(url)
+            self._url, self._services = url, self._services_of(url)
         if (services := self._services) is None:
-            return Retry(f"{self._channel.url.place} holds no URL that apprise knows")
-        told = message.fields
-        title = f"[{told['severity']}] {told['title']} ({told['status']})"
+            return Retry(f"{self._channel.url.location} contains no URL that apprise supports")
+        fields = message.fields
+        title = f"[{fields['severity']}] {fields['title']} ({fields['status']})"
         try:
             async with asyncio.timeout(self._channel.timeout):
                 done = await self._threads.run(
-                    lambda: services.notify(body=with_links(told["text"], told), title=title)
+                    lambda: services.notify(body=with_links(fields["text"], fields), title=title)
                 )
         except TimeoutError:
-            return Retry(f"no answer within {self._channel.timeout:g} s")
-        return Sent() if done else Retry("the service did not take it")
+            return Retry(f"no response within {self._channel.timeout:g} s")
+        return Sent() if done else Retry("the service refused it")
 
-    def _made(self, url: str) -> Any:
-        """What sends to `url`; None if there is no such URL."""
-        # in the thread that calls: apprise's own threads are all its channels' together. And where a redirect leads is
-        # nobody's choice here; a URL that wants them says `?redirect=yes`
+    def _services_of(self, url: str) -> Any:
+        """The apprise object for `url`; None if apprise does not support it."""
+        # in the calling thread: all channels would share apprise's own threads. Redirects are off, because nothing here
+        # restricts their target; a URL with `?redirect=yes` allows them
         asset = self._apprise.AppriseAsset(async_mode=False, service_timeout=0, http_redirects=False)
         services = self._apprise.Apprise(asset=asset)
         return services if services.add(url) else None

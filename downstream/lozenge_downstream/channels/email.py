@@ -1,4 +1,4 @@
-"""E-mail by SMTP. The `Message-ID` is the notification's id, and those of a case are one thread."""
+"""E-mail by SMTP. The `Message-ID` is the notification's id; the mails of a case are one thread."""
 
 import asyncio
 import smtplib
@@ -22,9 +22,9 @@ PERMANENT = 500
 
 
 class Channel(Base):
-    """`security` is how the connection is encrypted: from its start ("tls"), after it ("starttls") or not at all.
+    """`security` encrypts the connection from its start ("tls"), after it ("starttls") or not at all.
 
-    `host` is not guarded: mail servers are mostly on a network of one's own.
+    `host` is not restricted: most mail servers are in a private network.
     """
 
     type: Literal["email"]
@@ -39,7 +39,7 @@ class Channel(Base):
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
-        """Nothing is opened: mail servers end idle connections."""
+        """Opens nothing: mail servers close idle connections."""
         with threads(self.concurrency) as own:
             yield Sender(self, own)
 
@@ -58,46 +58,48 @@ class Sender:
             async with asyncio.timeout(self._channel.timeout):
                 return await self._threads.run(lambda: self._send(mail, password))
         except TimeoutError:
-            return Retry(f"no answer within {self._channel.timeout:g} s")
+            return Retry(f"no response within {self._channel.timeout:g} s")
 
     def _send(self, mail: EmailMessage, password: str) -> Result:
-        told = self._channel
+        channel = self._channel
         try:
             with (
-                smtplib.SMTP_SSL(told.host, told.port, timeout=told.timeout, context=ssl.create_default_context())
-                if told.security == "tls"
-                else smtplib.SMTP(told.host, told.port, timeout=told.timeout)
+                smtplib.SMTP_SSL(
+                    channel.host, channel.port, timeout=channel.timeout, context=ssl.create_default_context()
+                )
+                if channel.security == "tls"
+                else smtplib.SMTP(channel.host, channel.port, timeout=channel.timeout)
             ) as server:
-                if told.security == "starttls":
+                if channel.security == "starttls":
                     server.starttls(context=ssl.create_default_context())
-                if told.user is not None:
-                    server.login(told.user, password)
+                if channel.user is not None:
+                    server.login(channel.user, password)
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException as error:
-            said = f"SMTP {error.smtp_code}"
-            # What is wrong with the login is wrong for every message, and is mended in the file.
-            hopeless = error.smtp_code >= PERMANENT and not isinstance(error, smtplib.SMTPAuthenticationError)
-            return Drop(said) if hopeless else Retry(said)
+            error_text = f"SMTP {error.smtp_code}"
+            # a wrong login concerns every message, and is fixed in the routing file
+            permanent = error.smtp_code >= PERMANENT and not isinstance(error, smtplib.SMTPAuthenticationError)
+            return Drop(error_text) if permanent else Retry(error_text)
         except smtplib.SMTPRecipientsRefused as error:
             codes = {code for code, _ in error.recipients.values()}
-            said = f"every recipient was refused: SMTP {', '.join(map(str, sorted(codes)))}"
-            return Drop(said) if min(codes) >= PERMANENT else Retry(said)
+            error_text = f"every recipient was refused: SMTP {', '.join(map(str, sorted(codes)))}"
+            return Drop(error_text) if min(codes) >= PERMANENT else Retry(error_text)
         except (smtplib.SMTPException, OSError) as error:
             return Retry(f"{type(error).__name__}: {error}")
-        # Sending it again would send it twice to those who took it.
+        # a retry would send it twice to the other recipients
         return Drop(f"refused for {', '.join(refused)}; sent to the others") if refused else Sent()
 
 
 def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
     """The mail for a notification."""
-    told: Any = message.fields
+    fields: Any = message.fields
     mail = EmailMessage()
-    mail["Subject"] = " ".join(f"[{told['severity']}] {told['title']} ({told['status']})".split())
+    mail["Subject"] = " ".join(f"[{fields['severity']}] {fields['title']} ({fields['status']})".split())
     mail["From"], mail["To"] = sender, ", ".join(to)
-    mail["Date"] = format_datetime(datetime.fromisoformat(told["created_at"]))
+    mail["Date"] = format_datetime(datetime.fromisoformat(fields["created_at"]))
     mail["Message-ID"] = f"<{message.id}@{DOMAIN}>"
-    mail["References"] = f"<{told['case_id']}@{DOMAIN}>"
+    mail["References"] = f"<{fields['case_id']}@{DOMAIN}>"
     mail["Auto-Submitted"] = "auto-generated"
-    text = with_links(told["text"], told)
-    mail.set_content(f"{text}\n\n{told['subject']}\ncase {told['case_id']}\nnotification {message.id}\n")
+    text = with_links(fields["text"], fields)
+    mail.set_content(f"{text}\n\n{fields['subject']}\ncase {fields['case_id']}\nnotification {message.id}\n")
     return mail

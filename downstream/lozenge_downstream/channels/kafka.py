@@ -1,4 +1,4 @@
-"""A Kafka topic of somebody's own, as JSON; `ce_id` is the notification's id, and a case stays in one partition."""
+"""A Kafka topic of the receiver, as JSON; `ce_id` is the notification's id, and a case has one partition."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ _NO_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class Channel(Base):
-    """`bootstrap` names another cluster than the platform's, if it is another one."""
+    """`bootstrap` is the receiver's cluster, if it is not the platform's."""
 
     type: Literal["kafka"]
     topic: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -26,7 +26,7 @@ class Channel(Base):
 
     @asynccontextmanager
     async def sender(self) -> "AsyncIterator[Sender]":
-        """Opens a producer, which repeats nothing twice; closes it once all it has was taken."""
+        """Opens an idempotent producer, and flushes it in the end."""
         kafka = KafkaSettings.load()
         if self.bootstrap is not None:
             kafka = kafka.model_copy(update={"bootstrap": self.bootstrap})
@@ -36,7 +36,7 @@ class Channel(Base):
                 enable_idempotence=True,
                 linger_ms=5,
                 message_timeout_ms=timeout,
-                # else "timed out" is all that is said of a missing topic
+                # librdkafka waits 30 s for an unknown topic; with half the timeout the error names the topic
                 topic_metadata_propagation_max_ms=timeout // 2,
             )
         )
@@ -50,7 +50,7 @@ class Channel(Base):
 
 
 class Sender:
-    """Produces and awaits the broker's answer."""
+    """Produces and awaits the broker's response."""
 
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer, self._topic = producer, topic
@@ -60,7 +60,7 @@ class Sender:
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Result] = loop.create_future()
 
-        def told(error: KafkaError | None, _: object) -> None:
+        def delivered(error: KafkaError | None, _: object) -> None:
             result = Sent() if error is None else self._failed(error)
             loop.call_soon_threadsafe(_settle, answered, result)
 
@@ -70,23 +70,23 @@ class Sender:
                 message.body.encode(),
                 str(message.fields["case_id"]).encode(),
                 headers=[("content-type", b"application/json"), ("ce_id", message.id.encode())],
-                on_delivery=told,
+                on_delivery=delivered,
             )
         except BufferError:
-            return Retry("too much waits for the broker", after=1.0)
+            return Retry("the producer's queue is full", after=1.0)
         except KafkaException as error:
-            known = error.args[0]
-            return self._failed(known) if known.code() in _NO_TOPIC else Drop(known.str())
+            kafka_error = error.args[0]
+            return self._failed(kafka_error) if kafka_error.code() in _NO_TOPIC else Drop(kafka_error.str())
         return await answered
 
     def _failed(self, error: KafkaError) -> Retry:
         if error.code() in _NO_TOPIC:
             return Retry(f"there is no topic {self._topic}: {error.str()}")
-        return Retry(f"the broker did not take it: {error}")
+        return Retry(f"the broker refused it: {error}")
 
 
 def _settle(answered: "asyncio.Future[Result]", result: Result) -> None:
-    if not answered.done():  # whoever waited may have been cut
+    if not answered.done():  # the attempt may have been cancelled
         answered.set_result(result)
 
 

@@ -1,4 +1,4 @@
-"""PagerDuty Events API v2: a case is one incident there, by its id as `dedup_key`, so a repeat changes nothing."""
+"""PagerDuty Events API v2: a case is one incident, with its id as `dedup_key`, so a repeat changes nothing."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import Secret
 
 SEVERITIES = {"info": "info", "low": "info", "medium": "warning", "high": "error", "critical": "critical"}
-HOPELESS = frozenset({400})
+PERMANENT = frozenset({400})
 MAX_SUMMARY = 1024
 
 
@@ -39,23 +39,23 @@ class Sender:
     async def send(self, message: Message) -> Result:
         """One attempt."""
         body = event(message.fields, self._key.resolve().get_secret_value())
-        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
+        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, permanent=PERMANENT)
 
 
-def event(told: Any, key: str) -> dict[str, Any]:
+def event(fields: Any, key: str) -> dict[str, Any]:
     """The event for a notification."""
-    action = "resolve" if told["status"] == "resolved" else "trigger"
+    action = "resolve" if fields["status"] == "resolved" else "trigger"
     shown = ("text", "subject", "detectors", "score", "alert_ids", "notification_id", "seq")
     return {
         "routing_key": key,
         "event_action": action,
-        "dedup_key": told["case_id"],
+        "dedup_key": fields["case_id"],
         "payload": {
-            "summary": told["title"][:MAX_SUMMARY],
-            "source": told["subject"],
-            "severity": SEVERITIES.get(told["severity"], "critical"),
-            "timestamp": told["event_time"],
-            "custom_details": {name: told[name] for name in shown},
+            "summary": fields["title"][:MAX_SUMMARY],
+            "source": fields["subject"],
+            "severity": SEVERITIES.get(fields["severity"], "critical"),
+            "timestamp": fields["event_time"],
+            "custom_details": {name: fields[name] for name in shown},
         },
-        "links": [{"href": url, "text": title} for title, url in links(told)],
+        "links": [{"href": url, "text": title} for title, url in links(fields)],
     }

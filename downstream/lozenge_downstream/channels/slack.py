@@ -1,4 +1,4 @@
-"""A Slack-style incoming webhook: Slack, Mattermost, Rocket.Chat. Repeats cannot be told apart there."""
+"""A Slack-style incoming webhook: Slack, Mattermost, Rocket.Chat. A repeat is shown twice."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,12 +11,12 @@ from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import Secret
 
 COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
-HOPELESS = frozenset({400, 403, 404})
+PERMANENT = frozenset({400, 403, 404})
 MAX_TEXT = 2_900
 
 
 class Channel(HttpChannel):
-    """`url` is a secret: who knows it can post. `channel` overrides the one that it was made for, where allowed."""
+    """`url` is a secret, because it authorises to post. `channel` overrides the webhook's own, where allowed."""
 
     type: Literal["slack"]
     url: Secret
@@ -39,29 +39,29 @@ class Sender:
         """One attempt."""
         body = payload(message.fields) | ({"channel": self._channel} if self._channel else {})
         url = self._url.resolve().get_secret_value()
-        return await self._client.post(url, msgspec.json.encode(body).decode(), {}, hopeless=HOPELESS)
+        return await self._client.post(url, msgspec.json.encode(body).decode(), {}, permanent=PERMANENT)
 
 
-def payload(told: Any) -> dict[str, Any]:
-    """The message as Slack takes it; `&`, `<` and `>` are its markup and stand for themselves here."""
+def payload(fields: Any) -> dict[str, Any]:
+    """The message in Slack's form; `&`, `<` and `>` are escaped, since they are its markup."""
     return {
-        "text": _escaped(f"{told['title']} ({told['status']})"),
+        "text": _escaped(f"{fields['title']} ({fields['status']})"),
         "attachments": [
             {
-                "color": COLOURS.get(told["severity"], COLOURS["critical"]),
-                "text": _escaped(told["text"])[:MAX_TEXT],
+                "color": COLOURS.get(fields["severity"], COLOURS["critical"]),
+                "text": _escaped(fields["text"])[:MAX_TEXT],
                 "fields": [
                     {"title": title, "value": _escaped(str(value)), "short": True}
                     for title, value in (
-                        ("Severity", told["severity"]),
-                        ("About", told["subject"]),
-                        ("Case", told["case_id"]),
+                        ("Severity", fields["severity"]),
+                        ("About", fields["subject"]),
+                        ("Case", fields["case_id"]),
                     )
                 ],
             },
             *(
                 {"fallback": title, "text": f"<{_escaped(url)}|{_escaped(title)}>, right or wrong?"}
-                for title, url in links(told)
+                for title, url in links(fields)
             ),
         ],
     }

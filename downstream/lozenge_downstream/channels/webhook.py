@@ -1,8 +1,8 @@
-"""A signed HTTP request of the Standard Webhooks kind.
+"""A signed HTTP request by Standard Webhooks.
 
-`webhook-id` is the notification's id over all attempts, so a receiver can drop a repeat: delivery is at
-least once, because a crash between the receiver's 200 and our note of it sends again. While a secret is
-being changed, `secret` lists the new and the old one, and every request carries both signatures.
+Delivery is at least once: a crash between the receiver's response and its record here sends again. `webhook-id` is the
+notification's id in all attempts, so a receiver can drop a repeat. During a rotation `secret` lists the new and the old
+secret, and every request has both signatures.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -39,7 +39,7 @@ class Channel(HttpChannel):
 
 
 class Sender:
-    """Signs with the secrets as they are, and posts."""
+    """Signs with the current secrets, and posts."""
 
     def __init__(self, client: Client, url: HttpUrl, secrets: Sequence[SigningSecret]) -> None:
         self._client, self._url, self._secrets = client, url, secrets

@@ -1,4 +1,4 @@
-"""Runs a lane for each channel, so that a dead receiver slows no other one."""
+"""Runs a worker for each channel, so that a receiver that does not answer delays no other one."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
 from lozenge_downstream import lease_holder
 from lozenge_downstream.channels.base.channel import Channel
-from lozenge_downstream.delivery.channel_worker import LOOK_SECONDS, ChannelWorker
+from lozenge_downstream.delivery.channel_worker import POLL_SECONDS, ChannelWorker
 from lozenge_downstream.store import Store
 
-AGAIN_SECONDS = 5.0
+RESTART_SECONDS = 5.0
 
 
 class Dispatcher:
-    """Runs a lane for every channel that there is, as it is; those whose lease is another's wait."""
+    """Runs a worker for each configured channel. A worker whose lease another notifier holds waits."""
 
     def __init__(
         self,
@@ -30,16 +30,16 @@ class Dispatcher:
         self._store, self._topics = store, topics
         self._channels, self._holds, self._metrics = channels, holds, metrics
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lanes: dict[str, ChannelWorker] = {}
+        self._workers: dict[str, ChannelWorker] = {}
 
     def wake(self) -> None:
-        """Tells the lanes, from any thread, that there is something new."""
+        """Signals the workers, from any thread, that the store may have new deliveries."""
         if self._loop is not None and not self._loop.is_closed():
-            for lane in list(self._lanes.values()):
-                self._loop.call_soon_threadsafe(lane.wake)
+            for worker in list(self._workers.values()):
+                self._loop.call_soon_threadsafe(worker.wake)
 
     def run(self, stop: threading.Event) -> None:
-        """Sends until `stop` is set; messages then in flight are cut and stay due."""
+        """Sends until `stop` is set; messages in flight are cut and stay due."""
         asyncio.run(self._run(stop))
 
     async def _run(self, stop: threading.Event) -> None:
@@ -54,26 +54,31 @@ class Dispatcher:
             for name, channel in channels.items():
                 if name not in running:
                     running[name] = channel, asyncio.create_task(self._keep(name, channel))
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         for _, task in running.values():
             await _ended(task)
 
     async def _keep(self, name: str, channel: Channel) -> None:
-        """A lane that comes back if the channel itself cannot be opened: that is no other one's concern."""
+        """Runs a worker, and starts it again if the channel cannot be opened; other channels are not affected."""
         while True:
-            lane = ChannelWorker(
-                name, channel, self._store, self._topics, lambda: self._holds(lease_holder.lane(name)), self._metrics
+            worker = ChannelWorker(
+                name,
+                channel,
+                self._store,
+                self._topics,
+                lambda: self._holds(lease_holder.channel_lease(name)),
+                self._metrics,
             )
-            self._lanes[name] = lane
+            self._workers[name] = worker
             try:
-                await lane.run()
+                await worker.run()
             except LozengeError:
                 raise
-            except Exception as error:  # whatever a channel's library may raise; its text may hold a secret
+            except Exception as error:  # of a channel's library; its text may contain a secret
                 logger().error("channel cannot be opened", channel=name, error=type(error).__name__)
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(RESTART_SECONDS)
             finally:
-                self._lanes.pop(name, None)
+                self._workers.pop(name, None)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

@@ -1,9 +1,8 @@
 """Publishes the outbox to Kafka in order of `seq`, each record exactly once.
 
-The order of things: a Kafka transaction commits, then the rows are marked. A crash between the two
-leaves rows unmarked that stand in Kafka; so every start first reads back the last `seq` of each
-partition and marks what is already there. Of several notifiers of one store, the one that holds the
-lease publishes; the transactional id keeps out one that has lost it and does not know yet.
+A Kafka transaction commits first, then the rows are marked as published. A crash between the two leaves rows unmarked
+that are in Kafka. So each start reads the last `seq` of each partition and marks its rows. Of several notifiers of one
+store, the holder of the lease publishes. The transactional id fences a notifier that has lost the lease unawares.
 """
 
 import threading
@@ -18,7 +17,7 @@ from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import Metrics
 from lozenge.process.logging import logger
-from lozenge_downstream.dead_letter_encoder import cut
+from lozenge_downstream.dead_letter_encoder import truncate
 from lozenge_downstream.model import Outgoing
 from lozenge_downstream.store import Store
 
@@ -27,9 +26,9 @@ SEQ = "lozenge-seq"
 
 FIRST_STEP = 4
 BATCH = 500
-LOOK_SECONDS = 0.5
-GATHER_SECONDS = 0.02
-"""So far apart transactions begin at least; the first one after a pause waits for nobody."""
+POLL_SECONDS = 0.5
+MIN_INTERVAL_SECONDS = 0.02
+"""The shortest time between the starts of two transactions; the first one after a pause starts at once."""
 RETRY_SECONDS = 1.0
 BROKER_SECONDS = 10.0
 TRANSACTION_MS = 15_000
@@ -41,32 +40,32 @@ def outputs(topics: Topics) -> tuple[str, ...]:
 
 
 class OutboxRelay:
-    """Publishes while it `may`. Counts notifications and their latency from detection to commit, no dead letters."""
+    """Publishes while it `may`. It counts notifications and their latency from detection to commit."""
 
     def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, may: Callable[[], bool]) -> None:
         self._kafka, self._store, self._metrics, self._may = kafka, store, metrics, may
-        self._fresh = threading.Event()
+        self._wakeup = threading.Event()
         self._singly = 0
 
     def wake(self) -> None:
-        """Tells the relay, from any thread, that the outbox has grown."""
-        self._fresh.set()
+        """Signals the relay, from any thread, that the outbox has new records."""
+        self._wakeup.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Publishes until `stop` is set; survives a lost broker, and waits while another one publishes."""
+        """Publishes until `stop` is set. It survives a lost broker, and waits while another notifier publishes."""
         while not stop.is_set():
             if not self._may():
-                stop.wait(LOOK_SECONDS)
+                stop.wait(POLL_SECONDS)
                 continue
             try:
                 producer = self._producer()
-                self._catch_up()
+                self._recover()
                 while self._may() and not stop.is_set():
                     begun = time.monotonic()
                     if self._publish(producer):
-                        stop.wait(begun + GATHER_SECONDS - time.monotonic())
+                        stop.wait(begun + MIN_INTERVAL_SECONDS - time.monotonic())
             except KafkaException as error:
-                logger().warning("relay starts anew", error=error.args[0].str())
+                logger().warning("relay restarts", error=error.args[0].str())
                 stop.wait(RETRY_SECONDS)
 
     def _producer(self) -> Producer:
@@ -76,25 +75,25 @@ class OutboxRelay:
                 transaction_timeout_ms=TRANSACTION_MS,
                 linger_ms=0,
                 message_max_bytes=DEAD_LETTER_BYTES,
-                compression_type="gzip",  # the one that every client reads without a further library
+                compression_type="gzip",  # every client reads it without another library
             )
         )
         producer.init_transactions(BROKER_SECONDS)
         return producer
 
-    def _catch_up(self) -> None:
-        """Marks what an earlier relay published but could not mark."""
+    def _recover(self) -> None:
+        """Marks what an earlier relay published and could not mark."""
         topics = self._kafka.topics
-        places = [TopicPartition(t, p) for t in outputs(topics) for p in range(topics.partitions)]
-        for last in last_records(self._kafka, places):
+        partitions = [TopicPartition(t, p) for t in outputs(topics) for p in range(topics.partitions)]
+        for last in last_records(self._kafka, partitions):
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
-            self._hold_to_store(topic, partition, seq, last.value())
+            self._check_store(topic, partition, seq, last.value())
             with self._store.transaction() as t:
                 if found := t.outbox.published((topic, partition), seq):
                     logger().info("already published", topic=topic, partition=partition, records=found)
 
-    def _hold_to_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
-        """Refuses a topic that another store has written: numbering on would repeat or skip a seq."""
+    def _check_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
+        """Refuses a topic that was written from another store: its seq would be repeated or skipped."""
         with self._store.reading() as t:
             row = t.outbox.at((topic, partition), seq)
             if seq < t.outbox.next_seq((topic, partition)) and (row is None or row.value == value):
@@ -105,12 +104,12 @@ class OutboxRelay:
         )
 
     def _publish(self, producer: Producer) -> bool:
-        """Publishes what waits; whether there was anything."""
-        self._fresh.clear()
+        """Publishes pending records; returns whether there were any."""
+        self._wakeup.clear()
         with self._store.reading() as t:
             rows = t.outbox.pending(1 if self._singly else BATCH)
         if not rows:
-            self._fresh.wait(LOOK_SECONDS)
+            self._wakeup.wait(POLL_SECONDS)
             return False
         self._singly = max(0, self._singly - 1)
         try:
@@ -119,31 +118,33 @@ class OutboxRelay:
             if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
                 raise
             producer.abort_transaction(BROKER_SECONDS)
-            if not self._made_smaller(rows):
+            if not self._truncated(rows):
                 raise
             return True
         with self._store.transaction() as t:
-            for place, seq in {(row.topic, row.partition): row.seq for row in rows}.items():
-                t.outbox.published(place, seq)
+            for partition, seq in {(row.topic, row.partition): row.seq for row in rows}.items():
+                t.outbox.published(partition, seq)
         latencies = [time.time() - row.detected_at for row in rows if row.detected_at is not None]
         self._metrics.emitted(len(latencies))
         for seconds in latencies:
             self._metrics.latency(seconds)
         return True
 
-    def _made_smaller(self, rows: Sequence[Outgoing]) -> bool:
-        """Cuts what Kafka finds too large, once that is known; False for what must not be cut, or is cut already."""
-        if len(rows) > 1:  # batches may be refused where no record is too large: try each by itself
+    def _truncated(self, rows: Sequence[Outgoing]) -> bool:
+        """Truncates a dead letter that Kafka finds too large. False for any other record."""
+        if len(rows) > 1:  # a batch may be too large without any record that is: publish each by itself
             self._singly = len(rows)
             return True
         (row,) = rows
         if row.topic != self._kafka.topics.dead_letters(DOWNSTREAM) or TRUNCATED in dict(row.headers):
             return False
         with self._store.transaction() as t:
-            t.outbox.replace(cut(row))
+            t.outbox.replace(truncate(row))
         self._singly += 1
         self._metrics.dead_letter_cut()
-        logger().error("dead letter too large for Kafka, cut", topic=row.topic, partition=row.partition, seq=row.seq)
+        logger().error(
+            "dead letter too large for Kafka, truncated", topic=row.topic, partition=row.partition, seq=row.seq
+        )
         return True
 
 
@@ -156,12 +157,12 @@ def _transact(producer: Producer, rows: Iterable[Outgoing]) -> None:
 
 
 def seq_of(message: Message) -> int:
-    """The number that the relay gave a record; raises Fatal for a record of someone else."""
+    """The number of a record of the relay; raises Fatal for a record of another writer."""
     number = dict(message.headers() or []).get(SEQ)
     if not isinstance(number, bytes):
         raise Fatal(
             f"reading back {message.topic()}[{message.partition()}]: offset {message.offset()} has no {SEQ} header",
-            hint="only the notifier may write this topic; find the other writer",
+            hint="only the notifier may write this topic; find and stop the other writer",
         )
     return int(number)
 
@@ -175,14 +176,14 @@ def last_records(kafka: KafkaSettings, places: Iterable[TopicPartition]) -> list
             enable_auto_commit=False,
             enable_partition_eof=True,
             auto_offset_reset="earliest",
-            fetch_wait_max_ms=10,  # there is nothing to wait for at the end of a log
+            fetch_wait_max_ms=10,  # a fetch at the end of the log need not wait
         )
     )
     try:
         bounds = [(p, *consumer.get_watermark_offsets(p, BROKER_SECONDS)) for p in places]
         found: list[Message] = []
         step = FIRST_STEP
-        # Transaction markers and aborted records take offsets too: step back further where no record shows.
+        # transaction markers and aborted records take offsets too: step back further where there is no record
         while bounds:
             starts = [TopicPartition(p.topic, p.partition, max(low, high - step)) for p, low, high in bounds]
             last = _last_of_each(consumer, starts)

@@ -1,1 +1,1 @@
-"""Alerts in: the consumer and what becomes of each record."""
+"""Alerts in: the consumer, and the outcome of each record."""

@@ -1,7 +1,6 @@
-"""What becomes of each record that arrives: decode, dedup, enrich, throttle. Pure, but for schemas that are new.
+"""The outcome of each record: decode, deduplicate, enrich, rate-limit. Pure, except that it asks for new schemas.
 
-A record becomes an accepted alert, a repeat of one, a parked one of a detector that raises too much, or a
-dead letter; each with a reason.
+A record becomes an accepted alert, a duplicate, a rate-limited alert or a dead letter, each with a reason.
 """
 
 from collections import Counter
@@ -13,65 +12,65 @@ from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
-from lozenge_downstream.dead_letter_encoder import dead_letter
-from lozenge_downstream.model import Alert, Arrival, Number, Outcome, Record, labels_of
+from lozenge_downstream.dead_letter_encoder import dead_letter_record
+from lozenge_downstream.model import Alert, Number, Outcome, ReceivedAlert, Record, labels_of
 
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
-FIRST = "first alert with this id"
-REPEAT = "an alert with this id came before"
+NEW = "first alert with this id"
+DUPLICATE = "an alert with this id was received before"
 
 
 class Decoded(NamedTuple):
-    """A record and its alert, or what keeps it from being one."""
+    """A record and its alert, or the error that prevents one."""
 
     record: Record
     alert: dict[str, Any] | Poison
 
 
-class Arriving:
-    """The stages with what they need all day: the codec, and the ids of schemas that were asked for."""
+class AlertDecoder:
+    """Decodes and classifies records. It remembers the schema ids that it has asked for."""
 
     def __init__(self, topics: Topics, learn: Callable[[], Iterable[Schema]] = tuple) -> None:
-        """`learn` is asked once for every schema id that no packaged schema has."""
+        """`learn` is called once for each schema id that no packaged schema has."""
         self._topics, self._learn = topics, learn
         self._asked: set[int] = set()
         self._codec = Codec.of("alert")
 
     def decode(self, records: Iterable[Record]) -> list[Decoded]:
-        """Each record with its alert, or with what keeps it from being one."""
+        """Each record with its alert, or with the error that prevents one."""
         return [Decoded(record, self._decode(record)) for record in records]
 
-    def judge(
+    def classify(
         self,
         decoded: Sequence[Decoded],
         *,
         seen: Callable[[Sequence[str]], set[str]],
-        room: Callable[[Sequence[str]], Mapping[str, int]],
+        remaining: Callable[[Sequence[str]], Mapping[str, int]],
         number: Number,
         now: float,
-    ) -> list[Arrival]:
-        """What becomes of a batch; `seen` tells which ids came before, `room` how much more detectors may raise."""
+    ) -> list[ReceivedAlert]:
+        """The outcomes of a batch. `seen` returns the known ids, `remaining` each detector's rest of its rate limit."""
         known = set(seen([alert["alert_id"] for _, alert in decoded if not isinstance(alert, Poison)]))
-        left = dict(room(sorted({alert["detector"] for _, alert in decoded if not isinstance(alert, Poison)})))
-        raised: Counter[str] = Counter()
-        arrivals = []
+        left = dict(remaining(sorted({alert["detector"] for _, alert in decoded if not isinstance(alert, Poison)})))
+        new: Counter[str] = Counter()
+        received = []
         for record, raw in decoded:
             if isinstance(raw, Poison):
-                letter = dead_letter(record, "decode", raw, self._topics, number, now)
-                arrivals.append(Arrival(record, Outcome.DEAD_LETTER, raw.message, letter=letter))
+                dead_letter = dead_letter_record(record, "decode", raw, self._topics, number, now)
+                received.append(ReceivedAlert(record, Outcome.DEAD_LETTER, raw.message, dead_letter=dead_letter))
                 continue
             alert = enrich(raw, record, now)
             if alert.id in known:
-                arrivals.append(Arrival(record, Outcome.REPEATED, REPEAT, alert))
+                received.append(ReceivedAlert(record, Outcome.DUPLICATE, DUPLICATE, alert))
                 continue
             known.add(alert.id)
-            raised[alert.detector] += 1
-            if reason := throttle(alert.detector, raised[alert.detector], left[alert.detector]):
-                arrivals.append(Arrival(record, Outcome.PARKED, reason, alert))
+            new[alert.detector] += 1
+            if reason := rate_limit(alert.detector, new[alert.detector], left[alert.detector]):
+                received.append(ReceivedAlert(record, Outcome.RATE_LIMITED, reason, alert))
             else:
-                arrivals.append(Arrival(record, Outcome.ACCEPTED, FIRST, alert))
-        return arrivals
+                received.append(ReceivedAlert(record, Outcome.ACCEPTED, NEW, alert))
+        return received
 
     def _decode(self, record: Record) -> dict[str, Any] | Poison:
         try:
@@ -91,7 +90,7 @@ class Arriving:
 
 
 def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
-    """The alert with the labels that it is routed by; the detector's own cannot hide the platform's."""
+    """The alert with its labels, a text for people, and its trace."""
     entity = raw["entity"]
     carried = dict(record.headers).get(headers.TRACEPARENT)
     return Alert(
@@ -114,13 +113,13 @@ def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
     )
 
 
-def throttle(detector: str, number: int, left: int) -> str:
-    """Why a detector's alert is parked that is its `number`th of a batch, where it may raise `left` more; "" if not."""
-    return f"{detector} raises more than it may" if number > left else ""
+def rate_limit(detector: str, number: int, remaining: int) -> str:
+    """Why the `number`th new alert of a detector in a batch is rate-limited, with `remaining` allowed; "" if not."""
+    return f"{detector} exceeds its rate limit" if number > remaining else ""
 
 
 def text(raw: Mapping[str, Any]) -> str:
-    """The reason and what it rests on, for a person; bounded, and it says what it left out."""
+    """The reason and its evidence, for a person. It is bounded and says what is missing."""
     evidence = raw["evidence"]
     facts = [f"{name}: {value}" for name, value in sorted(evidence["values"].items())]
     facts += [f"event {event_id}" for event_id in evidence["event_ids"]]

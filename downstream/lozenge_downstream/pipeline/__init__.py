@@ -1,1 +1,1 @@
-"""The stages of a notification in their order: grouping, muting, rate limits, rendering."""
+"""The stages of a notification in their order: grouping, muting, notify policy, rendering."""

@@ -1,6 +1,6 @@
-"""Alarms about detectors themselves: one raises more than it may, or has fallen silent against its own history.
+"""Alarms about detectors: one exceeds its rate limit, or is silent against its own baseline.
 
-They are alerts of the detector "lozenge" about the entity "detector:NAME", and take the way of all others.
+They are alerts of the detector "lozenge" about the entity "detector:NAME", and are processed as all others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,39 +12,40 @@ from lozenge_downstream.model import HOUR, Alert, Baseline
 
 DETECTOR = "lozenge"
 DAY = 86_400.0
-LEAST_DAYS = 2.0
-"""So much history there must be before silence means anything."""
-LEAST_SECONDS = 300.0
-"""So long a detector is silent at least: a busy one is, too, while it is updated."""
-UNLIKELY = 14.0
-"""So many alerts expected and none come: one chance in a million, were they to come by chance (Poisson)."""
+MIN_BASELINE_DAYS = 2.0
+"""The least history from which silence means anything."""
+MIN_SILENT_SECONDS = 300.0
+"""The shortest silence that raises an alarm: an update also makes a busy detector silent for a while."""
+MIN_EXPECTED = 14.0
+"""With 14 alerts expected, none by chance has a probability of one in a million (Poisson)."""
 
 
-def floods(parked: Mapping[str, int], now: float) -> Iterator[Alert]:
-    """One alarm an hour for each detector of which alerts were parked now, counted in `parked`."""
-    for detector in parked:
+def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[Alert]:
+    """One alarm an hour for each detector with alerts that were rate-limited now, counted in `rate_limited`."""
+    for detector in rate_limited:
         text = (
-            f"{detector} raises more than it may. What is beyond is parked: nobody is told, and nothing is lost.\n"
-            f"- `lozenge noise ls` counts it, `lozenge noise release {detector}` or `drop` ends it"
+            f"{detector} exceeds its rate limit. The alerts beyond it are stored and not notified.\n"
+            f"- `lozenge rate-limits ls` counts them, `lozenge rate-limits release {detector}` notifies them, "
+            "`drop` discards them"
         )
-        id = uuid5("flood", detector, str(int(now // HOUR)))
-        yield _alarm(id, detector, "flood", f"{detector} floods", text, now)
+        id = uuid5("rate_limited", detector, str(int(now // HOUR)))
+        yield _alarm(id, detector, "rate_limited", f"{detector} exceeds its rate limit", text, now)
 
 
-def silences(baselines: Mapping[str, Baseline], now: float) -> Iterator[Alert]:
-    """One alarm for each detector that has raised nothing for longer than chance explains."""
+def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[Alert]:
+    """One alarm for each detector that has been silent for longer than chance explains."""
     for detector, baseline in baselines.items():
-        if detector == DETECTOR or baseline.last_at - baseline.first_at < LEAST_DAYS * DAY:
+        if detector == DETECTOR or baseline.last_at - baseline.first_at < MIN_BASELINE_DAYS * DAY:
             continue
         expected = baseline.expected(now)
-        if expected >= UNLIKELY and now - baseline.last_at >= LEAST_SECONDS:
+        if expected >= MIN_EXPECTED and now - baseline.last_at >= MIN_SILENT_SECONDS:
             since = datetime.fromtimestamp(baseline.last_at, UTC)
             text = (
-                f"{detector} has raised nothing since {since:%Y-%m-%d %H:%M} UTC, where by its history "
-                f"{expected:.0f} alerts would have come.\n- `lozenge status {detector}` tells whether it runs and reads"
+                f"{detector} has raised no alert since {since:%Y-%m-%d %H:%M} UTC; by its baseline, "
+                f"{expected:.0f} were expected.\n- `lozenge status {detector}` shows whether it runs and reads"
             )
-            id = uuid5("quiet", detector, str(int(baseline.last_at)))
-            yield _alarm(id, detector, "quiet", f"{detector} has fallen silent", text, now)
+            id = uuid5("silent", detector, str(int(baseline.last_at)))
+            yield _alarm(id, detector, "silent", f"{detector} is silent", text, now)
 
 
 def _alarm(id: str, detector: str, kind: str, title: str, text: str, now: float) -> Alert:

@@ -1,62 +1,64 @@
-"""Why an alert is not told now: somebody silenced it, another alert inhibits it, or its route keeps quiet. Pure."""
+"""Why an alert is muted: a silence matches it, or another alert inhibits it. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
 from lozenge_downstream.model import Alert
-from lozenge_downstream.routing.config import Inhibition
+from lozenge_downstream.routing.config import InhibitRule
 from lozenge_downstream.routing.matchers import Labels, all_match
 from lozenge_downstream.store.silences import Silence
 
 Inhibitors = Mapping[tuple[str, str, bool], str]
-"""Alerts that inhibit now, by rule, by the values of its `equal`, and by whether they match both its sides."""
+"""The active inhibitors by rule, by the values of its `equal`, and by whether they match both its sides."""
 
 
-def rule_of(inhibition: Inhibition) -> str:
-    """What an inhibition is known by: another text is another rule."""
-    return _digest([[str(m) for m in inhibition.source], [str(m) for m in inhibition.target], inhibition.equal])
+def rule_of(rule: InhibitRule) -> str:
+    """The id of a rule: a digest of its text."""
+    return _digest([[str(m) for m in rule.source_matchers], [str(m) for m in rule.target_matchers], rule.equal])
 
 
-def equal_of(inhibition: Inhibition, labels: Labels) -> str:
-    """The values that an alert and what it inhibits have in common."""
-    return _digest([rule_of(inhibition), [labels.get(name, "") for name in inhibition.equal]])
+def equal_of(rule: InhibitRule, labels: Labels) -> str:
+    """A digest of the values that an inhibitor and the alerts that it inhibits have in common."""
+    return _digest([rule_of(rule), [labels.get(name, "") for name in rule.equal]])
 
 
-def inhibits(inhibition: Inhibition, labels: Labels) -> bool:
-    """Whether such an alert inhibits others."""
-    return all_match(inhibition.source, labels)
+def inhibits(rule: InhibitRule, labels: Labels) -> bool:
+    """Whether an alert with these labels inhibits others."""
+    return all_match(rule.source_matchers, labels)
 
 
-def is_two_sided(inhibition: Inhibition, labels: Labels) -> bool:
-    """Whether such an alert could be inhibited by the rule by which it inhibits."""
-    return all_match(inhibition.source, labels) and all_match(inhibition.target, labels)
+def is_two_sided(rule: InhibitRule, labels: Labels) -> bool:
+    """Whether an alert with these labels matches both sides of the rule."""
+    return all_match(rule.source_matchers, labels) and all_match(rule.target_matchers, labels)
 
 
-def equals_of(inhibitions: Iterable[Inhibition], alerts: Iterable[Alert]) -> list[str]:
-    """By what to look for alerts that inhibit any of `alerts`."""
-    rules = list(inhibitions)
-    return sorted({equal_of(rule, a.labels) for a in alerts for rule in rules if all_match(rule.target, a.labels)})
+def equals_of(inhibit_rules: Iterable[InhibitRule], alerts: Iterable[Alert]) -> list[str]:
+    """The keys by which to find the inhibitors of `alerts`."""
+    rules = list(inhibit_rules)
+    return sorted(
+        {equal_of(rule, a.labels) for a in alerts for rule in rules if all_match(rule.target_matchers, a.labels)}
+    )
 
 
 class Mutes:
-    """What holds at one moment."""
+    """The silences and inhibitors at one moment."""
 
-    def __init__(self, silences: Sequence[Silence], inhibitions: Sequence[Inhibition], inhibitors: Inhibitors) -> None:
-        self._silences, self._inhibitions, self._inhibitors = silences, inhibitions, inhibitors
+    def __init__(self, silences: Sequence[Silence], rules: Sequence[InhibitRule], inhibitors: Inhibitors) -> None:
+        self._silences, self._rules, self._inhibitors = silences, rules, inhibitors
 
     def __call__(self, alert: Alert) -> str:
-        """The reason; "" if it may be told. Silences come first: they say who wanted it."""
+        """The reason; "" if it is not muted. Silences come first, because they name their author."""
         return self.silence(alert) or self.inhibit(alert)
 
     def silence(self, alert: Alert) -> str:
-        """The silence that holds for it."""
+        """The silence that matches it, or ""."""
         return next((str(silence) for silence in self._silences if silence.mutes(alert.labels)), "")
 
     def inhibit(self, alert: Alert) -> str:
-        """The alert that inhibits it; as in Alertmanager, none that could be inhibited by it in turn."""
-        for rule in self._inhibitions:
-            if not all_match(rule.target, alert.labels):
+        """The alert that inhibits it, or "". As in Alertmanager, two alerts never inhibit each other."""
+        for rule in self._rules:
+            if not all_match(rule.target_matchers, alert.labels):
                 continue
             sides = (False,) if inhibits(rule, alert.labels) else (False, True)
             for two_sided in sides:

@@ -1,4 +1,4 @@
-"""Whether a case is told now, what of it, and when to look again. Pure: clock and memory come in as arguments."""
+"""Whether a case is notified now, with which alerts, and when it is evaluated next. Pure: the clock is an argument."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,16 +6,16 @@ from lozenge.contracts.ids import uuid5
 from lozenge_downstream.model import Alert, Case, Status
 from lozenge_downstream.routing.tree import Route
 
-MOST = 1_000
-"""Of the alerts that one notification tells; the next one tells the rest at once."""
-LEAST_SECONDS = 1.0
-"""Between two looks at what is muted."""
+MAX_NOTIFIED = 1_000
+"""Alerts in one notification; the next notification has the rest, at once."""
+MIN_EVALUATION_SECONDS = 1.0
+"""The shortest time between two evaluations of muted alerts."""
 Mute = Callable[[Alert], str]
-"""Why an alert is not told now; "" if it is."""
+"""Why an alert is muted; "" if it is not."""
 
 
 def open_case(route: Route, alert: Alert) -> Case:
-    """The case that `alert` opens; its id is the same on every run."""
+    """The case that `alert` opens. Its id is the same on every run."""
     group = route.group_of(alert.id, alert.labels)
     id = uuid5("case", route.name, *(part for pair in sorted(group.items()) for part in pair), alert.id)
     return Case(
@@ -23,27 +23,29 @@ def open_case(route: Route, alert: Alert) -> Case:
         route=route.name,
         group=group,
         opened_at=alert.received_at,
-        due_at=alert.received_at + route.group_wait.total_seconds(),
-        over_at=alert.received_at,
+        next_evaluation_at=alert.received_at + route.group_wait.total_seconds(),
+        resolves_at=alert.received_at,
     )
 
 
 def join(case: Case, route: Route, alert: Alert) -> None:
-    """Takes one more alert into a case: it lasts as long as that, and is told no more often than it may.
+    """Adds an alert to a case: it resolves no sooner than the alert, and respects `group_interval`.
 
-    Its end and its next repeat are no reason any more to look at it before that.
+    The next evaluation was set for the end or a repeat of the case. The alert moves it forward.
     """
-    case.over_at = max(case.over_at, over_at(route, alert))
-    if case.looked_at is not None and case.looked_at < case.due_at:  # else the rest of many alerts is to be told
-        case.due_at = max(case.looked_at + route.group_interval.total_seconds(), alert.received_at)
+    case.resolves_at = max(case.resolves_at, resolves_at(route, alert))
+    # if both are equal, the rest of many alerts is to be notified at once
+    if case.last_evaluated_at is not None and case.last_evaluated_at < case.next_evaluation_at:
+        after_interval = case.last_evaluated_at + route.group_interval.total_seconds()
+        case.next_evaluation_at = max(after_interval, alert.received_at)
 
 
-def over_at(route: Route, alert: Alert) -> float:
-    """When an alert counts as over."""
-    return alert.received_at + route.resolve_after.total_seconds()
+def resolves_at(route: Route, alert: Alert) -> float:
+    """When an alert resolves."""
+    return alert.received_at + route.resolve_timeout.total_seconds()
 
 
-def look(
+def evaluate(
     case: Case,
     route: Route,
     waiting: Sequence[Alert],
@@ -53,61 +55,66 @@ def look(
     *,
     repeats: bool,
 ) -> tuple[Status | None, list[Alert], dict[str, str]]:
-    """What to say of a case that is due, the alerts that this tells, and why each other one is not told.
+    """The status to notify (None: nothing), the alerts to notify, and why each other alert is muted.
 
-    `waiting` are its alerts that were never told, `were_muted` the ids of those that an earlier look did not
-    tell. One that was muted until it was over is not told any more; one that nobody looked at always is.
-    Without `repeats` it is not told again without news. The case is changed to how it stands afterwards.
+    `waiting` are the alerts of the case that were never notified, `were_muted` the ids of those that an earlier
+    evaluation muted. An alert that stays muted until it resolves is never notified; one that is evaluated for the
+    first time may be resolved already. Without `repeats` the case is not notified again without new alerts. The
+    case is changed to its state after the evaluation.
     """
-    told: list[Alert] = []
+    notified: list[Alert] = []
     muted: dict[str, str] = {}
     for alert in waiting:
-        if alert.id in were_muted and over_at(route, alert) <= now:
+        if alert.id in were_muted and resolves_at(route, alert) <= now:
             continue
         if reason := mute(alert):
             muted[alert.id] = reason
         else:
-            told.append(alert)
-    told, rest = told[:MOST], told[MOST:]
-    status = _status(case, route, told, bool(muted), repeats, now)
-    _go_on(case, route, told, bool(muted), status, now)
+            notified.append(alert)
+    notified, rest = notified[:MAX_NOTIFIED], notified[MAX_NOTIFIED:]
+    status = _status(case, route, notified, bool(muted), repeats, now)
+    _schedule(case, route, notified, bool(muted), status, now)
     if rest:
-        case.closed, case.due_at = False, now
-    return status, told, muted
+        case.closed, case.next_evaluation_at = False, now
+    return status, notified, muted
 
 
-def repeat_at(case: Case, route: Route) -> float | None:
-    """When a case is told again without news; None if never."""
-    if case.told_at is None or route.repeat_interval is None:
+def repeats_at(case: Case, route: Route) -> float | None:
+    """When a case is notified again without new alerts; None if never."""
+    if case.notified_at is None or route.repeat_interval is None:
         return None
-    return case.told_at + route.repeat_interval.total_seconds()
+    return case.notified_at + route.repeat_interval.total_seconds()
 
 
-def _status(case: Case, route: Route, told: Sequence[Alert], muted: bool, repeats: bool, now: float) -> Status | None:
-    if told:
-        return Status.OPENED if case.told_at is None else Status.UPDATED
-    if case.told_at is None:
+def _status(
+    case: Case, route: Route, notified: Sequence[Alert], muted: bool, repeats: bool, now: float
+) -> Status | None:
+    if notified:
+        return Status.OPENED if case.notified_at is None else Status.UPDATED
+    if case.notified_at is None:
         return None
-    if now >= case.over_at:
+    if now >= case.resolves_at:
         return Status.RESOLVED if route.send_resolved and not muted else None
-    again = repeat_at(case, route)
+    again = repeats_at(case, route)
     return Status.UPDATED if repeats and again is not None and now >= again else None
 
 
-def _go_on(case: Case, route: Route, told: Sequence[Alert], muted: bool, status: Status | None, now: float) -> None:
-    case.looked_at = now
+def _schedule(
+    case: Case, route: Route, notified: Sequence[Alert], muted: bool, status: Status | None, now: float
+) -> None:
+    case.last_evaluated_at = now
     if status is not None:
-        case.told_at = now
-        case.tellings += 1
-    for alert in told:
+        case.notified_at = now
+        case.notification_count += 1
+    for alert in notified:
         case.include(alert)
-    again, is_over = repeat_at(case, route), now >= case.over_at
-    to_be_resolved = route.send_resolved and case.told_at is not None and status is not Status.RESOLVED
-    case.closed = not muted and not to_be_resolved and (is_over or (route.alone and again is None))
-    looks = [] if muted and is_over else [case.over_at]
-    later = now + max(route.group_interval.total_seconds(), LEAST_SECONDS)
+    again, is_resolved = repeats_at(case, route), now >= case.resolves_at
+    to_be_resolved = route.send_resolved and case.notified_at is not None and status is not Status.RESOLVED
+    case.closed = not muted and not to_be_resolved and (is_resolved or (route.alone and again is None))
+    evaluations = [] if muted and is_resolved else [case.resolves_at]
+    later = now + max(route.group_interval.total_seconds(), MIN_EVALUATION_SECONDS)
     if muted:
-        looks.append(later)
-    if again is not None and not is_over:
-        looks.append(again if again > now else later)
-    case.due_at = min(looks)
+        evaluations.append(later)
+    if again is not None and not is_resolved:
+        evaluations.append(again if again > now else later)
+    case.next_evaluation_at = min(evaluations)

@@ -1,4 +1,4 @@
-"""Notifications as their readers get them: an Avro record for Kafka, and the JSON text that channels are given."""
+"""Notifications as their consumers get them: an Avro record for Kafka, and the JSON text for channels."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -12,32 +12,38 @@ from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.model import APP, Alert, Case, Number, Outgoing, Status
-from lozenge_downstream.pipeline.notify_policy import over_at
+from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route
 
 TYPE = "lozenge.notification"
 MAX_TEXT = 8000
 MAX_ALERTS = 20
-"""In one notification's text and body; `alert_ids` has all."""
+"""Alerts in the text and body of a notification; `alert_ids` has all."""
 
 
 class Renderer:
-    """Knows the schema and the topic of notifications; `link` gives the page on which an alert is judged."""
+    """Renders with the schema and the partitions of notifications; `link` makes the URL of an alert's feedback page."""
 
     def __init__(self, topics: Topics, link: Callable[[str], str] | None = None) -> None:
         self._topics, self._link = topics, link
         self._codec = Codec.of("notification")
 
     def __call__(
-        self, case: Case, route: Route, status: Status, told: Sequence[Alert], latest: Alert, number: Number, now: float
+        self,
+        case: Case,
+        route: Route,
+        status: Status,
+        notified: Sequence[Alert],
+        latest: Alert,
+        number: Number,
+        now: float,
     ) -> Outgoing:
-        """The notification; `latest` is an alert that was told and stands for the case where nothing new is."""
-        shown = told or [latest]
+        """The notification. Without new alerts, `latest` represents the case."""
+        shown = notified or [latest]
         key = subject(case, shown)
         partition = partition_of(key.encode(), self._topics.partitions)
-        topic = self._topics.notifications
-        seq = number(topic, partition)
-        fields = fields_of(case, status, told, latest, seq, now)
+        seq = number(self._topics.notifications, partition)
+        fields = fields_of(case, status, notified, latest, seq, now)
         id = fields["notification_id"]
         trace = shown[0].traceparent
         sent = headers.cloud_event(
@@ -48,26 +54,30 @@ class Renderer:
             time=fields["event_time"],
             traceparent=trace,
         )
-        detected_at = min(a.detected_at for a in told) if told else None
+        detected_at = min(a.detected_at for a in notified) if notified else None
         body = document(fields, case, route, key, shown, self._link)
         value = self._codec.encode(fields)
-        return Outgoing(topic, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body)
+        return Outgoing(
+            self._topics.notifications, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body
+        )
 
 
 def subject(case: Case, alerts: Sequence[Alert]) -> str:
-    """What a case is about: an entity if all its alerts share one, else the labels that they share."""
+    """The subject of a case: the entity if all its alerts share one, else the labels of its group."""
     if case.group.keys() <= {"alert_id"} or case.group.get("entity"):
         return alerts[0].subject
     return ",".join(f"{name}={value}" for name, value in sorted(case.group.items()))
 
 
-def fields_of(case: Case, status: Status, told: Sequence[Alert], latest: Alert, seq: int, now: float) -> dict[str, Any]:
+def fields_of(
+    case: Case, status: Status, notified: Sequence[Alert], latest: Alert, seq: int, now: float
+) -> dict[str, Any]:
     """The fields of the Avro record."""
-    shown = told or [latest]
+    shown = notified or [latest]
     worst = max(shown, key=lambda alert: alert.score)
-    alert_ids = [alert.id for alert in told]
+    alert_ids = [alert.id for alert in notified]
     return {
-        "notification_id": uuid5("notification", case.id, status, str(case.tellings), *alert_ids),
+        "notification_id": uuid5("notification", case.id, status, str(case.notification_count), *alert_ids),
         "seq": seq,
         "status": status.value,
         "case_id": case.id,
@@ -84,13 +94,13 @@ def fields_of(case: Case, status: Status, told: Sequence[Alert], latest: Alert, 
 
 
 def title(case: Case, worst: Alert) -> str:
-    """One line: the title of the most certain alert, and which other detectors agree."""
+    """One line: the title of the alert with the highest score, and the other detectors of the case."""
     others = sorted(case.scores.keys() - {worst.detector})
     return f"{worst.title}; also {', '.join(others)}" if others else worst.title
 
 
 def text(alerts: Sequence[Alert]) -> str:
-    """What the alerts say, for a person; bounded, and it says what it left out."""
+    """The texts of the alerts, for a person. It is bounded and says how many are missing."""
     parts = [alert.text for alert in alerts[:MAX_ALERTS]]
     if len(alerts) > MAX_ALERTS:
         parts.append(f"... and {len(alerts) - MAX_ALERTS} more alerts")
@@ -106,7 +116,7 @@ def document(
     alerts: Sequence[Alert],
     link: Callable[[str], str] | None = None,
 ) -> str:
-    """The JSON text for channels (Standard Webhooks layout): the fields, and what each alert says of itself."""
+    """The JSON text for channels (Standard Webhooks layout): the fields of the record, and of each alert."""
     data = {
         **fields,
         "subject": key,
@@ -121,8 +131,8 @@ def document(
                 "score": a.score,
                 "labels": a.labels,
                 "event_time": a.event_time,
-                "resolves_at": datetime.fromtimestamp(over_at(route, a), UTC),
-                **({"verdict_url": link(a.id)} if link else {}),
+                "resolves_at": datetime.fromtimestamp(resolves_at(route, a), UTC),
+                **({"feedback_url": link(a.id)} if link else {}),
             }
             for a in alerts[:MAX_ALERTS]
         ],

@@ -1,1 +1,1 @@
-"""The routing file: who is told about which alerts, when, and together with what."""
+"""The routing file: which alerts are notified to which channels, when, and grouped by what."""

@@ -1,7 +1,7 @@
 """`python -m lozenge_downstream.routing test [--secrets] FILE` and `... show FILE ALERT.json`; see `lozenge routes`.
 
-Both print JSON. Secrets need not be at hand but for `--secrets`, which wants each where the file says that it is.
-Exit codes: 0 as it should be, 1 an example is not as it says, 2 a file is wrong.
+Both print JSON. Only `--secrets` requires each secret where the file refers to it.
+Exit codes: 0 valid, 1 an example fails, 2 a file is invalid.
 """
 
 import json
@@ -14,13 +14,13 @@ import msgspec
 from lozenge.errors import LozengeError, UsageError
 from lozenge_downstream.model import labels_of
 from lozenge_downstream.routing.config import routing
-from lozenge_downstream.routing.examples import failures, way
+from lozenge_downstream.routing.examples import failures, routes_of
 
 SECRETS = "--secrets"
 
 
 def test(file: Path, *, secrets: bool) -> int:
-    """Runs the examples that stand in the file."""
+    """Runs the examples of the file."""
     read = routing(file, secrets=secrets)
     failed = [{"example": place, "problem": problem} for place, problem in failures(read)]
     print(json.dumps({"examples": len(read.examples), "failed": failed}))
@@ -28,9 +28,11 @@ def test(file: Path, *, secrets: bool) -> int:
 
 
 def show(file: Path, alert: Path) -> int:
-    """Tells where the alert would go: JSON with its labels, or an alert with or without its record around it, as
-    `lozenge peek -n 1 -o json` prints it."""
-    print(json.dumps(way(routing(file, secrets=False), _labels(alert))))
+    """Prints the routes of an alert.
+
+    Its file has the labels, or an alert with or without its record, as `lozenge peek -n 1 -o json` prints it.
+    """
+    print(json.dumps(routes_of(routing(file, secrets=False), _labels(alert))))
     return 0
 
 
@@ -52,17 +54,17 @@ def _labels(file: Path) -> dict[str, str]:
         try:
             return msgspec.convert(labels_of(alert), dict[str, str])
         except (KeyError, TypeError, msgspec.ValidationError):
-            raise UsageError(f"{doing}: the record holds no alert, or none that is whole", hint=hint) from None
+            raise UsageError(f"{doing}: the record holds no alert, or an incomplete one", hint=hint) from None
     return _written(alert, doing)
 
 
 def _written(labels: dict[str, Any], doing: str) -> dict[str, str]:
-    """Labels as a person writes them; the entity may be in its two parts."""
+    """Labels as a person writes them; the entity may have its two parts."""
     match labels.get("entity"):
         case {"type": str(type), "id": str(id), **rest} if not rest:
             labels = labels | {"entity_type": type, "entity": f"{type}:{id}"}
     if wrong := [name for name, value in labels.items() if not isinstance(value, str)]:
-        raise UsageError(f"{doing}: {', '.join(wrong)}: not text, as labels are", hint='such as {"severity": "high"}')
+        raise UsageError(f"{doing}: {', '.join(wrong)}: labels are text", hint='such as {"severity": "high"}')
     return labels
 
 

@@ -1,4 +1,4 @@
-"""The routing file as a whole.
+"""The routing file as a whole. Its keys are Alertmanager's, where Alertmanager has one.
 
     [channels.ops]
     type = "webhook"
@@ -8,20 +8,20 @@
     [route]
     channels = ["ops"]
 
-    [[inhibit]]                                   # what matches `target` is not told
-    source = ["severity = critical"]              # while something matches `source`
-    target = ["severity <= medium"]
-    equal = ["entity"]                            # that has these labels in common with it
+    [[inhibit_rules]]                             # alerts that match `target_matchers` are muted
+    source_matchers = ["severity = critical"]     # while an alert that matches `source_matchers` is active
+    target_matchers = ["severity <= medium"]
+    equal = ["entity"]                            # and has the same values of these labels
 
-    [noise]                                       # a detector that raises more is parked, and nothing is lost
+    [rate_limit]                                  # of each detector; alerts beyond it are stored and not notified
     alerts = 1000
     within = "1m"
 
-    [[examples]]                                  # what `lozenge routes test` runs
+    [[examples]]                                  # `lozenge routes test` runs them
     alert = { detector = "large_amount", severity = "high" }
     channels = ["ops"]
 
-Without a file everything goes to Kafka alone. A file in which nothing stands is wrong.
+Without a file, all notifications go to Kafka only. An empty file is invalid.
 """
 
 import tomllib
@@ -37,10 +37,11 @@ from lozenge.errors import ConfigError
 from lozenge_downstream.channels import channel_of
 from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
-from lozenge_downstream.routing.matchers import Condition
-from lozenge_downstream.routing.time_intervals import Window
+from lozenge_downstream.routing.matchers import MatcherField
+from lozenge_downstream.routing.time_intervals import TimeInterval
 from lozenge_downstream.routing.tree import INHERITED, Route
 
+NOT_OF_THE_ROOT = ("matchers", "continue", "mute_time_intervals", "active_time_intervals")
 AnyChannel = Annotated[Channel, channel_of()]
 
 
@@ -48,24 +49,32 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Inhibition(_Strict):
-    """While an alert matches all of `source`, those that match all of `target` and equal it in `equal` are muted."""
+class InhibitRule(_Strict):
+    """An active alert that matches all of `source_matchers` mutes those that match all of `target_matchers`.
 
-    source: Annotated[tuple[Condition, ...], Field(min_length=1)]
-    target: Annotated[tuple[Condition, ...], Field(min_length=1)]
+    Both must have the same values of the labels in `equal`.
+    """
+
+    source_matchers: Annotated[tuple[MatcherField, ...], Field(min_length=1)]
+    target_matchers: Annotated[tuple[MatcherField, ...], Field(min_length=1)]
     equal: tuple[str, ...] = ()
 
 
 class RateLimit(_Strict):
-    """What one detector may raise; what it raises beyond that is parked, told of once, and can be released."""
+    """How many alerts of one detector are notified in a time. The others are stored until an operator decides."""
 
     alerts: Annotated[int, Field(ge=1)] = 1_000
     within: Annotated[TextDuration, Field(ge=timedelta(minutes=1))] = timedelta(minutes=1)  # minutes are counted
-    quiet: bool = True
+
+
+class DetectorAlarms(_Strict):
+    """Which alarms the notifier raises about detectors: `silent`, for one that raises fewer alerts than usual."""
+
+    silent: bool = True
 
 
 class Example(_Strict):
-    """An alert by its labels, and the routes or channels that take it."""
+    """The labels of an alert, and the routes or channels that must take it."""
 
     alert: dict[str, str]
     routes: tuple[str, ...] | None = None
@@ -73,20 +82,21 @@ class Example(_Strict):
 
 
 class Routing(_Strict):
-    """Everything that operators say about notifications."""
+    """The configuration of notifications."""
 
     channels: dict[str, AnyChannel] = {}
-    windows: dict[str, Window] = {}
+    time_intervals: dict[str, TimeInterval] = {}
     route: Route = Route()
-    inhibit: tuple[Inhibition, ...] = ()
-    noise: RateLimit = RateLimit()
+    inhibit_rules: tuple[InhibitRule, ...] = ()
+    rate_limit: RateLimit = RateLimit()
+    detector_alarms: DetectorAlarms = DetectorAlarms()
     examples: tuple[Example, ...] = ()
 
 
 def routing(path: Path | None, *, secrets: bool = True) -> Routing:
     """The routing file at `path` (None: an empty one); raises ConfigError with every problem in it.
 
-    Without `secrets`, which then may be elsewhere, it is good for looking at and for nothing else.
+    Without `secrets`, a secret need not be on this machine; the result is for checks only.
     """
     if path is None:
         return Routing()
@@ -95,8 +105,8 @@ def routing(path: Path | None, *, secrets: bool = True) -> Routing:
         return _routing(path, doing, secrets)
     except ConfigError:
         raise
-    except Exception as error:  # a file changes beside notifiers that run: nothing that it holds may end them
-        # The type alone, and no cause: other text may quote the file, and so a secret.
+    except Exception as error:  # a file changes while notifiers run: nothing in it may end them
+        # only the type, and no cause: other text may quote the file, and so a secret
         raise ConfigError(doing, problems=[f"it cannot be read: {type(error).__name__}"]) from None
 
 
@@ -107,58 +117,50 @@ def _routing(path: Path, doing: str, secrets: bool) -> Routing:
         raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(doing, problems=[str(error)]) from error
-    if not raw:  # as an editor or a full disk leaves it for a moment, or for good
-        raise ConfigError(doing, problems=["it is empty"], hint="write [route] if all is to go to Kafka alone")
-    problems = [f"{name}: {instead}" for name, instead in _FORMER.items() if name in raw]
+    if not raw:  # an editor or a full disk may leave it so
+        raise ConfigError(doing, problems=["it is empty"], hint="write [route] if notifications go to Kafka only")
+    problems: list[str] = []
     try:
-        now = {name: value for name, value in raw.items() if name not in _FORMER}
-        parsed = Routing.model_validate(now, context=None if secrets else ELSEWHERE)
+        parsed = Routing.model_validate(raw, context=None if secrets else ELSEWHERE)
     except ValidationError as error:
         problems += _problems(error, raw)
     problems += _cross_references(raw)
     if problems:
-        raise ConfigError(doing, problems=problems, hint="mend these; `lozenge routes test --secrets` reads it again")
+        raise ConfigError(doing, problems=problems, hint="fix these; `lozenge routes test --secrets` checks it again")
     return parsed
 
 
-_FORMER = {
-    "webhooks": 'write [channels.NAME] with type = "webhook"',
-    "routes": "write [route], and [[route.routes]] for what is below it",
-}
-"""How the file once was."""
-
-
 def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:
-    # Only place and message: pydantic's own text quotes the input, and that may be a secret.
+    # only location and message: pydantic's own text quotes the input, which may be a secret
     return [
         f"{'.'.join(str(part) for part in e['loc'])}: {e['msg'].removeprefix('Value error, ')}"
         for e in error.errors(include_url=False, include_context=False, include_input=False)
-        if not _was_handed_down(e["loc"], raw)
+        if not _was_inherited(e["loc"], raw)
     ]
 
 
-def _was_handed_down(place: tuple[Any, ...], raw: Any) -> bool:
-    """Whether this is a parent's, whose problem is told there."""
-    for part in place:
+def _was_inherited(location: tuple[Any, ...], raw: Any) -> bool:
+    """Whether a parent route has this field; the problem is reported there."""
+    for part in location:
         if isinstance(raw, dict) and part not in raw:
             return part in INHERITED
         try:
             raw = raw[part]
-        except (TypeError, LookupError):  # pydantic also names what no file does, such as the kinds of a union
+        except (TypeError, LookupError):  # pydantic also names what is in no file, such as the members of a union
             return False
     return False
 
 
 def _cross_references(raw: dict[str, Any]) -> list[str]:
-    """What no single field shows; works on unchecked data so that it is told along with the rest."""
-    channels, windows = _section(raw, "channels"), _section(raw, "windows")
+    """Problems that no single field shows. It reads unchecked data, so that all problems are reported together."""
+    channels, intervals = _section(raw, "channels"), _section(raw, "time_intervals")
     found: list[str] = []
     names = {"default"}
     for place, route in _routes(raw.get("route", {}), "route"):
         for field, there, kind in (
             ("channels", channels, "channels"),
-            ("mute", windows, "windows"),
-            ("active", windows, "windows"),
+            ("mute_time_intervals", intervals, "time_intervals"),
+            ("active_time_intervals", intervals, "time_intervals"),
         ):
             given = route.get(field)
             texts = [t for t in given if isinstance(t, str)] if isinstance(given, list) else []
@@ -166,11 +168,11 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
         name = route.get("name")
         if place != "route":
             if name is None:
-                found.append(f"{place}.name: say one; a route's cases and notifications are known by it")
+                found.append(f"{place}.name: it is missing; cases and notifications have the name of their route")
             elif str(name) in names:
                 found.append(f"{place}.name: {name!r} is the name of an earlier route")
-        elif any(route.get(field) for field in ("match", "continue", "mute", "active")):
-            found.append("route: the root takes everything: leave out match, continue, mute and active")
+        elif any(route.get(field) for field in NOT_OF_THE_ROOT):
+            found.append("route: the root takes every alert, so it has no matchers, continue or time intervals")
         if name is not None:
             names.add(str(name))
     return found

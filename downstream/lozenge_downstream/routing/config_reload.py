@@ -1,4 +1,4 @@
-"""The routing file as it is now: read again when it changes; one that cannot be used never replaces one that can."""
+"""Reloads the routing file when it changes. An invalid file never replaces a valid one."""
 
 import time
 from pathlib import Path
@@ -7,39 +7,39 @@ from lozenge.errors import ConfigError
 from lozenge.process.logging import logger
 from lozenge_downstream.routing.config import routing
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 class ConfigReload:
-    """`now` is the newest routing that was valid. The first one must be: raises ConfigError with all its problems."""
+    """`current` is the newest valid routing. The first must be valid: raises ConfigError with all problems."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self.now = routing(path)
+        self.current = routing(path)
         self.problem = ""
         self._text = self._read()
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
 
-    def look(self) -> bool:
-        """Whether there is a new one, looked for now and then; one that cannot be used is told of once."""
-        if self._path is None or time.monotonic() < self._looked_at + LOOK_SECONDS:
+    def reload(self) -> bool:
+        """Whether there is a new valid file, at most once a second; an invalid one is logged once."""
+        if self._path is None or time.monotonic() < self._checked_at + POLL_SECONDS:
             return False
-        self._looked_at = time.monotonic()
+        self._checked_at = time.monotonic()
         if (text := self._read()) == self._text:
             return False
         self._text = text
         try:
-            self.now = routing(self._path)
+            self.current = routing(self._path)
         except ConfigError as error:
             self.problem = str(error)
-            logger().error(f"{error.message}\nthe one before stays in force", hint=error.hint)
+            logger().error(f"{error.message}\nthe previous routing stays active", hint=error.hint)
             return False
         self.problem = ""
-        logger().info("routing read again", file=str(self._path))
+        logger().info("routing reloaded", file=str(self._path))
         return True
 
     def _read(self) -> bytes | None:
-        # Whole, and no time stamps: files are small, and what is mounted may change without a new time.
+        # the content, not its time: files are small, and a mounted one may change without a new time
         try:
             return self._path.read_bytes() if self._path else None
         except OSError:

@@ -1,10 +1,10 @@
-r"""Conditions on the labels of an alert, as Alertmanager writes them; and `>=` and `<=` for severities.
+r"""Matchers of the labels of an alert, as in Alertmanager; and `>=` and `<=` for severities.
 
     detector = "large_amount"      entity_type != card      owner =~ "team-(a|b)"      severity >= high
 
-A label that an alert does not have is "". Expressions are RE2's, as Alertmanager's, and match the whole value; the time
-that one takes grows with the value and no faster, whoever wrote it. Between quotation marks `\"` and `\\`
-stand for the mark and for one backslash; any other backslash is itself.
+A label that an alert does not have is "". Regular expressions are RE2's, as in Alertmanager, and match the whole
+value; their time is linear in its length, so no expression can hang the notifier. Between quotation marks, `\"` is a
+quotation mark and `\\` one backslash; any other backslash is itself.
 """
 
 import re
@@ -29,7 +29,7 @@ _FORM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """One condition; `str` of it is what `parse` reads."""
+    """One matcher; `parse` reads what `str` writes."""
 
     label: str
     operator: str
@@ -58,12 +58,12 @@ class Matcher:
 
 
 def parse(text: object) -> Matcher:
-    """The matcher that `text` writes; raises ValueError with what is wrong."""
+    """The matcher of a text; raises ValueError with the problem."""
     if isinstance(text, Matcher):
         return text
     found = _FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f"{text!r} is no condition such as 'detector = \"large_amount\"' or 'severity >= high'")
+        raise ValueError(f"{text!r} is no matcher such as 'detector = \"large_amount\"' or 'severity >= high'")
     value = found["value"]
     if value.startswith('"'):
         value = re.sub(r'\\(["\\])', r"\1", value[1:-1])
@@ -74,7 +74,7 @@ def parse(text: object) -> Matcher:
         except re2.error as error:
             raise ValueError(f"{text!r}: {error.args[0].decode()}") from None
     elif matcher.operator in (">=", "<=") and matcher.label != SEVERITY:
-        raise ValueError(f"{text!r}: {matcher.operator} compares severities alone")
+        raise ValueError(f"{text!r}: {matcher.operator} compares severities only")
     if matcher.label == SEVERITY and matcher.operator in ("=", "!=", ">=", "<=") and matcher.value not in SEVERITIES:
         raise ValueError(f"{text!r}: {matcher.value!r} is none of {', '.join(SEVERITIES)}")
     return matcher
@@ -87,10 +87,10 @@ def _expression(text: str) -> Any:
     return re2.compile(text, options)
 
 
-Condition = Annotated[Matcher, BeforeValidator(parse), PlainSerializer(str)]
+MatcherField = Annotated[Matcher, BeforeValidator(parse), PlainSerializer(str)]
 """A pydantic field type that takes a matcher as text."""
 
 
 def all_match(matchers: Iterable[Matcher], labels: Labels) -> bool:
-    """Whether every one holds; without any, all alerts match."""
+    """Whether all of them hold; without matchers, every alert matches."""
     return all(matcher(labels) for matcher in matchers)

@@ -1,9 +1,10 @@
-"""Times of the week and of the year: `[windows.office]`, as Alertmanager's time intervals.
+"""Times of the week and of the year, as Alertmanager's time intervals.
 
-[windows.office]
+
+[time_intervals.office]
 weekdays = ["mon-fri"]
 times = ["08:00-18:00"]
-zone = "Europe/Berlin"
+location = "Europe/Berlin"
 """
 
 import re
@@ -29,12 +30,12 @@ def _zone(name: str) -> str:
 
 
 def _weekday(text: str) -> str:
-    _places([text], WEEKDAYS)
+    _indexes([text], WEEKDAYS)
     return text
 
 
 def _month(text: str) -> str:
-    _places([text], MONTHS)
+    _indexes([text], MONTHS)
     return text
 
 
@@ -49,44 +50,45 @@ def _day(day: int) -> int:
     return day
 
 
-class Window(BaseModel):
-    """A moment lies in it if it fits every list that is not empty. Ranges may wrap: "22:00-06:00", "sat-mon".
+class TimeInterval(BaseModel):
+    """A moment is in it if it fits every list that is not empty. Ranges may wrap: "22:00-06:00", "sat-mon".
 
-    `days` count within the month, from 1 or, from its end, from -1.
+    `days_of_month` count from 1, or, from the end of the month, from -1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weekdays: tuple[Annotated[str, AfterValidator(_weekday)], ...] = ()
     times: tuple[Annotated[str, AfterValidator(_span)], ...] = ()
-    days: tuple[Annotated[int, AfterValidator(_day)], ...] = ()
+    days_of_month: tuple[Annotated[int, AfterValidator(_day)], ...] = ()
     months: tuple[Annotated[str, AfterValidator(_month)], ...] = ()
-    zone: Annotated[str, AfterValidator(_zone)] = "UTC"
+    location: Annotated[str, AfterValidator(_zone)] = "UTC"
 
     def __contains__(self, moment: datetime) -> bool:
-        here = moment.astimezone(ZoneInfo(self.zone))
+        here = moment.astimezone(ZoneInfo(self.location))
+        days = {here.day, here.day - _days_of(here) - 1}
         return (
             (not self.weekdays or here.weekday() in self._weekdays)
             and (not self.months or here.month - 1 in self._months)
-            and (not self.days or here.day in self.days or here.day - _days_of(here) - 1 in self.days)
+            and (not self.days_of_month or not days.isdisjoint(self.days_of_month))
             and (not self.times or any(_between(span, here.time()) for span in self._times))
         )
 
     @cached_property
     def _weekdays(self) -> frozenset[int]:
-        return _places(self.weekdays, WEEKDAYS)
+        return _indexes(self.weekdays, WEEKDAYS)
 
     @cached_property
     def _months(self) -> frozenset[int]:
-        return _places(self.months, MONTHS)
+        return _indexes(self.months, MONTHS)
 
     @cached_property
     def _times(self) -> tuple[tuple[int, int], ...]:
         return tuple(_minutes(span) for span in self.times)
 
 
-def _places(texts: Sequence[str], names: Sequence[str]) -> frozenset[int]:
-    """Numbers of the names, and of the ranges of names, that `texts` are."""
+def _indexes(texts: Sequence[str], names: Sequence[str]) -> frozenset[int]:
+    """The indexes of `texts`, each a name or a range of names."""
     found: set[int] = set()
     for text in texts:
         first, _, last = text.partition("-")

@@ -1,16 +1,16 @@
 """The tree of routes, by Alertmanager's rules.
 
-An alert goes down from the root: at each route the first child whose conditions hold takes it, and the
-next ones too as long as the one before says `continue`. Where no child takes it, the route itself does.
-What a route leaves out is its parent's.
+An alert goes down from the root: at each route the first child whose matchers hold takes it, and the next ones too
+while the child before says `continue`. If no child takes it, the route itself does. A route inherits the fields that
+it does not set.
 
-    [route]                       # takes everything
+    [route]                       # takes every alert
     channels = ["ops"]
     group_by = ["entity"]
 
     [[route.routes]]
     name = "urgent"
-    match = ["severity >= high"]
+    matchers = ["severity >= high"]
     channels = ["oncall"]
     group_wait = "0s"
 """
@@ -22,54 +22,53 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lozenge.durations import TextDuration
-from lozenge_downstream.routing.matchers import Condition, Labels, all_match
-from lozenge_downstream.routing.time_intervals import Window
+from lozenge_downstream.routing.matchers import Labels, MatcherField, all_match
+from lozenge_downstream.routing.time_intervals import TimeInterval
 
 ALONE = ("...",)
-"""`group_by` of a route that tells each alert by itself."""
+"""`group_by` of a route where each alert is a case of its own."""
 INHERITED = (
     "channels",
     "group_by",
     "group_wait",
     "group_interval",
     "repeat_interval",
-    "resolve_after",
+    "resolve_timeout",
     "send_resolved",
 )
 
 
 class Route(BaseModel):
-    """One route. Of an alert it takes these things, or its parent's where it is silent:
+    """One route. A field that it does not set is its parent's, except the time intervals.
 
-    `group_by` names the labels that alerts have in common which are told together, as one case. A case is
-    first told `group_wait` after its first alert, told again with what is new every `group_interval`, and
-    without anything new every `repeat_interval`, if there is one. An alert counts as over `resolve_after` it
-    came, a case when all its alerts do; `send_resolved` tells that.
+    `group_by` names the labels that the alerts of a case have in common. A case is first notified `group_wait` after
+    its first alert, again with new alerts every `group_interval`, and without new alerts every `repeat_interval`, if
+    it is set. An alert resolves `resolve_timeout` after it was received, a case with its last alert; `send_resolved`
+    notifies that.
 
-    In a window of `mute`, or out of all of `active`, nothing is told but the end of a case; what is not over by
-    then is told later.
-    These two are not handed down.
+    Within an interval of `mute_time_intervals`, or outside all of `active_time_intervals`, only the end of a case is
+    notified. An alert that is still active after that is notified then.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(min_length=1, max_length=100)] = "default"
-    match: tuple[Condition, ...] = ()
+    matchers: tuple[MatcherField, ...] = ()
     channels: tuple[str, ...] = ()
     group_by: tuple[str, ...] = ALONE
     group_wait: TextDuration = timedelta()
     group_interval: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(minutes=5)
     repeat_interval: Annotated[TextDuration, Field(gt=timedelta())] | None = None
-    resolve_after: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(hours=1)
+    resolve_timeout: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(hours=1)
     send_resolved: bool = False
-    mute: tuple[str, ...] = ()
-    active: tuple[str, ...] = ()
-    goes_on: Annotated[bool, Field(alias="continue")] = False
+    mute_time_intervals: tuple[str, ...] = ()
+    active_time_intervals: tuple[str, ...] = ()
+    continues: Annotated[bool, Field(alias="continue")] = False
     routes: tuple["Route", ...] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _hand_down(cls, given: Any) -> Any:
+    def _inherit(cls, given: Any) -> Any:
         if not isinstance(given, dict) or not isinstance(given.get("routes"), list):
             return given
         own = {name: given[name] for name in INHERITED if name in given}
@@ -81,39 +80,40 @@ class Route(BaseModel):
         return self.group_by == ALONE
 
     def taking(self, labels: Labels) -> "list[Route]":
-        """The routes, at or below this one, that take an alert with these labels; none if its own conditions fail."""
-        if not all_match(self.match, labels):
+        """The routes, at or below this one, that take an alert with these labels; none if its own matchers fail."""
+        if not all_match(self.matchers, labels):
             return []
         found: list[Route] = []
         for child in self.routes:
             taken = child.taking(labels)
             found += taken
-            if taken and not child.goes_on:
+            if taken and not child.continues:
                 break
         return found or [self]
 
     def group_of(self, alert_id: str, labels: Labels) -> dict[str, str]:
-        """The labels that alerts of one case have in common."""
+        """The labels that the alerts of one case have in common."""
         return {"alert_id": alert_id} if self.alone else {name: labels.get(name, "") for name in self.group_by}
 
-    def walk(self, place: str = "route") -> "Iterator[Placed]":
-        """This route and all below it, each with where it stands in the file."""
-        yield Placed(place, self)
+    def walk(self, path: str = "route") -> "Iterator[Placed]":
+        """This route and all below it, each with its path in the file."""
+        yield Placed(path, self)
         for number, child in enumerate(self.routes):
-            yield from child.walk(f"{place}.routes.{number}")
+            yield from child.walk(f"{path}.routes.{number}")
 
-    def quiet(self, windows: dict[str, Window], moment: datetime) -> str:
-        """Which window keeps this route from telling at `moment`; "" if none does."""
-        for name in self.mute:
-            if moment in windows[name]:
-                return f"within the window {name}"
-        if self.active and not any(moment in windows[name] for name in self.active):
-            return f"outside of the window {' and '.join(self.active)}"
+    def muted_by(self, intervals: dict[str, TimeInterval], moment: datetime) -> str:
+        """The time interval that mutes this route at `moment`; "" if none does."""
+        for name in self.mute_time_intervals:
+            if moment in intervals[name]:
+                return f"within the time interval {name}"
+        active = self.active_time_intervals
+        if active and not any(moment in intervals[name] for name in active):
+            return f"outside the time interval {' and '.join(active)}"
         return ""
 
 
 class Placed(NamedTuple):
-    """A route and its place in the file, such as "route.routes.0"."""
+    """A route and its path in the file, such as "route.routes.0"."""
 
-    place: str
+    path: str
     route: Route

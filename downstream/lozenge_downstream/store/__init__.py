@@ -1,6 +1,6 @@
-"""What the notifier remembers, in SQL: SQLite unless told otherwise, PostgreSQL where several instances share the work.
+"""The notifier's state in SQL: SQLite by default, PostgreSQL where several notifiers share the work.
 
-Everything that belongs together is written in one transaction, with the Kafka offsets that it came from.
+What belongs together is written in one transaction, with the Kafka offsets that it came from.
 """
 
 from lozenge_downstream.store.database import Store, StoreUnavailable

@@ -1,4 +1,4 @@
-"""How cases stand, for operators: what was told of each, what waits and why, and when it will be looked at next."""
+"""The state of cases, for operators: notified and waiting alerts, why they wait, and the next evaluation."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,21 +11,21 @@ from lozenge_downstream.routing.matchers import Matcher, all_match
 from lozenge_downstream.store.cases import case_of
 from lozenge_downstream.store.received_alerts import decode_alert
 from lozenge_downstream.store.sql_helpers import among, found
-from lozenge_downstream.store.tables import arrivals, cases, is_open, members
+from lozenge_downstream.store.tables import case_alerts, cases, is_open, received_alerts
 
-AT_ONCE = 100
-MOST_ALERTS = 1_000
-"""Of one case that are shown: the latest."""
+PAGE = 100
+MAX_ALERTS = 1_000
+"""Alerts of one case that are shown: the latest."""
 
 
-class _Member(NamedTuple):
+class _CaseAlert(NamedTuple):
     alert: Alert
     notification_id: str | None
     muted: str | None
 
 
 class CaseQueries:
-    """What `lozenge cases` asks. Severity and score are those of all alerts of a case, told or not."""
+    """The answers to `lozenge cases`. Severity and score are those of all alerts of a case, notified or not."""
 
     def __init__(self, connection: sql.Connection) -> None:
         self._connection = connection
@@ -34,10 +34,10 @@ class CaseQueries:
         """Up to `limit` open cases with an alert that matches all of `matchers`, the newest first."""
         shown: list[dict[str, Any]] = []
         query = sql.select(cases).where(is_open).order_by(cases.c.opened_at.desc(), cases.c.case_id)
-        for rows in self._connection.execute(query).partitions(AT_ONCE):
-            alerts = self._members([row.case_id for row in rows])
+        for rows in self._connection.execute(query).partitions(PAGE):
+            alerts = self._alerts([row.case_id for row in rows])
             shown += [
-                _standing(row, alerts[row.case_id])
+                _summary(row, alerts[row.case_id])
                 for row in rows
                 if any(all_match(matchers, member.alert.labels) for member in alerts[row.case_id])
             ]
@@ -46,12 +46,12 @@ class CaseQueries:
         return shown[:limit]
 
     def of(self, case_id: str) -> dict[str, Any] | None:
-        """One case, open or not, with its alerts in the order of their coming; None if there is none."""
+        """One case, open or closed, with its alerts in the order of their arrival; None if there is none."""
         row = self._connection.execute(sql.select(cases).where(cases.c.case_id == case_id)).one_or_none()
         if row is None:
             return None
-        alerts = self._members([case_id])[case_id]
-        return _standing(row, alerts) | {
+        alerts = self._alerts([case_id])[case_id]
+        return _summary(row, alerts) | {
             "alerts": [
                 {
                     "received_at": m.alert.received_at,
@@ -63,21 +63,21 @@ class CaseQueries:
                     "notification_id": m.notification_id,
                     "muted": m.muted,
                 }
-                for m in alerts[-MOST_ALERTS:]
+                for m in alerts[-MAX_ALERTS:]
             ]
         }
 
-    def _members(self, case_ids: Sequence[str]) -> dict[str, list[_Member]]:
-        columns = (members.c.case_id, members.c.notification_id, members.c.muted, arrivals.c.body)
-        has_body = sql.and_(arrivals.c.alert_id == members.c.alert_id, arrivals.c.body.is_not(None))
-        query = sql.select(*columns).join(arrivals, has_body).order_by(arrivals.c.row)
-        of: dict[str, list[_Member]] = defaultdict(list)
-        for row in found(self._connection, among(query, members.c.case_id), case_ids):
-            of[row.case_id].append(_Member(decode_alert(row.body), row.notification_id, row.muted))
+    def _alerts(self, case_ids: Sequence[str]) -> dict[str, list[_CaseAlert]]:
+        columns = (case_alerts.c.case_id, case_alerts.c.notification_id, case_alerts.c.muted, received_alerts.c.body)
+        has_body = sql.and_(received_alerts.c.alert_id == case_alerts.c.alert_id, received_alerts.c.body.is_not(None))
+        query = sql.select(*columns).join(received_alerts, has_body).order_by(received_alerts.c.row)
+        of: dict[str, list[_CaseAlert]] = defaultdict(list)
+        for row in found(self._connection, among(query, case_alerts.c.case_id), case_ids):
+            of[row.case_id].append(_CaseAlert(decode_alert(row.body), row.notification_id, row.muted))
         return of
 
 
-def _standing(row: Any, alerts: Sequence[_Member]) -> dict[str, Any]:
+def _summary(row: Any, alerts: Sequence[_CaseAlert]) -> dict[str, Any]:
     case = case_of(row)
     for member in alerts:
         case.include(member.alert)
@@ -88,12 +88,12 @@ def _standing(row: Any, alerts: Sequence[_Member]) -> dict[str, Any]:
         "group": case.group,
         "severity": case.severity,
         "score": case.score,
-        "told": len(alerts) - len(waiting),
+        "notified": len(alerts) - len(waiting),
         "waiting": len(waiting),
         "opened_at": case.opened_at,
-        "told_at": case.told_at,
+        "notified_at": case.notified_at,
         "muted": list(dict.fromkeys(member.muted for member in waiting if member.muted)),
-        "due_at": None if case.closed else case.due_at,
-        "over_at": case.over_at,
+        "next_evaluation_at": None if case.closed else case.next_evaluation_at,
+        "resolves_at": case.resolves_at,
         "closed": case.closed,
     }

@@ -1,7 +1,7 @@
-"""The database: its connections, its transactions, and what its errors mean.
+"""The database: connections, transactions, and the translation of errors.
 
-Guarantees: what a transaction wrote is there as a whole, or not at all; `seq` is gapless because its counter
-lives in the same transaction as what it numbers. Several notifiers may use one database.
+Guarantees: a transaction is written as a whole or not at all; `seq` is gapless because its counter is in the same
+transaction as the records that it numbers. Several notifiers may use one database.
 """
 
 import threading
@@ -20,18 +20,18 @@ from lozenge_downstream.store.transaction import Transaction
 
 LOCK_SECONDS = 10.0
 READ = {"lozenge_read": True}
-_ALONE = 0x6C6F7A656E6765
-"""PostgreSQL's lock for what one notifier does at a time."""
+_EXCLUSIVE = 0x6C6F7A656E6765
+"""PostgreSQL's advisory lock of exclusive transactions."""
 
 
 class StoreUnavailable(Retryable):
-    """The database is locked, away, or on a full disk; what was not written then is still in Kafka."""
+    """The database is locked, unreachable, or on a full disk. What was not written is still in Kafka."""
 
     exit_code = 3
 
 
 class Store:
-    """One database; thread-safe. `url` is a SQLAlchemy URL, `clock` tells the seconds since the epoch."""
+    """One database; thread-safe. `url` is a SQLAlchemy URL, `clock` returns the seconds since the epoch."""
 
     def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class Store:
         self.name = self._engine.url.render_as_string(hide_password=True)
         if self._engine.dialect.name == "sqlite":
             _prepare_sqlite(self._engine)
-        # Two of our own threads must queue here: SQLite's lock would make the second one sleep and poll.
+        # Our own threads queue here: SQLite's lock would make them sleep and poll.
         self._one_writer = threading.Lock()
         try:
             with self._translated("opening"), self._one_writer, self._engine.begin() as connection:
@@ -61,19 +61,19 @@ class Store:
             raise
 
     @contextmanager
-    def transaction(self, *, alone: bool = False) -> Iterator[Transaction]:
+    def transaction(self, *, exclusive: bool = False) -> Iterator[Transaction]:
         """Commits on a normal exit, rolls back on an error; raises StoreUnavailable or Fatal.
 
-        While one runs `alone`, no other notifier's does: who groups alerts or numbers records must.
+        One `exclusive` transaction runs at a time among all notifiers: to group alerts and number records needs that.
         """
         with self._translated("writing"), self._one_writer, self._engine.begin() as connection:
-            if alone and connection.dialect.name == "postgresql":  # SQLite has one writer anyway
-                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_ALONE)))
+            if exclusive and connection.dialect.name == "postgresql":  # SQLite has one writer anyway
+                connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_EXCLUSIVE)))
             yield Transaction(connection, self._clock())
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A transaction that only reads, and waits for no writer."""
+        """A transaction that only reads. It waits for no writer."""
         with self._translated("reading"), self._engine.connect().execution_options(**READ) as connection:
             yield Transaction(connection, self._clock())
 
@@ -94,13 +94,13 @@ class Store:
 
 def _explained(message: str) -> StoreUnavailable | Fatal:
     if "locked" in message:
-        hint = "another program holds the store; end it, this one tries again when restarted"
+        hint = "another program has locked the store; stop it, this one tries again when restarted"
         return StoreUnavailable(message, hint=hint)
     if "full" in message:
-        hint = "free space on the disk that holds the store; it tries again when restarted, and nothing is lost"
+        hint = "free space on the disk of the store; nothing is lost, this one tries again when restarted"
         return StoreUnavailable(message, hint=hint)
     if "readonly" in message:
-        return Fatal(message, hint="allow writing to the disk that holds the store")
+        return Fatal(message, hint="make the disk of the store writable")
     if "unable to open" in message:
         return ConfigError(message, hint="its folder must exist and be writable; see LOZENGE_DOWNSTREAM_STORE")
     return StoreUnavailable(message, hint="is the database reachable?")
@@ -108,21 +108,21 @@ def _explained(message: str) -> StoreUnavailable | Fatal:
 
 def _migrate(connection: sql.Connection, name: str) -> None:
     if connection.dialect.name == "postgresql":  # of notifiers that start at once one migrates, the others wait
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_ALONE)))
+        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_EXCLUSIVE)))
     upgrade(connection, name)
 
 
 def _prepare_sqlite(engine: sql.Engine) -> None:
     @event.listens_for(engine, "connect")
     def configure(dbapi: Any, _: object) -> None:
-        dbapi.isolation_level = None  # we say BEGIN ourselves, below
+        dbapi.isolation_level = None  # BEGIN is executed below
         dbapi.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")
         dbapi.execute("PRAGMA journal_mode = WAL")
-        # FULL: with NORMAL a power cut takes back the last commits, and Kafka has already seen their seq.
+        # FULL: with NORMAL a power failure undoes the last commits, and Kafka has their seq already.
         dbapi.execute("PRAGMA synchronous = FULL")
 
     @event.listens_for(engine, "begin")
     def begin(connection: sql.Connection) -> None:
-        # IMMEDIATE: a transaction that turns from reading to writing half-way could not wait for the lock.
+        # IMMEDIATE: a transaction that begins by reading and then writes could not wait for the lock.
         read = connection.get_execution_options().get("lozenge_read")
         connection.exec_driver_sql("BEGIN" if read else "BEGIN IMMEDIATE")

@@ -1,7 +1,7 @@
-"""Notifications on their way to channels, by due time; and channels that were turned off.
+"""Notifications on their way to channels, by due time; and disabled channels.
 
-Of one case a channel is given one message at a time, in the order in which they were told: what is due of a case on
-a channel is always the last that was told of it, so it is enough to look at the message just before.
+A channel gets the messages of one case one at a time and in order. A message waits while the one before it is due,
+so it is enough to look at the message just before.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -12,14 +12,14 @@ import sqlalchemy as sql
 from sqlalchemy import bindparam
 
 from lozenge_downstream.store.sql_helpers import among, found, insert, upsert
-from lozenge_downstream.store.tables import DUE, deliveries, disabled, failures, is_due, outbox
+from lozenge_downstream.store.tables import DUE, deliveries, disabled_channels, failed_attempts, is_due, outbox
 
 _BEFORE, _EARLIER = outbox.alias("before"), deliveries.alias("earlier")
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A notification that is due on a channel; `attempts` counts those already made."""
+    """A notification that is due on a channel; `attempts` counts the attempts so far."""
 
     channel: str
     notification_id: str
@@ -30,7 +30,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """How one attempt ended: sent, due again at `due_at`, or failed for good with `error`."""
+    """The result of one attempt: sent, due again at `due_at`, or failed permanently with `error`."""
 
     delivery: Delivery
     state: str
@@ -40,7 +40,7 @@ class Attempt:
 
 
 def _of_the_one_before(column: sql.ColumnElement[Any]) -> sql.ScalarSelect[Any]:
-    """A column of `_EARLIER`: what the same channel was told just before a delivery, of the same case."""
+    """A column of `_EARLIER`: the delivery just before, of the same case on the same channel."""
     return (
         sql.select(column)
         .join_from(_BEFORE, _EARLIER, _EARLIER.c.notification_id == _BEFORE.c.id)
@@ -74,22 +74,22 @@ _DUE = (
     .order_by(deliveries.c.due_at)
     .limit(bindparam("most"))
 )
-_PUT_OFF = deliveries.update().where(*_MINE).values(due_at=bindparam("d"))
+_POSTPONE = deliveries.update().where(*_MINE).values(due_at=bindparam("d"))
 _SETTLE = (
     deliveries.update()
     .where(*_MINE, is_due)
     .values(state=bindparam("s"), attempts=bindparam("a"), due_at=bindparam("d"), error=bindparam("e"))
 )
-_BEHIND = sql.select(outbox.c.id).join(
+_AFTER = sql.select(outbox.c.id).join(
     _BEFORE, sql.and_(_BEFORE.c.case_id == outbox.c.case_id, _BEFORE.c.row < outbox.c.row)
 )
-_PUT_OFF_ALL_BEHIND = (
+_POSTPONE_LATER = (
     deliveries.update()
     .where(deliveries.c.channel == bindparam("c"), is_due)
-    .where(deliveries.c.notification_id.in_(_BEHIND.where(_BEFORE.c.id == bindparam("n"))))
+    .where(deliveries.c.notification_id.in_(_AFTER.where(_BEFORE.c.id == bindparam("n"))))
     .values(due_at=bindparam("d"))
 )
-_DISABLED = sql.select(disabled.c.channel, disabled.c.reason)
+_DISABLED = sql.select(disabled_channels.c.channel, disabled_channels.c.reason)
 
 
 class Deliveries:
@@ -108,20 +108,20 @@ class Deliveries:
         insert(self._connection, deliveries, rows)
 
     def line_up(self, notification_ids: Sequence[str]) -> None:
-        """Makes these due no sooner than what was told before them of their cases: nobody looks at them in vain."""
+        """Makes these due no sooner than the earlier messages of their cases, so that no query finds them in vain."""
         rows = found(self._connection, _LATER, notification_ids)
         if late := [{"c": r.channel, "n": r.notification_id, "d": r.at} for r in rows if r.at and r.at > self._now]:
-            self._connection.execute(_PUT_OFF, late)
+            self._connection.execute(_POSTPONE, late)
 
     def due(self, channel: str, limit: int) -> list[Delivery]:
-        """Up to `limit` deliveries of a channel whose time has come, longest due first, of each case one."""
+        """Up to `limit` due deliveries of a channel, longest due first, at most one of each case."""
         rows = self._connection.execute(_DUE, {"c": channel, "now": self._now, "most": limit})
         return [Delivery(*row) for row in rows]
 
     def settle(self, attempts: Iterable[Attempt]) -> None:
-        """Writes down how attempts ended; those that failed keep a row each, and what is behind them waits as long.
+        """Records results. A failed attempt keeps a row, and later messages of its case wait as long.
 
-        Nothing that has ended is due again: another notifier may have sent it since.
+        A delivery that has ended is never due again: another notifier may have sent it in the meantime.
         """
         rows = [
             {
@@ -138,16 +138,16 @@ class Deliveries:
         failed = [row for row in rows if row["e"] is not None]
         insert(
             self._connection,
-            failures,
+            failed_attempts,
             [{"notification_id": r["n"], "channel": r["c"], "at": self._now, "error": r["e"]} for r in failed],
         )
         if again := [row for row in failed if row["s"] == DUE]:
-            self._connection.execute(_PUT_OFF_ALL_BEHIND, again)
+            self._connection.execute(_POSTPONE_LATER, again)
 
     def again(self, channel: str, first: int, partition: int | None, topic: str, *, rest: bool = False) -> int:
-        """Makes the notifications of a channel from `seq` `first` on due there once more; how many those are.
+        """Makes the notifications of a channel from `seq` `first` on due again; returns how many.
 
-        With `rest` also those that were never meant for it.
+        With `rest` also those that were never routed to it.
         """
         where = [outbox.c.topic == topic, outbox.c.seq >= first, outbox.c.body.is_not(None)]
         if partition is not None:
@@ -166,30 +166,32 @@ class Deliveries:
         return int(self._connection.execute(count).scalar_one())
 
     def of(self, notification_ids: Sequence[str]) -> list[dict[str, Any]]:
-        """How each notification fared on each channel."""
+        """The state of each notification on each channel."""
         query = sql.select(deliveries).where(deliveries.c.notification_id.in_(notification_ids))
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def standing(self) -> dict[tuple[str, str], int]:
+    def counts(self) -> dict[tuple[str, str], int]:
         """How many deliveries there are of each channel and state."""
         query = sql.select(deliveries.c.channel, deliveries.c.state, sql.func.count())
         rows = self._connection.execute(query.group_by(deliveries.c.channel, deliveries.c.state))
         return {(str(row[0]), str(row[1])): int(row[2]) for row in rows}
 
     def orphans(self, channels: Collection[str]) -> dict[str, int]:
-        """Deliveries that wait for a channel not among `channels`, counted by name."""
+        """How many deliveries wait for channels that are not among `channels`, by name."""
         query = sql.select(deliveries.c.channel, sql.func.count()).where(is_due)
         query = query.where(deliveries.c.channel.not_in(channels)).group_by(deliveries.c.channel)
         return {str(row[0]): int(row[1]) for row in self._connection.execute(query)}
 
     def disable(self, channel: str, reason: str) -> None:
-        """Turns a channel off; what is due there waits."""
-        upsert(self._connection, disabled, {"channel": channel, "at": self._now, "reason": reason})
+        """Disables a channel; its deliveries wait."""
+        upsert(self._connection, disabled_channels, {"channel": channel, "at": self._now, "reason": reason})
 
     def enable(self, channel: str) -> bool:
-        """Turns a channel on again; whether it was off."""
-        return bool(self._connection.execute(disabled.delete().where(disabled.c.channel == channel)).rowcount)
+        """Enables a channel; returns whether it was disabled."""
+        return bool(
+            self._connection.execute(disabled_channels.delete().where(disabled_channels.c.channel == channel)).rowcount
+        )
 
     def disabled(self) -> dict[str, str]:
-        """The channels that are off, and why."""
+        """The disabled channels, and why."""
         return {str(row[0]): str(row[1]) for row in self._connection.execute(_DISABLED)}

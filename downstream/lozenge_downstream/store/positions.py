@@ -1,4 +1,4 @@
-"""What ties the store to Kafka: positions in the alert topics, and records on their way out with their numbers."""
+"""The store's ties to Kafka: positions in the alert topics, and the outbox with its sequence numbers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ from lozenge_downstream.store.tables import is_pending, outbox, positions, seque
 
 
 def _at(table: sql.Table) -> tuple[sql.ColumnElement[bool], ...]:
-    """One partition; for the parameters of `_of`."""
+    """The condition for one partition; `_of` has its parameters."""
     return table.c.topic == sql.bindparam("t"), table.c.partition == sql.bindparam("p")
 
 
@@ -39,7 +39,7 @@ _RECORD = (*_at(outbox), outbox.c.seq == sql.bindparam("number"))
 
 
 class Positions:
-    """Per alert partition the next offset to read. Moving one proves that nobody else has."""
+    """The next offset to read of each alert partition. Moving one proves that no other notifier has."""
 
     def __init__(self, connection: sql.Connection) -> None:
         self._connection = connection
@@ -49,9 +49,9 @@ class Positions:
         return self._connection.execute(_POSITION, _of(partition)).scalar()
 
     def move(self, partition: Partition, expected: int | None, offset: int) -> None:
-        """Sets the next offset to read, which was `expected`; raises Fenced if another notifier has moved it."""
+        """Sets the next offset to read, which was `expected`. Raises Fenced if another notifier has moved it."""
         if expected is None:
-            # a row that somebody else has just made is left to stand, and is not ours
+            # a row that another notifier has just made is not changed
             fresh = {"topic": partition[0], "partition": partition[1], "next": offset}
             if self.of(partition) is None:
                 insert(self._connection, positions, [fresh])
@@ -59,8 +59,8 @@ class Positions:
         elif self._connection.execute(_MOVE, _of(partition, expected=expected, to=offset)).rowcount:
             return
         raise Fenced(
-            f"recording {partition[0]}[{partition[1]}]: another notifier has read on from there",
-            hint="this one stops; the group has given its partitions to the other",
+            f"recording {partition[0]}[{partition[1]}]: another notifier has moved the position",
+            hint="this one stops; the group has assigned its partitions to the other",
         )
 
 
@@ -73,7 +73,7 @@ class Outbox:
         self._numbers: dict[Partition, int] = {}
 
     def number(self, topic: str, partition: int) -> int:
-        """Takes the next sequence number of an output partition; the first is 0. For a transaction that is alone."""
+        """Takes the next sequence number of an output partition; the first is 0. The transaction must be exclusive."""
         at = topic, partition
         if at not in self._numbers:
             self._numbers[at] = self.next_seq(at)
@@ -81,14 +81,14 @@ class Outbox:
         return self._numbers[at] - 1
 
     def send(self, records: Iterable[Outgoing]) -> None:
-        """Puts records into the outbox and writes the counters behind them."""
+        """Adds records to the outbox and writes the counters of their numbers."""
         fresh = {"created_at": self._now, "published_at": None}
         insert(self._connection, outbox, (_fields(r) | {"headers": pack(r.headers), **fresh} for r in records))
         for (topic, partition), value in self._numbers.items():
             upsert(self._connection, sequences, {"topic": topic, "partition": partition, "next": value})
 
     def published(self, partition: Partition, seq: int) -> int:
-        """Notes that an output partition stands in Kafka up to `seq`; returns how many rows that was news for."""
+        """Marks an output partition as published up to `seq`; returns how many rows were not marked before."""
         return self._connection.execute(_PUBLISHED, _of(partition, upto=seq, now=self._now)).rowcount
 
     def pending(self, limit: int) -> list[Outgoing]:
@@ -96,17 +96,17 @@ class Outbox:
         return [_outgoing(row) for row in self._connection.execute(_PENDING, {"most": limit})]
 
     def replace(self, record: Outgoing) -> None:
-        """Puts `record` in the place of the one with its number, which Kafka does not take as it is."""
+        """Replaces the record with the number of `record`, because Kafka refuses it as it is."""
         changed = {"key": record.key, "value": record.value, "headers": pack(record.headers)}
         where = _of((record.topic, record.partition), number=record.seq)
         self._connection.execute(outbox.update().where(*_RECORD).values(changed), where)
 
     def at(self, partition: Partition, seq: int) -> Outgoing | None:
-        """One record; None if it was never there or is long forgotten."""
+        """One record; None if there is none or it has expired."""
         row = self._connection.execute(sql.select(outbox).where(*_RECORD), _of(partition, number=seq)).one_or_none()
         return _outgoing(row) if row else None
 
-    def called(self, id: str) -> Outgoing:
+    def by_id(self, id: str) -> Outgoing:
         """The record with this id, which must be there."""
         return _outgoing(self._connection.execute(sql.select(outbox).where(outbox.c.id == id)).one())
 

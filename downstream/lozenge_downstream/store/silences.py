@@ -1,4 +1,4 @@
-"""Silences: who wants not to be told of what, why, and until when. They know detectors by name, not by release."""
+"""Silences: which alerts are muted, by whom, why, and until when. They name detectors, not releases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from lozenge_downstream.store.tables import silences
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Alerts that match all of `matchers` are not told from `starts_at` until `ends_at`."""
+    """Mutes the alerts that match all of `matchers` from `starts_at` until `ends_at`."""
 
     id: str
     matchers: tuple[Matcher, ...]
@@ -25,7 +25,7 @@ class Silence:
     ends_at: float
 
     def mutes(self, labels: Labels) -> bool:
-        """Whether an alert with these labels is meant."""
+        """Whether it matches an alert with these labels."""
         return all_match(self.matchers, labels)
 
     def __str__(self) -> str:
@@ -45,17 +45,17 @@ class Silences:
         self._now = now
 
     def active(self) -> list[Silence]:
-        """Those that hold now, oldest first."""
+        """The silences that are active now, oldest first."""
         return list(_readable(self._connection.execute(_ACTIVE, {"now": self._now})))
 
     def all(self) -> list[Silence]:
-        """Those that hold, will hold, or held and are not forgotten."""
+        """The active, future and past silences that have not expired from the store."""
         return list(_readable(self._connection.execute(_ALL)))
 
     def add(
         self, matchers: Sequence[Matcher], author: str, reason: str, ends_at: float, starts_at: float | None = None
     ) -> Silence:
-        """A new one."""
+        """Creates a silence."""
         starts = self._now if starts_at is None else starts_at
         made = Silence(uuid4().hex[:8], tuple(matchers), author, reason, starts, ends_at)
         row = {
@@ -71,13 +71,13 @@ class Silences:
         return made
 
     def expire(self, id: str) -> bool:
-        """Ends one now; whether there was one that had not ended."""
+        """Ends a silence now; returns whether there was one that had not ended."""
         mine = silences.update().where(silences.c.silence_id == id, silences.c.ends_at > self._now)
         return bool(self._connection.execute(mine.values(ends_at=self._now)).rowcount)
 
 
 def _readable(rows: Iterable[Any]) -> Iterator[Silence]:
-    """Without those that an older release wrote and this one cannot read: better told than lost."""
+    """Without those whose matchers cannot be parsed: their alerts are better notified than lost."""
     for r in rows:
         try:
             matchers = tuple(parse(text) for text in msgspec.json.decode(r.matchers))

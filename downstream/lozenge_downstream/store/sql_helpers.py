@@ -1,6 +1,6 @@
-"""Small things that all tables share: rows in bulk, values found by many keys, a number that is set or added to.
+"""Statements that all tables share: rows in bulk, values found by many keys, upserts.
 
-What is executed for each alert is made once, at import, with parameters: to make it takes longer than to run it.
+Statements that run for each alert are built once, with parameters: to build one takes longer than to run it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ import sqlalchemy as sql
 from sqlalchemy.dialects import postgresql, sqlite
 
 CHUNK = 500
-"""Of the values that one statement names: databases bound these."""
+"""Values in one statement; databases limit their number."""
 
 
 def insert(connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -28,15 +28,18 @@ def upsert(
     adding: str = "",
     where: sql.ColumnElement[bool] | None = None,
 ) -> None:
-    """Writes one row, or what it has to the one with its key that is as `where` says; the column `adding` is added."""
-    made = _upsert if where is None else _upsert.__wrapped__  # an expression with values in it comes once
-    connection.execute(made(connection.dialect.name, table, tuple(row), adding, where), row)
+    """Writes one row. A row with its key is updated if `where` holds for it; the column `adding` is added to."""
+    if where is None:
+        statement = _cached_upsert(connection.dialect.name, table, tuple(row), adding)
+    else:  # an expression has values in it, so the statement is used once
+        statement = _upsert(connection.dialect.name, table, tuple(row), adding, where)
+    connection.execute(statement, row)
 
 
 def upsert_greater(
     connection: sql.Connection, table: sql.Table, rows: Iterable[Mapping[str, Any]], by: sql.Column[Any]
 ) -> None:
-    """Writes all of `rows`; one whose key is there takes its place if it is greater in the column `by`."""
+    """Writes all of `rows`. A row with the same key is replaced if the new one is greater in the column `by`."""
     if batch := list(rows):
         statement = _dialect_insert(connection.dialect.name, table)
         keys = [column.name for column in table.primary_key]
@@ -51,6 +54,10 @@ def _insert(table: sql.Table) -> sql.Insert:
 
 
 @cache
+def _cached_upsert(dialect: str, table: sql.Table, names: Sequence[str], adding: str) -> Any:
+    return _upsert(dialect, table, names, adding, None)
+
+
 def _upsert(
     dialect: str, table: sql.Table, names: Sequence[str], adding: str, where: sql.ColumnElement[bool] | None
 ) -> Any:
@@ -67,13 +74,13 @@ def _dialect_insert(dialect: str, table: sql.Table) -> Any:
 
 
 def among(query: sql.Select[Any], column: sql.ColumnElement[Any]) -> sql.Select[Any]:
-    """What `query` finds with `column` among some values; for `found`."""
+    """`query`, restricted to rows whose `column` is among some values; for `found`."""
     return query.where(column.in_(sql.bindparam("among", expanding=True)))
 
 
 def found(
     connection: sql.Connection, query: sql.Select[Any], values: Sequence[Any], **parameters: Any
 ) -> Iterator[Any]:
-    """What a `query` that was made by `among` finds for `values`, however many these are."""
+    """The rows of a `query` that `among` has restricted, for `values` of any number."""
     for start in range(0, len(values), CHUNK):
         yield from connection.execute(query, {**parameters, "among": values[start : start + CHUNK]})

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 DUE, SENT, FAILED = "due", "sent", "failed"
 
-# Only a plain INTEGER key counts up by itself in SQLite.
+# SQLite numbers rows only by a plain INTEGER key.
 _COUNTED = BigInteger().with_variant(Integer, "sqlite")
 
 metadata = MetaData()
@@ -40,7 +40,7 @@ positions = Table(
     Column("partition", Integer, primary_key=True),
     Column("next", BigInteger, nullable=False),
 )
-"""Per alert partition the next offset to read. This, and not the consumer group, is the truth."""
+"""The next offset to read of each alert partition. It decides, and not the offset of the consumer group."""
 
 sequences = Table(
     "sequences",
@@ -49,7 +49,7 @@ sequences = Table(
     Column("partition", Integer, primary_key=True),
     Column("next", BigInteger, nullable=False),
 )
-"""Per output partition the next `seq` to assign."""
+"""The next `seq` of each output partition."""
 
 leases = Table(
     "leases",
@@ -58,10 +58,10 @@ leases = Table(
     Column("holder", String, nullable=False),
     Column("until", Float, nullable=False),
 )
-"""Who does what one instance alone may do: publish, and send to a channel."""
+"""Who may do what one notifier alone may do: publish, and send to a channel."""
 
-arrivals = Table(
-    "arrivals",
+received_alerts = Table(
+    "received_alerts",
     metadata,
     Column("row", _COUNTED, primary_key=True),
     Column("topic", String, nullable=False),
@@ -74,12 +74,12 @@ arrivals = Table(
     Column("received_at", Float, nullable=False),
     Column("body", Text),
 )
-"""Every record read, what became of it and why; `body` is the alert. Also the memory that makes repeats collapse."""
-is_parked = arrivals.c.outcome == sql.literal_column("'parked'")
-_partial("arrivals_parked", arrivals.c.detector, where=is_parked)
+"""Every record that was read, its outcome and the reason; `body` is the alert. Duplicates are found by it."""
+is_rate_limited = received_alerts.c.outcome == sql.literal_column("'rate limited'")
+_partial("received_alerts_rate_limited", received_alerts.c.detector, where=is_rate_limited)
 
-counts = Table(
-    "counts",
+alert_counts = Table(
+    "alert_counts",
     metadata,
     Column("detector", String, primary_key=True),
     Column("minute", BigInteger, primary_key=True),
@@ -95,34 +95,34 @@ cases = Table(
     Column("key", String, nullable=False),
     Column("group", Text, nullable=False),
     Column("opened_at", Float, nullable=False),
-    Column("told_at", Float),
-    Column("looked_at", Float),
-    Column("due_at", Float, nullable=False),
-    Column("over_at", Float, nullable=False),
+    Column("notified_at", Float),
+    Column("last_evaluated_at", Float),
+    Column("next_evaluation_at", Float, nullable=False),
+    Column("resolves_at", Float, nullable=False),
     Column("closed", Boolean, nullable=False),
     Column("severity", String, nullable=False),
     Column("scores", Text, nullable=False),
-    Column("tellings", Integer, nullable=False),
+    Column("notification_count", Integer, nullable=False),
 )
-"""`key` is a digest of route and group; among the open cases there is one of each."""
+"""`key` is a digest of route and group. No two open cases have the same."""
 is_open = cases.c.closed == sql.false()
 _partial("cases_open", cases.c.key, where=is_open, unique=True)
-_partial("cases_due", cases.c.due_at, where=is_open)
+_partial("cases_due", cases.c.next_evaluation_at, where=is_open)
 is_closed = cases.c.closed == sql.true()
-_partial("cases_over", cases.c.over_at, where=is_closed)
+_partial("cases_resolved", cases.c.resolves_at, where=is_closed)
 
-members = Table(
-    "members",
+case_alerts = Table(
+    "case_alerts",
     metadata,
     Column("case_id", String, primary_key=True),
     Column("alert_id", String, primary_key=True),
     Column("notification_id", String),
     Column("muted", Text),
 )
-"""The alerts of a case: which notification told each, or else why an earlier look did not tell it."""
-is_waiting = members.c.notification_id.is_(None)
-_partial("members_waiting", members.c.case_id, where=is_waiting)
-Index("members_alert", members.c.alert_id)
+"""The alerts of a case: the notification that has each, or else why the last evaluation muted it."""
+is_waiting = case_alerts.c.notification_id.is_(None)
+_partial("case_alerts_waiting", case_alerts.c.case_id, where=is_waiting)
+Index("case_alerts_alert", case_alerts.c.alert_id)
 
 mutes = Table(
     "mutes",
@@ -133,10 +133,10 @@ mutes = Table(
     Column("at", Float, nullable=False),
     Column("reason", Text, nullable=False),
 )
-"""Each time that an alert began not to be told for another reason."""
+"""Each time that an alert was muted for another reason than before."""
 
-sources = Table(
-    "sources",
+inhibitors = Table(
+    "inhibitors",
     metadata,
     Column("rule", String, primary_key=True),
     Column("equal", String, primary_key=True),
@@ -144,9 +144,9 @@ sources = Table(
     Column("until", Float, nullable=False, index=True),
     Column("alert_id", String, nullable=False),
 )
-"""Alerts that inhibit others: of each rule and each value of its `equal` the one that lasts longest.
+"""Alerts that inhibit others: for each rule and each value of its `equal`, the one that is active longest.
 
-`two_sided` ones match the rule's target as well, and inhibit only what does not match its source.
+A `two_sided` inhibitor also matches the rule's target, and inhibits only what does not match the rule's source.
 """
 
 silences = Table(
@@ -179,13 +179,14 @@ outbox = Table(
     Column("published_at", Float),
     UniqueConstraint("topic", "partition", "seq", name="outbox_seq"),
 )
-"""Records on their way to Kafka; `published_at` is null until the relay's transaction is known to hold.
+"""Records on their way to Kafka; `published_at` is null until the relay's transaction is known to be committed.
 
-A notification has its case, and `body`: its JSON text for channels. Those of a case were told in the order of `row`.
+A notification has a case, and `body`: its JSON text for channels. `row` is the order of the notifications of a case.
 """
 is_pending = outbox.c.published_at.is_(None)
 _partial("outbox_pending", outbox.c.row, where=is_pending)
-_partial("outbox_pending_places", outbox.c.topic, outbox.c.partition, outbox.c.seq, where=is_pending)
+# Without it, marking records as published would read every record that was ever marked.
+_partial("outbox_pending_seq", outbox.c.topic, outbox.c.partition, outbox.c.seq, where=is_pending)
 Index("outbox_case", outbox.c.case_id, outbox.c.row)
 
 deliveries = Table(
@@ -198,14 +199,14 @@ deliveries = Table(
     Column("due_at", Float, nullable=False),
     Column("error", Text),
 )
-"""One notification to one channel: due (again) at `due_at`; sent, or failed for good, then."""
+"""One notification on one channel: due at `due_at`, or sent, or failed permanently at that time."""
 is_due = deliveries.c.state == sql.literal_column(f"'{DUE}'")
-"""Literal, because SQLite takes a partial index only for a condition that it can read in the statement."""
+"""Literal, because SQLite uses a partial index only for a condition that is written out in the statement."""
 _partial("deliveries_due", deliveries.c.channel, deliveries.c.due_at, where=is_due)
 Index("deliveries_notification", deliveries.c.notification_id)
 
-failures = Table(
-    "failures",
+failed_attempts = Table(
+    "failed_attempts",
     metadata,
     Column("row", _COUNTED, primary_key=True),
     Column("notification_id", String, nullable=False, index=True),
@@ -213,19 +214,19 @@ failures = Table(
     Column("at", Float, nullable=False),
     Column("error", Text, nullable=False),
 )
-"""Each attempt of a delivery that failed; how the last one ended stands in `deliveries`, too."""
+"""Each attempt of a delivery that failed. `deliveries` has the result of the last attempt too."""
 
-disabled = Table(
-    "disabled",
+disabled_channels = Table(
+    "disabled_channels",
     metadata,
     Column("channel", String, primary_key=True),
     Column("at", Float, nullable=False),
     Column("reason", Text, nullable=False),
 )
-"""Channels whose receiver wants nothing more; what is due there waits."""
+"""Channels whose receiver refuses all messages; their deliveries wait."""
 
-verdicts = Table(
-    "verdicts",
+feedback = Table(
+    "feedback",
     metadata,
     Column("row", _COUNTED, primary_key=True),
     Column("alert_id", String, nullable=False, index=True),
@@ -236,4 +237,4 @@ verdicts = Table(
     Column("note", Text, nullable=False),
     Column("at", Float, nullable=False),
 )
-"""What people said of alerts; the last word on an alert counts."""
+"""The feedback of analysts; the last verdict on an alert counts."""

@@ -4,11 +4,11 @@ from functools import cached_property
 
 import sqlalchemy as sql
 
-from lozenge_downstream.store.alert_history import History
+from lozenge_downstream.store.alert_history import AlertHistory
 from lozenge_downstream.store.case_queries import CaseQueries
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
-from lozenge_downstream.store.feedback import Verdicts
+from lozenge_downstream.store.feedback import Feedback
 from lozenge_downstream.store.leases import Leases
 from lozenge_downstream.store.positions import Outbox, Positions
 from lozenge_downstream.store.received_alerts import ReceivedAlerts
@@ -17,7 +17,7 @@ from lozenge_downstream.store.silences import Silences
 
 
 class Transaction:
-    """Its parts, by subject; `now` is the moment that all of it happens, in seconds since the epoch."""
+    """Its parts, by subject. `now` is the time of all that it writes, in seconds since the epoch."""
 
     def __init__(self, connection: sql.Connection, now: float) -> None:
         self._connection = connection
@@ -25,54 +25,54 @@ class Transaction:
 
     @cached_property
     def positions(self) -> Positions:
-        """Where reading stands."""
+        """The next offset to read of each alert partition."""
         return Positions(self._connection)
 
     @cached_property
-    def arrivals(self) -> ReceivedAlerts:
-        """What was read."""
+    def received_alerts(self) -> ReceivedAlerts:
+        """The records that were read, with their outcomes."""
         return ReceivedAlerts(self._connection, self.now)
 
     @cached_property
     def cases(self) -> Cases:
-        """What it was gathered into."""
+        """The cases, their alerts, and what mutes these."""
         return Cases(self._connection, self.now)
 
     @cached_property
     def outbox(self) -> Outbox:
-        """What is on its way to Kafka."""
+        """The records on their way to Kafka."""
         return Outbox(self._connection, self.now)
 
     @cached_property
     def deliveries(self) -> Deliveries:
-        """What is on its way to channels."""
+        """The notifications on their way to channels."""
         return Deliveries(self._connection, self.now)
 
     @cached_property
     def silences(self) -> Silences:
-        """What nobody wants to be told."""
+        """The silences of operators."""
         return Silences(self._connection, self.now)
 
     @cached_property
     def leases(self) -> Leases:
-        """Who does what one alone may do."""
+        """The leases on what one notifier alone may do."""
         return Leases(self._connection, self.now)
 
     @cached_property
-    def history(self) -> History:
-        """What is known of single alerts."""
-        return History(self._connection)
+    def alert_history(self) -> AlertHistory:
+        """The history of single alerts, for operators."""
+        return AlertHistory(self._connection)
 
     @cached_property
-    def overview(self) -> CaseQueries:
-        """How cases stand."""
+    def case_queries(self) -> CaseQueries:
+        """The state of cases, for operators."""
         return CaseQueries(self._connection)
 
     @cached_property
-    def verdicts(self) -> Verdicts:
-        """What people said."""
-        return Verdicts(self._connection, self.now)
+    def feedback(self) -> Feedback:
+        """The feedback of analysts."""
+        return Feedback(self._connection, self.now)
 
-    def forget(self, forgetting: Retention) -> bool:
-        """Deletes some of what came to its end; whether there may be more."""
-        return forgetting.step(self._connection)
+    def delete_expired(self, retention: Retention) -> bool:
+        """Deletes some expired rows; returns whether there may be more."""
+        return retention.step(self._connection)

@@ -86,7 +86,7 @@ class _Group:
         """Of every alert that it told, Alertmanager tells the end unless that is muted when it comes."""
         for alert in (self._facts.alerts[id] for id in told):
             hears = self._place.receiver in RESOLVED
-            expected = hears and not self._facts.muted(self._place, alert, next_tick(alert.over_at))
+            expected = hears and not self._facts.muted(self._place, alert, next_tick(alert.resolves_at))
             if expected != (alert.id in over):
                 self._unexplained(f"the end of {alert.id} is {'not ' if expected else ''}told there")
 
@@ -159,7 +159,7 @@ class _Group:
     def _due_ends(self) -> list[float]:
         """When the last alerts of cases that were told are over."""
         news = sorted(self._news.values()) if self._place.receiver in RESOLVED else []
-        overs = sorted({alert.over_at for alert in self._facts.members[self._place]})
+        overs = sorted({alert.resolves_at for alert in self._facts.members[self._place]})
         empty = [at for at in overs if not self._facts.lasting(self._place, at)]
         return [at for last, at in pairwise([0, *empty]) if any(last <= told < at for told in news)]
 
@@ -171,7 +171,7 @@ class _Group:
         ended = {id for m in self._there if m.at < at for id in m.over}
         left = [self._facts.alerts[id] for id, when in self._news.items() if when < at and id not in ended]
         if left:
-            muted = all(self._facts.muted(self._place, alert, next_tick(alert.over_at)) for alert in left)
+            muted = all(self._facts.muted(self._place, alert, next_tick(alert.resolves_at)) for alert in left)
             return Why.MUTED_END if muted else None
         return Why.OUTLASTS
 

@@ -6,7 +6,7 @@ Asks neither system: by these facts differences are explained, and the messages 
 from collections import defaultdict
 from collections.abc import Iterable
 
-from lozenge_downstream.routing.config import Inhibition
+from lozenge_downstream.routing.config import InhibitRule
 from lozenge_downstream.routing.matchers import all_match, parse
 from tests.bench.oracle.script import GROUP_WAIT, INTERVAL, OPENS, SHUTS, SILENCES, Given, alerts
 from tests.bench.oracle.told import Place
@@ -15,7 +15,7 @@ from tests.bench.oracle.told import Place
 class Facts:
     """Times are seconds after the start."""
 
-    def __init__(self, groups: dict[str, set[Place]], inhibit: Iterable[Inhibition]) -> None:
+    def __init__(self, groups: dict[str, set[Place]], inhibit: Iterable[InhibitRule]) -> None:
         self._silences = [(s, [parse(m) for m in s.matchers]) for s in SILENCES]
         self._rules = tuple(inhibit)
         self.alerts = {alert.id: alert for alert in alerts()}
@@ -25,12 +25,12 @@ class Facts:
             for place in groups[alert.id]:
                 self.members[place].append(alert)
             for number, rule in enumerate(self._rules):
-                if all_match(rule.source, alert.labels):
+                if all_match(rule.source_matchers, alert.labels):
                     self._sources[_pair(number, rule, alert)].append(alert)
 
     def lasting(self, place: Place, at: float) -> list[Given]:
         """The alerts of a group that have come and are not over."""
-        return [alert for alert in self.members[place] if alert.at <= at < alert.over_at]
+        return [alert for alert in self.members[place] if alert.at <= at < alert.resolves_at]
 
     def told(self, place: Place, at: float) -> frozenset[str]:
         """The alerts of a group that last and that nothing keeps from being told."""
@@ -48,11 +48,11 @@ class Facts:
 
     def _inhibited(self, alert: Given, at: float) -> bool:
         for number, rule in enumerate(self._rules):
-            if all_match(rule.target, alert.labels):
-                both = all_match(rule.source, alert.labels)
+            if all_match(rule.target_matchers, alert.labels):
+                both = all_match(rule.source_matchers, alert.labels)
                 for source in self._sources[_pair(number, rule, alert)]:
-                    two_sided = both and all_match(rule.target, source.labels)
-                    if source.at <= at < source.over_at and not two_sided:
+                    two_sided = both and all_match(rule.target_matchers, source.labels)
+                    if source.at <= at < source.resolves_at and not two_sided:
                         return True
         return False
 
@@ -67,5 +67,5 @@ def next_tick(at: float) -> int:
     return tick(at + INTERVAL - 0.001)
 
 
-def _pair(number: int, rule: Inhibition, alert: Given) -> tuple[str, ...]:
+def _pair(number: int, rule: InhibitRule, alert: Given) -> tuple[str, ...]:
     return (str(number), *(alert.labels.get(name, "") for name in rule.equal))

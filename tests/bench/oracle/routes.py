@@ -74,20 +74,23 @@ def ours(start: float) -> Routing:
     """Our routing file."""
     first, end, zone = window(start)
     file: dict[str, Any] = {
-        "noise": {"alerts": 1_000_000},
-        "windows": {"always": {"times": ["00:00-24:00"]}, "brief": {"times": [f"{first}-{end}"], "zone": zone}},
+        "rate_limit": {"alerts": 1_000_000},
+        "time_intervals": {
+            "always": {"times": ["00:00-24:00"]},
+            "brief": {"times": [f"{first}-{end}"], "location": zone},
+        },
         "route": {
             "channels": ["default"],
             "group_by": ["entity"],
             "group_wait": f"{GROUP_WAIT}s",
             "group_interval": f"{INTERVAL}s",
-            "resolve_after": f"{LASTS}s",
+            "resolve_timeout": f"{LASTS}s",
             "send_resolved": True,
             "routes": [
                 {
                     "name": "audit",
                     "channels": ["audit"],
-                    "match": ["severity >= medium"],
+                    "matchers": ["severity >= medium"],
                     "group_by": ["detector"],
                     "continue": True,
                     "send_resolved": False,
@@ -95,27 +98,37 @@ def ours(start: float) -> Routing:
                 {
                     "name": "three",
                     "channels": ["three"],
-                    "match": ["detector = d3"],
+                    "matchers": ["detector = d3"],
                     "group_by": ["entity", "detector"],
                     "routes": [
                         {
                             "name": "urgent",
                             "channels": ["urgent"],
-                            "match": ["severity >= high"],
+                            "matchers": ["severity >= high"],
                             "repeat_interval": f"{REPEAT}s",
                         }
                     ],
                 },
-                {"name": "night", "channels": ["night"], "match": ["detector = d8"], "mute": ["always"]},
-                {"name": "brief", "channels": ["brief"], "match": ["detector = d9"], "active": ["brief"]},
+                {
+                    "name": "night",
+                    "channels": ["night"],
+                    "matchers": ["detector = d8"],
+                    "mute_time_intervals": ["always"],
+                },
+                {
+                    "name": "brief",
+                    "channels": ["brief"],
+                    "matchers": ["detector = d9"],
+                    "active_time_intervals": ["brief"],
+                },
                 {
                     "name": "ones",
                     "channels": ["ones"],
-                    "match": ['entity =~ "card:1.*"', "detector != d4", 'severity !~ "h.*"'],
+                    "matchers": ['entity =~ "card:1.*"', "detector != d4", 'severity !~ "h.*"'],
                     "routes": [
                         {
                             "name": "one",
-                            "match": ["severity = info"],
+                            "matchers": ["severity = info"],
                             "group_by": ["entity", "severity"],
                             "repeat_interval": f"{REPEAT}s",
                         }
@@ -123,9 +136,9 @@ def ours(start: float) -> Routing:
                 },
             ],
         },
-        "inhibit": [
-            {"source": ["severity = critical"], "target": ["severity <= low"], "equal": ["entity"]},
-            {"source": ["detector = d1"], "target": ['detector =~ "d[12]"'], "equal": ["entity"]},
+        "inhibit_rules": [
+            {"source_matchers": ["severity = critical"], "target_matchers": ["severity <= low"], "equal": ["entity"]},
+            {"source_matchers": ["detector = d1"], "target_matchers": ['detector =~ "d[12]"'], "equal": ["entity"]},
         ],
     }
     return Routing.model_validate(file)

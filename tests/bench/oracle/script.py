@@ -40,7 +40,7 @@ class Given:
         return self.labels["alert_id"]
 
     @property
-    def over_at(self) -> int:
+    def resolves_at(self) -> int:
         """When it counts as over."""
         return self.at + LASTS
 

@@ -16,7 +16,7 @@ networks = ["127.0.0.0/8"]
 secret = {{ env = "BENCH_SECRET" }}
 [route]
 channels = ["bench"]
-[noise]
+[rate_limit]
 alerts = 1000000
 """
 

@@ -1,1 +1,1 @@
-"""What channels are made of; it knows none of them."""
+"""The parts of channels. It knows no channel."""

@@ -16,9 +16,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The receiver does not have it, or it is not known; `after` is the wait in seconds that it asked for, if any.
+    """The receiver does not have it, or may not have it. `after` is the wait in seconds that it asked for, if any.
 
-    In that time it gets no other message either.
+    It gets no other message in that time either.
     """
 
     error: str
@@ -27,7 +27,7 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """No repetition will help. With `disable` the receiver wants nothing more at all: the channel is turned off."""
+    """No retry can succeed. With `disable` the receiver refuses all messages, and the channel is disabled."""
 
     error: str
     disable: bool = False
@@ -36,36 +36,36 @@ class Drop:
 Result = Sent | Retry | Drop
 MAX_LINK_TITLE = 80
 MAX_URL = 1_000
-"""Characters; what is longer no program would open."""
+"""Characters; programs do not open longer ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One notification: `body` is its JSON text, the same over all attempts, and `fields` what stands in it."""
+    """One notification: `body` is its JSON text, the same in all attempts; `fields` is the data in it."""
 
     id: str
     body: str
     fields: Mapping[str, Any]
 
 
-def links(told: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What `fields` say of judging: each alert's title, on one short line, and the page on which it is judged.
+def links(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The title of each alert, on one short line, and the URL of its feedback page.
 
-    As many as there are alerts in `fields` at most; none if the notifier has no such page.
+    There are none if the notifier has no feedback pages.
     """
-    titled = ((" ".join(alert["title"].split()), alert.get("verdict_url", "")) for alert in told["alerts"])
+    titled = ((" ".join(alert["title"].split()), alert.get("feedback_url", "")) for alert in fields["alerts"])
     return [(title[:MAX_LINK_TITLE], url) for title, url in titled if 0 < len(url) <= MAX_URL]
 
 
-def with_links(text: str, told: Mapping[str, Any]) -> str:
-    """`text` and the links under it, for what shows plain text."""
-    return "\n\n".join([text, *(f"{title}, right or wrong?\n{url}" for title, url in links(told))])
+def with_links(text: str, fields: Mapping[str, Any]) -> str:
+    """`text` with the links below, for receivers of plain text."""
+    return "\n\n".join([text, *(f"{title}, right or wrong?\n{url}" for title, url in links(fields))])
 
 
 class Sender(Protocol):
-    """Sends to one receiver; `send` never raises for what the receiver does, and takes no longer than `timeout`.
+    """Sends to one receiver. `send` returns within `timeout` and raises nothing that the receiver causes.
 
-    It reads secrets anew for each attempt; that one cannot be used (SecretUnusable) is left to whoever sends.
+    It reads secrets for each attempt and raises SecretUnusable.
     """
 
     async def send(self, message: Message) -> Result:
@@ -74,10 +74,10 @@ class Sender(Protocol):
 
 
 class Channel(BaseModel, ABC):
-    """What every channel is told. Times are seconds; `concurrency` bounds its messages in flight.
+    """The configuration that all channels have. Times are seconds; `concurrency` limits its messages in flight.
 
-    A failed attempt is repeated after about `first_retry`, then four times as long each time, up to
-    `max_retry`; after `attempts` the message is a dead letter. The defaults span about two days.
+    A failed attempt is retried after about `first_retry`, then after four times as long each time, up to `max_retry`.
+    After `attempts` the message becomes a dead letter. The defaults span about two days.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -91,4 +91,4 @@ class Channel(BaseModel, ABC):
 
     @abstractmethod
     def sender(self) -> AbstractAsyncContextManager[Sender]:
-        """Opens what it needs to send."""
+        """Opens its connections."""

@@ -1,4 +1,4 @@
-"""HTTP requests to receivers: guarded, bounded in time and size, without redirects; and what answers mean."""
+"""HTTP requests to receivers: guarded, limited in time and size, without redirects; and the meaning of responses."""
 
 import asyncio
 from abc import ABC
@@ -17,7 +17,7 @@ from lozenge_downstream.channels.base.channel import Channel, Drop, Result, Retr
 from lozenge_downstream.channels.base.ssrf_guard import Guard
 from lozenge_downstream.channels.base.thread_pool import threads
 
-MAX_ANSWER_BYTES = 64 * 1024
+MAX_RESPONSE_BYTES = 64 * 1024
 MAX_RETRY_AFTER = 86_400.0
 GONE = 410
 _FAILURES = (
@@ -29,7 +29,7 @@ _FAILURES = (
 
 
 class HttpChannel(Channel, ABC):
-    """A channel that posts; `networks` are the private ones that it may reach, such as ["10.1.0.0/16"]."""
+    """A channel that posts. `networks` are the private networks that it may reach, such as ["10.1.0.0/16"]."""
 
     networks: Annotated[tuple[IPv4Network | IPv6Network, ...], Field()] = ()
 
@@ -45,9 +45,9 @@ class HttpChannel(Channel, ABC):
 
 
 class Client:
-    """Posts and judges the answer; as many at once as its user likes, each over a connection of its own.
+    """Posts any number of requests at once, each over a connection of its own.
 
-    It has no proxy and takes nothing from the environment. Each connection is a pool of one: a pool of many looks at
+    It uses no proxy and no settings of the environment. Each connection is a pool of one, because a pool of many scans
     all of them for each request.
     """
 
@@ -59,9 +59,9 @@ class Client:
         self._free: list[httpcore2.AsyncConnectionPool] = []
 
     async def post(
-        self, url: HttpUrl | str, body: str, headers: Mapping[str, str], *, hopeless: Collection[int] = ()
+        self, url: HttpUrl | str, body: str, headers: Mapping[str, str], *, permanent: Collection[int] = ()
     ) -> Result:
-        """One request, `timeout` long at most; never raises for what the receiver does. `hopeless` as in `judge`."""
+        """One request within `timeout`. It raises nothing that the receiver causes; `permanent` as in `result_of`."""
         sent: list[tuple[bytes | str, bytes | str]] = [
             ("content-type", "application/json"),
             ("user-agent", "lozenge-downstream"),
@@ -69,15 +69,15 @@ class Client:
         ]
         connection = self._free.pop() if self._free else self._new()
         try:
-            # only a limit on the whole stops an answer that drips
+            # only a limit on the whole stops a response that trickles
             async with (
                 asyncio.timeout(self._timeout),
                 connection.stream("POST", str(url), headers=sent, content=body.encode()) as response,
             ):
                 await _drain(response)
-                return judge(response.status, _header(response, b"retry-after"), datetime.now(UTC), hopeless)
+                return result_of(response.status, _header(response, b"retry-after"), datetime.now(UTC), permanent)
         except TimeoutError:
-            return Retry(f"no answer within {self._timeout:g} s")
+            return Retry(f"no response within {self._timeout:g} s")
         except _FAILURES as error:
             return Retry(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
         finally:
@@ -89,17 +89,17 @@ class Client:
             await connection.aclose()
 
     def _new(self) -> httpcore2.AsyncConnectionPool:
-        made = httpcore2.AsyncConnectionPool(self._trust, max_connections=1, network_backend=self._network)
-        self._connections.append(made)
-        return made
+        connection = httpcore2.AsyncConnectionPool(self._trust, max_connections=1, network_backend=self._network)
+        self._connections.append(connection)
+        return connection
 
 
 async def _drain(response: httpcore2.Response) -> None:
-    """Reads the answer so that the connection can be used again, but no more than a sane one holds."""
+    """Reads the response so that the connection can be reused, up to a limit."""
     size = 0
     async for chunk in response.aiter_stream():
         size += len(chunk)
-        if size > MAX_ANSWER_BYTES:
+        if size > MAX_RESPONSE_BYTES:
             return
 
 
@@ -107,16 +107,16 @@ def _header(response: httpcore2.Response, name: bytes) -> str | None:
     return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
 
 
-def judge(status: int, retry_after: str | None, now: datetime, hopeless: Collection[int] = ()) -> Result:
-    """Only 2xx is success, a redirect is not followed, and 410 turns the channel off.
+def result_of(status: int, retry_after: str | None, now: datetime, permanent: Collection[int] = ()) -> Result:
+    """Only 2xx is success, a redirect is not followed, and 410 disables the channel.
 
-    Statuses among `hopeless` are the receiver's way to say that this very message will never do.
+    With a status among `permanent` the receiver refuses this message permanently.
     """
     if 200 <= status < 300:
         return Sent()
     if status == GONE:
-        return Drop(f"HTTP {status}: the receiver wants nothing more", disable=True)
-    if status in hopeless:
+        return Drop(f"HTTP {status}: the receiver refuses all messages", disable=True)
+    if status in permanent:
         return Drop(f"HTTP {status}")
     return Retry(f"HTTP {status}", _seconds(retry_after, now))
 

@@ -1,8 +1,8 @@
-"""Keeps requests away from what only this machine's network can reach, whatever their URL resolves to.
+"""Restricts requests to public addresses, whatever their URL resolves to (server-side request forgery).
 
-A name is resolved once, when the connection is made; every address that it has is judged, and the
-connection goes to an address that was judged. So a resolver which answers differently the second time
-(DNS rebinding) is never asked a second time. Source: OWASP, Server-Side Request Forgery Prevention.
+A name is resolved once, when the connection is opened. All of its addresses are checked, and the connection goes to a
+checked one. So a resolver that answers differently the second time (DNS rebinding) is never asked a second time.
+Source: OWASP, Server-Side Request Forgery Prevention.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ _REFUSED: tuple[Network, ...] = tuple(
     map(
         ipaddress.ip_network,
         (
-            "168.63.129.16/32",  # Azure's host, public by its number alone
+            "168.63.129.16/32",  # Azure's host, public by its number only
             "192.0.0.0/24",  # protocol assignments; a cloud's metadata is at 192.0.0.192
-            "192.88.99.0/24",  # relays of 6to4, given up
+            "192.88.99.0/24",  # relays of 6to4, deprecated
             "64:ff9b:1::/48",  # translation within a network
             "100:0:0:1::/64",  # dummy prefix
             "2001::/23",  # protocol assignments
             "2001:db8::/32",  # documentation
             "3fff::/20",  # documentation
             "5f00::/16",  # segment routing
-            "fec0::/10",  # site-local, given up and still routed in places
+            "fec0::/10",  # site-local, deprecated and still routed in some networks
         ),
     )
 )
-"""What `is_global` holds for public, here or in another release of Python. Source: IANA, Special-Purpose Addresses."""
+"""Addresses that `is_global` of some release of Python takes for public. Source: IANA, Special-Purpose Addresses."""
 
 
 def _within(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for, if it does: that is where packets go."""
+    """The IPv4 address that an IPv6 address embeds, if it does: packets go there."""
     if isinstance(address, ipaddress.IPv6Address):
         if address in _NAT64:
             return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -49,7 +49,7 @@ def _within(address: Address) -> Address:
 
 
 def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
-    """Whether it is public, or lies in one of `networks`."""
+    """Whether it is public or in one of `networks`."""
     real = _within(address)
     if any(real in network or address in network for network in networks):
         return True
@@ -58,7 +58,7 @@ def is_allowed(address: Address, networks: Iterable[Network] = ()) -> bool:
 
 
 class Guard(httpcore2.AsyncNetworkBackend):
-    """Connects to allowed addresses alone; raises httpcore2.ConnectError for any other."""
+    """Connects to allowed addresses only; raises httpcore2.ConnectError for any other."""
 
     def __init__(self, networks: Sequence[Network], threads: Threads) -> None:
         self._networks, self._threads = networks, threads
@@ -74,9 +74,9 @@ class Guard(httpcore2.AsyncNetworkBackend):
     ) -> httpcore2.AsyncNetworkStream:
         """As its base does."""
         addresses = await self._resolve(host, port, timeout)
-        if wrong := [a for a in addresses if not is_allowed(a, self._networks)]:
+        if refused := [a for a in addresses if not is_allowed(a, self._networks)]:
             raise httpcore2.ConnectError(
-                f"{host} is {wrong[0]}, which is no public address; allow it by networks = [...] if it is meant"
+                f"{host} is {refused[0]}, which is not a public address; allow it by networks = [...] if it is intended"
             )
         for last, address in enumerate(addresses, 1 - len(addresses)):
             try:

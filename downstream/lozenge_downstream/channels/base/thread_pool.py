@@ -1,6 +1,6 @@
-"""Threads of a channel's own, for what blocks: lookups, mail, libraries. What hangs there holds up that channel alone.
+"""Threads of one channel for blocking calls: lookups, mail, libraries. A call that hangs delays that channel only.
 
-The event loop's own threads are left to what lanes look up and note in the store.
+The event loop's own threads are for the workers' access to the store.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ Answer = TypeVar("Answer")
 
 
 class Threads:
-    """As many as it was given; a call for which none is free waits for one."""
+    """A pool of threads; a call waits for a free one."""
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self._pool = pool
 
-    async def run(self, what: Callable[[], Answer]) -> Answer:
-        """What `what` returns or raises. A wait that is cancelled leaves the thread to its call, until that ends."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, what)
+    async def run(self, call: Callable[[], Answer]) -> Answer:
+        """The result of `call`. If the wait is cancelled, the call keeps its thread until it ends."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[Threads]:
-    """Up to `count` threads, made as they are needed; at the end nobody waits for those that hang."""
+    """Up to `count` threads, started as needed. The end does not wait for calls that hang."""
     pool = ThreadPoolExecutor(count, thread_name_prefix="channel")
     try:
         yield Threads(pool)

@@ -10,28 +10,29 @@ down_revision = None
 def upgrade() -> None:
     """Makes the tables of an empty store."""
     op.create_table(
-        "arrivals",
-        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("topic", sa.String(), nullable=False),
-        sa.Column("partition", sa.Integer(), nullable=False),
-        sa.Column("offset", sa.BigInteger(), nullable=False),
-        sa.Column("alert_id", sa.String(), nullable=True),
-        sa.Column("detector", sa.String(), nullable=True),
-        sa.Column("outcome", sa.String(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("received_at", sa.Float(), nullable=False),
-        sa.Column("body", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("row"),
+        "alert_counts",
+        sa.Column("detector", sa.String(), nullable=False),
+        sa.Column("minute", sa.BigInteger(), nullable=False),
+        sa.Column("alerts", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("detector", "minute"),
     )
+    op.create_table(
+        "case_alerts",
+        sa.Column("case_id", sa.String(), nullable=False),
+        sa.Column("alert_id", sa.String(), nullable=False),
+        sa.Column("notification_id", sa.String(), nullable=True),
+        sa.Column("muted", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("case_id", "alert_id"),
+    )
+    op.create_index("case_alerts_alert", "case_alerts", ["alert_id"], unique=False)
     op.create_index(
-        "arrivals_parked",
-        "arrivals",
-        ["detector"],
+        "case_alerts_waiting",
+        "case_alerts",
+        ["case_id"],
         unique=False,
-        sqlite_where=sa.text("outcome = 'parked'"),
-        postgresql_where=sa.text("outcome = 'parked'"),
+        sqlite_where=sa.text("notification_id IS NULL"),
+        postgresql_where=sa.text("notification_id IS NULL"),
     )
-    op.create_index(op.f("ix_arrivals_alert_id"), "arrivals", ["alert_id"], unique=False)
     op.create_table(
         "cases",
         sa.Column("case_id", sa.String(), nullable=False),
@@ -39,20 +40,20 @@ def upgrade() -> None:
         sa.Column("key", sa.String(), nullable=False),
         sa.Column("group", sa.Text(), nullable=False),
         sa.Column("opened_at", sa.Float(), nullable=False),
-        sa.Column("told_at", sa.Float(), nullable=True),
-        sa.Column("looked_at", sa.Float(), nullable=True),
-        sa.Column("due_at", sa.Float(), nullable=False),
-        sa.Column("over_at", sa.Float(), nullable=False),
+        sa.Column("notified_at", sa.Float(), nullable=True),
+        sa.Column("last_evaluated_at", sa.Float(), nullable=True),
+        sa.Column("next_evaluation_at", sa.Float(), nullable=False),
+        sa.Column("resolves_at", sa.Float(), nullable=False),
         sa.Column("closed", sa.Boolean(), nullable=False),
         sa.Column("severity", sa.String(), nullable=False),
         sa.Column("scores", sa.Text(), nullable=False),
-        sa.Column("tellings", sa.Integer(), nullable=False),
+        sa.Column("notification_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("case_id"),
     )
     op.create_index(
         "cases_due",
         "cases",
-        ["due_at"],
+        ["next_evaluation_at"],
         unique=False,
         sqlite_where=sa.text("closed = 0"),
         postgresql_where=sa.text("closed = false"),
@@ -66,19 +67,12 @@ def upgrade() -> None:
         postgresql_where=sa.text("closed = false"),
     )
     op.create_index(
-        "cases_over",
+        "cases_resolved",
         "cases",
-        ["over_at"],
+        ["resolves_at"],
         unique=False,
         sqlite_where=sa.text("closed = 1"),
         postgresql_where=sa.text("closed = true"),
-    )
-    op.create_table(
-        "counts",
-        sa.Column("detector", sa.String(), nullable=False),
-        sa.Column("minute", sa.BigInteger(), nullable=False),
-        sa.Column("alerts", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("detector", "minute"),
     )
     op.create_table(
         "deliveries",
@@ -100,14 +94,14 @@ def upgrade() -> None:
     )
     op.create_index("deliveries_notification", "deliveries", ["notification_id"], unique=False)
     op.create_table(
-        "disabled",
+        "disabled_channels",
         sa.Column("channel", sa.String(), nullable=False),
         sa.Column("at", sa.Float(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("channel"),
     )
     op.create_table(
-        "failures",
+        "failed_attempts",
         sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("notification_id", sa.String(), nullable=False),
         sa.Column("channel", sa.String(), nullable=False),
@@ -115,30 +109,36 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("row"),
     )
-    op.create_index(op.f("ix_failures_notification_id"), "failures", ["notification_id"], unique=False)
+    op.create_index(op.f("ix_failed_attempts_notification_id"), "failed_attempts", ["notification_id"], unique=False)
+    op.create_table(
+        "feedback",
+        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("alert_id", sa.String(), nullable=False),
+        sa.Column("detector", sa.String(), nullable=False),
+        sa.Column("release", sa.String(), nullable=False),
+        sa.Column("verdict", sa.String(), nullable=False),
+        sa.Column("author", sa.String(), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("row"),
+    )
+    op.create_index(op.f("ix_feedback_alert_id"), "feedback", ["alert_id"], unique=False)
+    op.create_table(
+        "inhibitors",
+        sa.Column("rule", sa.String(), nullable=False),
+        sa.Column("equal", sa.String(), nullable=False),
+        sa.Column("two_sided", sa.Boolean(), nullable=False),
+        sa.Column("until", sa.Float(), nullable=False),
+        sa.Column("alert_id", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("rule", "equal", "two_sided"),
+    )
+    op.create_index(op.f("ix_inhibitors_until"), "inhibitors", ["until"], unique=False)
     op.create_table(
         "leases",
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("holder", sa.String(), nullable=False),
         sa.Column("until", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("name"),
-    )
-    op.create_table(
-        "members",
-        sa.Column("case_id", sa.String(), nullable=False),
-        sa.Column("alert_id", sa.String(), nullable=False),
-        sa.Column("notification_id", sa.String(), nullable=True),
-        sa.Column("muted", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("case_id", "alert_id"),
-    )
-    op.create_index("members_alert", "members", ["alert_id"], unique=False)
-    op.create_index(
-        "members_waiting",
-        "members",
-        ["case_id"],
-        unique=False,
-        sqlite_where=sa.text("notification_id IS NULL"),
-        postgresql_where=sa.text("notification_id IS NULL"),
     )
     op.create_table(
         "mutes",
@@ -179,7 +179,7 @@ def upgrade() -> None:
         postgresql_where=sa.text("published_at IS NULL"),
     )
     op.create_index(
-        "outbox_pending_places",
+        "outbox_pending_seq",
         "outbox",
         ["topic", "partition", "seq"],
         unique=False,
@@ -192,6 +192,29 @@ def upgrade() -> None:
         sa.Column("partition", sa.Integer(), nullable=False),
         sa.Column("next", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("topic", "partition"),
+    )
+    op.create_table(
+        "received_alerts",
+        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("topic", sa.String(), nullable=False),
+        sa.Column("partition", sa.Integer(), nullable=False),
+        sa.Column("offset", sa.BigInteger(), nullable=False),
+        sa.Column("alert_id", sa.String(), nullable=True),
+        sa.Column("detector", sa.String(), nullable=True),
+        sa.Column("outcome", sa.String(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("received_at", sa.Float(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("row"),
+    )
+    op.create_index(op.f("ix_received_alerts_alert_id"), "received_alerts", ["alert_id"], unique=False)
+    op.create_index(
+        "received_alerts_rate_limited",
+        "received_alerts",
+        ["detector"],
+        unique=False,
+        sqlite_where=sa.text("outcome = 'rate limited'"),
+        postgresql_where=sa.text("outcome = 'rate limited'"),
     )
     op.create_table(
         "sequences",
@@ -211,26 +234,3 @@ def upgrade() -> None:
         sa.Column("created_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("silence_id"),
     )
-    op.create_table(
-        "sources",
-        sa.Column("rule", sa.String(), nullable=False),
-        sa.Column("equal", sa.String(), nullable=False),
-        sa.Column("two_sided", sa.Boolean(), nullable=False),
-        sa.Column("until", sa.Float(), nullable=False),
-        sa.Column("alert_id", sa.String(), nullable=False),
-        sa.PrimaryKeyConstraint("rule", "equal", "two_sided"),
-    )
-    op.create_index(op.f("ix_sources_until"), "sources", ["until"], unique=False)
-    op.create_table(
-        "verdicts",
-        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("alert_id", sa.String(), nullable=False),
-        sa.Column("detector", sa.String(), nullable=False),
-        sa.Column("release", sa.String(), nullable=False),
-        sa.Column("verdict", sa.String(), nullable=False),
-        sa.Column("author", sa.String(), nullable=False),
-        sa.Column("note", sa.Text(), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("row"),
-    )
-    op.create_index(op.f("ix_verdicts_alert_id"), "verdicts", ["alert_id"], unique=False)
