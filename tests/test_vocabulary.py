@@ -24,47 +24,23 @@ CLEAN_DOCUMENTS = (
     "detectors/README.md",
 )
 """Files, folders and patterns; a folder stands for its `.md`, `.yaml` and `.svg` files."""
-PENDING_DOCUMENTS = ("docs/cli.md", "docs/measured")
+PENDING_DOCUMENTS = ("docs/measured",)
 """Not checked: pages that wait for their words, the help of commands outside `CLEAN_CODE`, raw measurements."""
 CLEAN_CODE = (
-    "shared/lozenge/contracts/alert.py",
-    "shared/lozenge/contracts/avro.py",
-    "shared/lozenge/contracts/dead_letters.py",
-    "shared/lozenge/contracts/headers.py",
-    "shared/lozenge/contracts/ids.py",
-    "shared/lozenge/contracts/money.py",
-    "shared/lozenge/contracts/partitioner.py",
-    "shared/lozenge/contracts/record.py",
-    "shared/lozenge/contracts/schemas/__init__.py",
-    "shared/lozenge/contracts/topics.py",
-    "shared/lozenge/process",
-    "shared/lozenge/metrics",
-    "shared/lozenge/toolchain",
-    "shared/lozenge/errors.py",
-    "shared/lozenge/durations.py",
+    "shared/lozenge",
     "tests/shared/contracts",
     "tests/shared/metrics",
     "tests/shared/process",
-    "shared/lozenge/kafka",
-    "shared/lozenge/protocol",
-    "shared/lozenge/detector",
     "tests/shared/kafka",
     "tests/shared/protocol",
     "detectors",
     "examples",
-    "shared/lozenge/job",
-    "shared/lozenge/spark",
-    "shared/lozenge/testing",
-    "deploy/lozenge_deploy/agent",
-    "deploy/lozenge_deploy/cli/author",
-    "deploy/lozenge_deploy/demo",
-    "deploy/lozenge_deploy/local",
-    "deploy/lozenge_deploy/operations",
     "tests/deploy/agent",
     "tests/deploy/cli",
     "tests/deploy/demo",
     "tests/deploy/local",
     "tests/deploy/operations",
+    "deploy/lozenge_deploy",
     "downstream/lozenge_downstream",
     "tests/documents",
     "tests/shared/job/commit",
@@ -83,7 +59,7 @@ CLEAN_CODE = (
 )
 """Source files and packages whose every word is checked. Add a package once it is reworded; take none away."""
 
-ALLOWED: dict[str, str] = {}
+ALLOWED: dict[str, str] = {"log.tell()": "Python's name for the position in a file"}
 """Exact phrases that are not checked, and why. An entry that no checked file contains any more must go."""
 
 WORDS = {

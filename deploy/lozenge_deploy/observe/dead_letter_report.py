@@ -18,60 +18,64 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
     """One row for each group of dead letters, the largest first: how many, from when to when, mostly why."""
     rows: dict[str, Row] = {}
     reasons: dict[str, Counter[str]] = {}
-    for letter in found:
-        group = by(letter)
-        row = rows.setdefault(group, {"app": letter.app, "unresolved": 0, "oldest": letter.at, "newest": letter.at})
+    for dead_letter in found:
+        group = by(dead_letter)
+        row = rows.setdefault(
+            group, {"app": dead_letter.app, "unresolved": 0, "oldest": dead_letter.at, "newest": dead_letter.at}
+        )
         row |= {
             "unresolved": row["unresolved"] + 1,
-            "oldest": min(row["oldest"], letter.at),
-            "newest": max(row["newest"], letter.at),
+            "oldest": min(row["oldest"], dead_letter.at),
+            "newest": max(row["newest"], dead_letter.at),
         }
-        reasons.setdefault(group, Counter())[letter.reason] += 1
+        reasons.setdefault(group, Counter())[dead_letter.reason] += 1
     for group, row in rows.items():
         row["oldest"], row["newest"] = (row[which].isoformat(timespec="seconds") for which in ("oldest", "newest"))
         row["reason"] = reasons[group].most_common(1)[0][0]
     return sorted(rows.values(), key=lambda row: -row["unresolved"])
 
 
-def row_of(letter: DeadLetter) -> Row:
+def row_of(dead_letter: DeadLetter) -> Row:
     """A dead letter in one row."""
     return {
-        "position": places_of([letter.place]),
-        "key": text(letter.key),
-        "attempt": letter.attempt,
-        "first_failed_at": letter.first_failed_at or None,
-        "from": f"{letter.topic} {places_of([letter.origin])}",
-        "reason": letter.reason,
+        "position": places_of([dead_letter.place]),
+        "key": text(dead_letter.key),
+        "attempt": dead_letter.attempt,
+        "first_failed_at": dead_letter.first_failed_at or None,
+        "from": f"{dead_letter.topic} {places_of([dead_letter.origin])}",
+        "reason": dead_letter.reason,
     }
 
 
 def details(kafka: KafkaSettings, app: str, place: Place) -> Row:
     """The dead letter at `place`, resolved or not; raises UsageError if there is none, BrokerUnavailable."""
-    letter = next((letter for letter in read_dead_letters(kafka, app) if letter.place == place), None)
-    if letter is None:
+    dead_letter = next(
+        (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.place == place), None
+    )
+    if dead_letter is None:
         raise UsageError(
             f"looking for the dead letter {places_of([place])} of {app}: there is none",
             hint=f"`lozenge dlq show {app}` lists the unresolved ones",
         )
     line = resolution_of(kafka, app, place)
-    return row_of(letter) | {
-        "error": letter.error,
-        "message": letter.message,
-        "at": letter.at.isoformat(timespec="milliseconds"),
+    return row_of(dead_letter) | {
+        "error": dead_letter.error,
+        "message": dead_letter.message,
+        "at": dead_letter.at.isoformat(timespec="milliseconds"),
         "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
         if line
         else "unresolved",
-        "value": decoded(letter.value),
-        "headers": {name: text(value) for name, value in letter.headers},
+        "value": decoded(dead_letter.value),
+        "headers": {name: text(value) for name, value in dead_letter.headers},
     }
 
 
 def dead_letter_of_event(kafka: KafkaSettings, app: str, event: Place) -> str:
     """The newest dead letter of `event`, a position in the input of `app`, and its resolution; "" without one."""
-    found = [letter for letter in read_dead_letters(kafka, app) if letter.origin == event]
+    found = [dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.origin == event]
     if not found:
         return ""
-    newest = max(found, key=lambda letter: letter.attempt)
+    newest = max(found, key=lambda dead_letter: dead_letter.attempt)
     line = resolution_of(kafka, app, newest.place)
     state = line.action if line else "unresolved"
     return f"dead letter {places_of([newest.place])} ({state})"

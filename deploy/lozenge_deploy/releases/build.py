@@ -102,7 +102,7 @@ def parts_of(folder: Path) -> Parts:
 def digest_of(folder: Path) -> str:
     """Twelve hex digits over every file in the folder of a detector, its tests included, and the library's.
 
-    Which of them the wheel holds is the back end's to decide. A change that it leaves out gives an equal wheel.
+    The build back end decides which of them the wheel holds. A change outside the wheel gives an equal wheel.
     """
     if not (folder / "pyproject.toml").is_file():
         raise UsageError(
