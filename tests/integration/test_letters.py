@@ -225,14 +225,14 @@ def _open_breakers(runner: Any) -> Any:
 def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
     write(kafka, [dead("upstream", TOPICS.raw_json, "key_of_a_test", "normalise", times=2)])
     mine = DeadLetterSelection(key="key_of_a_test")
-    assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping mended")] == [1]
+    assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping fixed")] == [1]
     [raw] = [record for record in committed(kafka, TOPICS.raw_json) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
     assert headers["traceparent"] == b"00-1-2-01"
     assert (headers["attempt"], headers["__connect.errors.offset"]) == (b"2", b"17")
     assert "__connect.errors.exception.message" not in headers, "the next failure says its own"
-    with pytest.raises(UsageError, match="none stands under the key key_of_a_test"):
+    with pytest.raises(UsageError, match="none is unresolved with the key key_of_a_test"):
         list(resend(kafka, "upstream", mine, ""))
 
 
