@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import (
+    Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaException,
@@ -24,11 +25,15 @@ SETTLING_SECONDS = 0.5
 
 
 class Clients(NamedTuple):
-    """Threads share them, as librdkafka allows. A topic's `partitions` are asked for once."""
+    """Threads share them, as librdkafka allows. A topic's `partitions` are asked for once.
+
+    `readers` has a consumer for each group of which offsets are read; none of them ever joins its group.
+    """
 
     producer: Producer
     admin: AdminClient
     partitions: dict[str, list[int]]
+    readers: dict[str, Consumer]
 
 
 _CLIENTS: dict[str, Clients] = {}
@@ -37,12 +42,15 @@ _CLIENTS: dict[str, Clients] = {}
 def clients(kafka: KafkaSettings) -> Clients:
     """Those of a broker, which the first call makes."""
     if kafka.bootstrap not in _CLIENTS:
-        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()), {})
+        _CLIENTS[kafka.bootstrap] = Clients(Producer(kafka.client(linger_ms=1)), AdminClient(kafka.client()), {}, {})
     return _CLIENTS[kafka.bootstrap]
 
 
 def forget_clients() -> None:
     """The next call of `clients` makes new ones: another broker may get the port of one that has ended."""
+    for shared in _CLIENTS.values():
+        for reader in shared.readers.values():
+            reader.close()
     _CLIENTS.clear()
 
 
@@ -62,19 +70,24 @@ def settled_ends(kafka: KafkaSettings, topic: str) -> dict[int, int]:
 
 def ends(kafka: KafkaSettings, topic: str, level: IsolationLevel = IsolationLevel.READ_COMMITTED) -> dict[int, int]:
     """Where the committed records of each partition end: before the first open transaction."""
-    _, admin, partitions = clients(kafka)
+    admin = clients(kafka).admin
 
     def ask() -> dict[int, int]:
-        if topic not in partitions:
-            found = admin.list_topics(topic, CALL_SECONDS).topics[topic]
-            if found.error is not None:
-                raise KafkaException(found.error)
-            partitions[topic] = list(found.partitions)
-        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in partitions[topic]}  # type: ignore[no-untyped-call]
+        latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in _partitions(kafka, topic)}  # type: ignore[no-untyped-call]
         answers = admin.list_offsets(latest, isolation_level=level, request_timeout=CALL_SECONDS)
         return {place.partition: answer.result(CALL_SECONDS).offset for place, answer in answers.items()}
 
     return _patiently(ask)
+
+
+def _partitions(kafka: KafkaSettings, topic: str) -> list[int]:
+    shared = clients(kafka)
+    if topic not in shared.partitions:
+        found = shared.admin.list_topics(topic, CALL_SECONDS).topics[topic]
+        if found.error is not None:
+            raise KafkaException(found.error)
+        shared.partitions[topic] = list(found.partitions)
+    return shared.partitions[topic]
 
 
 def read_by_kafka_python(kafka: KafkaSettings, topic: str) -> list[Any]:
@@ -106,26 +119,31 @@ def trim(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> None:
 def commit(kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int]) -> bool:
     """Whether the group's coordinator has taken these offsets; a new group's may be loading, a member be leaving."""
     places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    asked = [ConsumerGroupTopicPartitions(group, places)]
+    name = kafka.topics.prefixed(group)
+    asked = [ConsumerGroupTopicPartitions(name, places)]
     try:
-        done = clients(kafka).admin.alter_consumer_group_offsets(asked)[group].result(CALL_SECONDS).topic_partitions
+        done = clients(kafka).admin.alter_consumer_group_offsets(asked)[name].result(CALL_SECONDS).topic_partitions
     except KafkaException:
         return False
     return all(place.error is None for place in done)
 
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tuple[int, str]]:
-    """(offset, metadata) by partition, as any lag tool sees them."""
-    admin = clients(kafka).admin
+    """(offset, metadata) by partition, as any lag tool sees them: an open transaction has moved nothing yet."""
+    shared = clients(kafka)
+    settings = kafka.client(group_id=group, enable_auto_commit=False, isolation_level="read_uncommitted")
+    name = kafka.topics.prefixed(group)
+    if name not in shared.readers:
+        shared.readers[name] = Consumer(settings)
+    reader = shared.readers[name]
 
     def ask() -> dict[int, tuple[int, str]]:
-        answers = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        found = answers[group].result(CALL_SECONDS).topic_partitions
-        return {
-            place.partition: (place.offset, (place.metadata or "").rstrip("\0"))
-            for place in found
-            if place.topic == topic and place.offset >= 0
-        }
+        asked = [TopicPartition(topic, partition) for partition in _partitions(kafka, topic)]
+        found = reader.committed(asked, timeout=CALL_SECONDS)
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return {p.partition: (p.offset, (p.metadata or "").rstrip("\0")) for p in found if p.offset >= 0}
 
     return _patiently(ask)
 

@@ -260,7 +260,7 @@ def test_logs_shows_lines_for_people_and_for_programs(kafka: KafkaSettings, app:
     run = called(kafka, tmp_path, "logs", app, "--level", "warning", "-o", "json")
     assert [json.loads(line)["batch"] for line in run.stdout.splitlines()] == [2, 3]
     run = called(kafka, tmp_path, "logs", app, "--level", "critical")
-    assert (run.returncode, run.stdout, "of level critical or worse" in run.stderr) == (0, "", True)
+    assert (run.returncode, run.stdout, "at level critical or above" in run.stderr) == (0, "", True)
     run = called(kafka, tmp_path, "logs", f"{app}_other")
     assert (run.returncode, run.stdout) == (2, "")
     assert "it has never run" in run.stderr

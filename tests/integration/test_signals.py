@@ -28,7 +28,7 @@ UPSTREAM, JOB = ["-m", "lozenge_upstream"], ["-m", "lozenge.job", f"{DETECTOR}{o
 IN_A_SECOND = """
 import os, sys
 from lozenge.process import shutdown
-stopping.STOP_SECONDS = 1.0
+shutdown.STOP_SECONDS = 1.0
 from lozenge.job.__main__ import main
 os._exit(main())
 """
@@ -133,7 +133,7 @@ def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothi
         process.terminate()
         process.wait(60)
         assert process.returncode == OVERDUE, log.read_text()
-        assert "running sleeper: told to end, it was still at work 1 s later" in log.read_text()
+        assert "running sleeper: still running 1 s after the signal to stop" in log.read_text()
     after = group_offsets(kafka, "sleeper")
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
     assert alerts(kafka, "sleeper") == []

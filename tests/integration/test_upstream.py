@@ -97,7 +97,7 @@ def test_kills_and_a_stop_in_the_middle_of_a_batch_lose_nothing_and_repeat_nothi
         wait(lambda: bench.processed() > before and bench.open(), "a batch that is being written", process)
         process.send_signal(signal.SIGINT)
         assert process.wait(DEADLINE_SECONDS) == 0
-    assert "taken back" in (tmp_path / "stderr").read_text()
+    assert "batch aborted" in (tmp_path / "stderr").read_text()
     assert not bench.open(), "readers would wait for a transaction that nobody ends"
 
     done = bench.committed()[TOPICS.raw_json]

@@ -121,11 +121,11 @@ def test_numbers_rise_and_the_same_content_is_the_same_release(releases: Release
     assert releases.library(first.library).content == b"library"
 
 
-def test_what_was_never_released_is_told(releases: Releases, name: str) -> None:
-    with pytest.raises(UsageError, match=f"looking for release r1 of {name}: there is none"):
+def test_a_missing_release_is_refused_with_those_that_exist(releases: Releases, name: str) -> None:
+    with pytest.raises(UsageError, match=f"looking for release r1 of {name}: releases: none"):
         releases.get(name, "r1")
     releases.add(built(name), by="me")
-    with pytest.raises(UsageError, match=f"looking for release r7 of {name}: there is r1"):
+    with pytest.raises(UsageError, match=f"looking for release r7 of {name}: releases: r1"):
         releases.get(name, "r7")
     with pytest.raises(UsageError, match="looking for the library ffff"):
         releases.library("ffff")
