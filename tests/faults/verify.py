@@ -25,7 +25,7 @@ from tests.faults.oracle import Place
 
 RAW, EVENTS, DEAD_LETTERS = "AUTH-JSON", "pay.canonical.auth.v1", "pay.dlq.upstream.v1"
 ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
-SCHEMAS = Path(__file__).parents[2] / "shared" / "lozenge" / "schemas"
+SCHEMAS = Path(__file__).parents[2] / "shared" / "lozenge" / "contracts" / "schemas"
 RECEIPTS, DELIVERIES = "receipts.txt", "deliveries.txt"
 FRAME_BYTES = 5
 EXAMPLES = 5
