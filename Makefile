@@ -15,7 +15,7 @@ PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
 # above so many starts of Spark the integration tests fail
-MAX_SPARK_STARTS ?= 130
+MAX_SPARK_STARTS ?= 75
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -76,6 +76,8 @@ class TopicProbe:
         self._decoded: dict[Callable[[bytes], Any], list[Any]] = {}
         self._failure: KafkaError | None = None
         self._closing = threading.Event()
+        # records that were trimmed from the beginning are not missed, those behind a start that was asked for are
+        self._reset = "earliest" if starts is None else "error"
         self._positions = dict(starts) if starts is not None else dict.fromkeys(ends(kafka, topic), 0)
         self._thread = threading.Thread(target=self._run, name=f"probe of {topic}", daemon=True)
         self._thread.start()
@@ -116,7 +118,7 @@ class TopicProbe:
                 enable_auto_commit=False,
                 isolation_level="read_committed",
                 enable_partition_eof=True,
-                auto_offset_reset="error",
+                auto_offset_reset=self._reset,
                 fetch_queue_backoff_ms=10,
                 fetch_wait_max_ms=50,  # a partition whose start is found late waits for the fetch of the others
             )
