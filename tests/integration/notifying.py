@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
@@ -27,6 +26,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from tests.integration.conftest import Broker
+from tests.integration.probe import Record, TopicProbe
 
 TOPICS = Topics()
 
@@ -55,7 +55,7 @@ class World:
     unrouted: int = 0
     running: subprocess.Popen[str] | None = None
     codec: Codec = field(default_factory=lambda: Codec.of("alert"))
-    readers: dict[str, "TopicReader"] = field(default_factory=dict)
+    probes: dict[str, TopicProbe] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
@@ -129,9 +129,9 @@ class World:
             assert time.monotonic() < deadline, f"waited in vain for {what}"
             time.sleep(0.1)
 
-    def read(self, topic: str) -> list[Any]:
-        """All of a topic as an independent read_committed client sees it."""
-        return self.readers[topic].all()
+    def read(self, topic: str) -> list[Record]:
+        """All committed records of a topic that a notifier writes."""
+        return self.probes[topic].read_to_end()
 
     def notifications(self) -> list[dict[str, Any]]:
         """What stands in Kafka, which has to be without a gap; those of one case in their order."""
@@ -161,28 +161,6 @@ class World:
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
 
 
-class TopicReader:
-    """What a topic holds, read once by one consumer: a later call reads on where the last one ended."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self._places = [TopicPartition(topic, p) for p in range(TOPICS.partitions)]
-        self._found: list[Any] = []
-        self._consumer = KafkaConsumer(
-            bootstrap_servers=bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
-        )
-        self._consumer.assign(self._places)
-
-    def all(self) -> list[Any]:
-        """Every record that is committed by now."""
-        ends = self._consumer.end_offsets(self._places)
-        while any(self._consumer.position(place) < ends[place] for place in self._places):
-            self._found += [record for batch in self._consumer.poll(200).values() for record in batch]
-        return list(self._found)
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
 @contextmanager
 def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
     """A notifier reads every alert topic and continues what stands in Kafka, so what others left there goes first."""
@@ -197,8 +175,9 @@ def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
         detectors = [topic for name in ("one", "two") for topic in TOPICS.detector_topics(name)]
         ensure_topics(world.kafka, [*TOPICS.platform_topics(), *detectors])
         for topic in READ:
-            world.readers[topic] = TopicReader(broker.bootstrap, topic)
-            stack.callback(world.readers[topic].close)
+            world.probes[topic] = probe = TopicProbe(world.kafka, topic)
+            stack.callback(probe.join)
+            stack.callback(probe.close)  # before it is joined: callbacks run last first
         yield world
 
 
