@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from lozenge.errors import BrokerUnavailable, UsageError
+from lozenge.process.retries import retry
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.supervision.child import Child
@@ -143,19 +144,20 @@ class EmbeddedBroker:
 
         Kafka's own lock comes too late: a second broker has already written to the metadata by then.
         """
-        self._claim = (self.data / ".claim").open("w")
-        deadline = time.monotonic() + 3  # a broker whose owner was just killed is about to exit
-        while True:
-            try:
-                return fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    self.kill()
-                    raise UsageError(
-                        f"starting the embedded broker: another one runs on {self.data}",
-                        hint="stop that one, or use another folder",
-                    ) from error
-            time.sleep(0.05)
+        self._claim = claim = (self.data / ".claim").open("w")
+        try:
+            retry(
+                lambda: fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB),
+                lambda error: isinstance(error, BlockingIOError),
+                seconds=3.0,  # a broker whose owner was just killed is about to exit
+                pause=0.05,
+            )
+        except BlockingIOError as error:
+            self.kill()
+            raise UsageError(
+                f"starting the embedded broker: another one runs on {self.data}",
+                hint="stop that one, or use another folder",
+            ) from error
 
     def _launch(self) -> None:
         assert self._claim

@@ -3,7 +3,6 @@
 The group is the one truth about how far a job or upstream has come.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,13 +13,18 @@ from confluent_kafka.admin import AdminClient
 from lozenge.contracts.record import Partition
 from lozenge.errors import BrokerUnavailable, StaleGeneration
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.retries import retry
 from lozenge.protocol.commit_metadata import CommitMetadata
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
 GLANCE_SECONDS = 1.0
-DEADLINE_SECONDS, TRIES = 60.0, 3
-"""How long, and how often at least, a call is tried: a process that was suspended has not waited for the broker."""
+DEADLINE_SECONDS, ATTEMPTS = 60.0, 3
+"""How long, and how often at least, a call is tried."""
+
+
+class _Hidden(Exception):
+    """A transaction that is becoming valid hides offsets that were committed before it."""
 
 
 class Committed:
@@ -43,19 +47,21 @@ class Committed:
 
     def read(self, asked: Sequence[TopicPartition]) -> list[TopicPartition]:
         """Of the partitions `asked`; waits for an open transaction of the group on these to end."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
+
+        def read() -> list[TopicPartition]:
             found = self._ask(self._waiting, asked)
             missing = [each for each in found if each.offset < 0]
-            if not missing or all(each.offset < 0 for each in self.glance(missing)):
-                return found
-            # while a transaction becomes valid, it may hide what was committed before it: nothing is missing
-            if time.monotonic() > deadline:
-                raise BrokerUnavailable(
-                    f"reading the offsets of {self._group}: a transaction does not come to its end",
-                    hint=f"check the broker at {self._bootstrap}; a new start tries again",
-                )
-            time.sleep(0.05)
+            if missing and any(each.offset >= 0 for each in self.glance(missing)):
+                raise _Hidden
+            return found
+
+        try:
+            return retry(read, lambda error: isinstance(error, _Hidden), seconds=DEADLINE_SECONDS, pause=0.05)
+        except _Hidden as error:
+            raise BrokerUnavailable(
+                f"reading the offsets of {self._group}: a transaction does not come to its end",
+                hint=f"check the broker at {self._bootstrap}; a new start tries again",
+            ) from error
 
     def glance(self, asked: Sequence[TopicPartition]) -> list[TopicPartition]:
         """The same without waiting: an open transaction has moved nothing yet."""
@@ -63,7 +69,7 @@ class Committed:
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
         """The earliest offset of a partition, and its end; records of open transactions come after that end."""
-        return self._patiently(
+        return self._retry(
             f"reading the bounds of {partition.topic}",
             lambda: self._waiting.get_watermark_offsets(partition, timeout=CALL_SECONDS),
         )
@@ -88,21 +94,22 @@ class Committed:
                     raise KafkaException(each.error)
             return found
 
-        return self._patiently(f"reading the offsets of {self._group}", ask)
+        return self._retry(f"reading the offsets of {self._group}", ask)
 
-    def _patiently(self, doing: str, call: Callable[[], T]) -> T:
+    def _retry(self, doing: str, call: Callable[[], T]) -> T:
         """`call`, repeated while the broker is away or the group's coordinator is moving or loading."""
-        deadline, tried = time.monotonic() + DEADLINE_SECONDS, 0
-        while True:
-            try:
-                return call()
-            except KafkaException as error:
-                tried += 1
-                if time.monotonic() > deadline and tried >= TRIES:
-                    raise BrokerUnavailable(
-                        f"{doing}: {error.args[0].str()}", hint=f"check that the broker at {self._bootstrap} runs"
-                    ) from error
-                time.sleep(0.2)
+        try:
+            return retry(
+                call,
+                lambda error: isinstance(error, KafkaException),
+                seconds=DEADLINE_SECONDS,
+                pause=0.2,
+                attempts=ATTEMPTS,
+            )
+        except KafkaException as error:
+            raise BrokerUnavailable(
+                f"{doing}: {error.args[0].str()}", hint=f"check that the broker at {self._bootstrap} runs"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Making topics and holding them to their contracts."""
 
-import time
 from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -9,8 +8,10 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from lozenge.contracts.topics import Topic
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, KafkaSettings
+from lozenge.process.retries import retry
 
 DEADLINE_SECONDS = 10.0
+LEADERS_SECONDS = 30.0
 
 
 def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> dict[str, int]:
@@ -70,21 +71,20 @@ def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSett
     """A topic is listed a moment before its partitions can be read or written."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
     places = {TopicPartition(t.name, p): latest for t in created for p in range(t.partitions)}
-    deadline = time.monotonic() + DEADLINE_SECONDS * 3
-    while places:
+
+    def ask() -> None:
         for place, future in admin.list_offsets(places, request_timeout=DEADLINE_SECONDS).items():
             try:
                 future.result()
-                del places[place]
             except KafkaException as error:
-                if time.monotonic() > deadline:
-                    raise BrokerUnavailable(
-                        f"creating topic {place.topic}: partition {place.partition} has no leader "
-                        f"({error.args[0].str()})",
-                        hint=f"check the broker at {kafka.bootstrap}",
-                    ) from error
-        if places:
-            time.sleep(0.1)
+                raise BrokerUnavailable(
+                    f"creating topic {place.topic}: partition {place.partition} has no leader ({error.args[0].str()})",
+                    hint=f"check the broker at {kafka.bootstrap}",
+                ) from error
+            del places[place]
+
+    if places:
+        retry(ask, lambda error: isinstance(error, BrokerUnavailable), seconds=LEADERS_SECONDS, pause=0.1)
 
 
 def check_topics(kafka: KafkaSettings, topics: Iterable[Topic]) -> None:

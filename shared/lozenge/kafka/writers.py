@@ -1,6 +1,5 @@
 """One Kafka transaction per batch: its records and the consumed offsets, all or nothing."""
 
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,9 +7,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
-from lozenge.errors import BrokerUnavailable, Fenced
+from lozenge.errors import BrokerUnavailable, Fenced, LozengeError
 from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.retries import retry
 from lozenge.protocol.commit_metadata import CommitMetadata
 
 RETRY_SECONDS = 60.0
@@ -75,46 +75,54 @@ class TransactionalWriter:
         self._transact(records, lambda: None)
 
     def _transact(self, records: Sequence[Record], add_offsets: Callable[[], None]) -> None:
-        deadline = time.monotonic() + RETRY_SECONDS
-        while True:
+        def transact() -> None:
             try:
                 self._producer.begin_transaction()
                 for record in records:
                     produce(self._producer, record)
                 add_offsets()
                 self._retrying("committing", lambda: self._producer.commit_transaction(15))
-                return
             except KafkaException as error:
-                self._raise_if_final(error, "committing", deadline)
-                self._retrying("aborting", lambda: self._producer.abort_transaction(15))
-                time.sleep(0.2)
+                if not _is_final(error.args[0]):
+                    self._retrying("aborting", lambda: self._producer.abort_transaction(15))
+                raise
 
-    def _retrying(self, doing: str, call: object) -> None:
-        assert callable(call)
-        deadline = time.monotonic() + RETRY_SECONDS
-        while True:
-            try:
-                call()
-                return
-            except KafkaException as error:
-                if not error.args[0].retriable():
-                    self._raise_if_final(error, doing, deadline=float("inf"))
-                    raise
-                self._raise_if_final(error, doing, deadline)
-                time.sleep(0.2)
+        try:
+            self._retry(transact, lambda error: not _is_final(error))
+        except KafkaException as error:
+            raise self._failed("committing", error.args[0]) from error
 
-    def _raise_if_final(self, error: KafkaException, doing: str, deadline: float) -> None:
-        cause: KafkaError = error.args[0]
+    def _retrying(self, doing: str, call: Callable[[], None]) -> None:
+        """Repeats `call` itself where that may help; raises KafkaException where the transaction has to be aborted."""
+        try:
+            self._retry(call, lambda error: error.retriable() and not _is_final(error))
+        except KafkaException as error:
+            if error.args[0].retriable() or _is_final(error.args[0]):
+                raise self._failed(doing, error.args[0]) from error
+            raise
+
+    def _retry(self, call: Callable[[], None], on: Callable[[KafkaError], bool]) -> None:
+        retry(
+            call,
+            lambda error: isinstance(error, KafkaException) and on(error.args[0]),
+            seconds=RETRY_SECONDS,
+            pause=0.2,
+        )
+
+    def _failed(self, doing: str, cause: KafkaError) -> LozengeError:
         if cause.code() in FENCED:
-            raise Fenced(
+            return Fenced(
                 f"{doing} a transaction of {self._id}: a newer writer has taken over",
                 hint="nothing was written; the newer job continues",
-            ) from error
-        if cause.fatal() or time.monotonic() > deadline:
-            raise BrokerUnavailable(
-                f"{doing} a transaction of {self._id}: {cause.str()}",
-                hint=f"check the broker at {self._bootstrap}; the job continues at its committed offsets",
-            ) from error
+            )
+        return BrokerUnavailable(
+            f"{doing} a transaction of {self._id}: {cause.str()}",
+            hint=f"check the broker at {self._bootstrap}; the job continues at its committed offsets",
+        )
+
+
+def _is_final(error: KafkaError) -> bool:
+    return error.code() in FENCED or error.fatal()
 
 
 class AcknowledgedWriter:

@@ -1,0 +1,37 @@
+"""Retries of a call whose dependency may be away for a while."""
+
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import TypeVar
+
+import stamina
+from stamina.instrumentation import set_on_retry_hooks
+
+T = TypeVar("T")
+
+set_on_retry_hooks(())  # the default hooks log every attempt and count it in Prometheus's global registry
+
+
+def retry(
+    call: Callable[[], T],
+    on: Callable[[Exception], bool],
+    *,
+    seconds: float,
+    pause: float,
+    attempts: int = 1,
+) -> T:
+    """The result of `call`, which is repeated after `pause` while it raises an error of which `on` is true.
+
+    Raises the last error once `seconds` are over and it was called at least `attempts` times: a process that was
+    suspended has not waited for the dependency.
+    """
+    deadline, made = time.monotonic() + seconds, count(1)
+
+    def again(error: Exception) -> bool:
+        return on(error) and (next(made) < attempts or time.monotonic() < deadline)
+
+    caller = stamina.RetryingCaller(
+        attempts=None, timeout=None, wait_initial=pause, wait_max=pause, wait_jitter=0, wait_exp_base=1
+    )
+    return caller(again, call)

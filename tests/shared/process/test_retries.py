@@ -1,0 +1,66 @@
+"""A call is repeated while its dependency is away, for a time and at least so often."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+import stamina
+from stamina.instrumentation import get_on_retry_hooks
+
+from lozenge.process.retries import retry
+
+
+def failing(times: int, error: Exception) -> Callable[[], int]:
+    """A call that raises `error` so often, and then returns how often it was made."""
+    made = 0
+
+    def call() -> int:
+        nonlocal made
+        made += 1
+        if made <= times:
+            raise error
+        return made
+
+    return call
+
+
+def is_away(error: Exception) -> bool:
+    return isinstance(error, ConnectionError)
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=100):
+        yield
+
+
+def test_a_call_is_repeated_while_its_dependency_is_away() -> None:
+    assert retry(failing(3, ConnectionError()), is_away, seconds=60, pause=0.2) == 4
+
+
+def test_another_error_ends_it() -> None:
+    with pytest.raises(ValueError, match="no"):
+        retry(failing(1, ValueError("no")), is_away, seconds=60, pause=0.2)
+
+
+def test_the_last_error_is_raised_when_the_time_is_over() -> None:
+    with pytest.raises(ConnectionError):
+        retry(failing(1, ConnectionError()), is_away, seconds=0, pause=0.2)
+
+
+def test_a_process_that_slept_calls_again_all_the_same() -> None:
+    assert retry(failing(2, ConnectionError()), is_away, seconds=0, pause=0.2, attempts=3) == 3
+    with pytest.raises(ConnectionError):
+        retry(failing(3, ConnectionError()), is_away, seconds=0, pause=0.2, attempts=3)
+
+
+def test_retries_are_neither_logged_nor_counted() -> None:
+    assert get_on_retry_hooks() == ()
+    code = (
+        "import sys; from lozenge.process.retries import retry\n"
+        "try: retry(lambda: 1 / 0, lambda error: True, seconds=0.05, pause=0.01)\n"
+        "except ZeroDivisionError: print({'structlog', 'prometheus_client'} & sys.modules.keys())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == ("set()\n", "")
