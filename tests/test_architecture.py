@@ -24,6 +24,7 @@ AUTHORS = {"lozenge", "lozenge.testing"}
 MOST_MODULES = 15
 STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
 """Modules that are imported without PySpark."""
+TESTS_OF_WHOLE_PACKAGES = {"test_public_api.py", "test_fuzz.py"}
 
 
 INTERNALS = "shared/lozenge/spark/internals.py"
@@ -119,3 +120,21 @@ def _behind_pyspark(file: Path) -> Iterator[tuple[int, str]]:
                 yield from ((node.lineno, a.name) for a in node.names if a.name.startswith("_"))
             case ast.Subscript(slice=ast.Constant(value="isTriggerActive")):
                 yield node.lineno, "isTriggerActive"
+
+
+@pytest.mark.parametrize("root", SOURCE_ROOTS)
+def test_tests_mirror_the_sources(root: str) -> None:
+    package = next(child for child in (ROOT / root).iterdir() if (child / "__init__.py").exists())
+    wrong = [
+        str(test.relative_to(ROOT))
+        for test in sorted((ROOT / "tests" / root).rglob("test_*.py"))
+        if test.name not in TESTS_OF_WHOLE_PACKAGES and not _tested(package, test.relative_to(ROOT / "tests" / root))
+    ]
+    assert not wrong, f"no module of {package.name} has these names: {wrong}"
+
+
+def _tested(package: Path, test: Path) -> bool:
+    """Whether there is a module, or a package, of a test's name; `test_main` tests `__main__`."""
+    name = test.stem.removeprefix("test_")
+    module = package / test.parent / name
+    return any(path.exists() for path in (module, module.with_suffix(".py"), module.with_name(f"__{name}__.py")))

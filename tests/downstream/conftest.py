@@ -20,6 +20,7 @@ from lozenge_downstream.store import Store, tables
 from tests.downstream.postgres import database, server
 
 TOPICS = Topics()
+ALERT = Codec.of("alert")
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -46,16 +47,16 @@ def alert_fields(number: int, detector: str) -> dict[str, Any]:
     }
 
 
+def alert_record(number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any) -> Record:
+    """The record of one alert; `fields` replace fields of the alert."""
+    alert = alert_fields(number, detector) | fields
+    return Record(topic or TOPICS.alerts(detector), 2, number, b"card-7", ALERT.encode(alert), [])
+
+
 @pytest.fixture
 def record() -> MakeRecord:
-    """Builds the record of one alert; keywords change fields of the alert."""
-    codec = Codec.of("alert")
-
-    def make(number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any) -> Record:
-        alert = alert_fields(number, detector) | fields
-        return Record(topic or TOPICS.alerts(detector), 2, number, b"card-7", codec.encode(alert), [])
-
-    return make
+    """Builds the record of one alert."""
+    return alert_record
 
 
 class Desk:

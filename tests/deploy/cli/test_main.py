@@ -9,19 +9,8 @@ from pathlib import Path
 import pytest
 
 from lozenge_deploy.cli.author.scaffold import write
+from tests.deploy.cli.conftest import made
 from tests.deploy.command import lozenge, surroundings
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    (tmp_path / "detectors").mkdir()
-    (tmp_path / "pyproject.toml").touch()
-    return tmp_path
-
-
-def made(checkout: Path, name: str, kind: str = "rule") -> None:
-    """A detector as `lozenge new` writes it."""
-    write(checkout / "detectors", name, kind, "tests")
 
 
 def test_help_needs_no_import_of_spark_or_kafka() -> None:
@@ -35,15 +24,6 @@ def test_help_lists_the_commands(checkout: Path) -> None:
     run = lozenge("--help", cwd=checkout)
     assert run.returncode == 0
     assert all(verb in run.stdout for verb in ("new", "check", "test", "status", "logs", "state", "describe", "doctor"))
-
-
-def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
-    run = lozenge("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
-    assert (run.returncode, len(run.stdout.splitlines())) == (0, 4)
-    assert "lozenge test spotter" in run.stderr
-    for arguments, cwd in ((["check", "spotter"], checkout), (["check", "."], checkout / "detectors" / "spotter")):
-        run = lozenge(*arguments, cwd=cwd)
-        assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_a_dry_run_shows_what_it_would_do_and_does_nothing(checkout: Path) -> None:
@@ -67,62 +47,12 @@ def test_the_shell_completes_the_names_of_the_folders(checkout: Path) -> None:
     assert run.stdout.split() == ["spender", "spotter"]
 
 
-@pytest.mark.parametrize("name", ["Spotter", "1st", "a-b", "../up"])
-def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str) -> None:
-    run = lozenge("new", name, cwd=checkout)
-    assert run.returncode == 2
-    assert "lower-case letters, digits and underscores" in run.stderr
-    assert list((checkout / "detectors").iterdir()) == []
-
-
-@pytest.mark.parametrize("name", ["json", "class", "pytest", "lozenge", "upstream"])
-def test_new_refuses_a_name_that_is_taken(checkout: Path, name: str) -> None:
-    run = lozenge("new", name, cwd=checkout)
-    assert run.returncode == 2
-    assert "has that name" in run.stderr
-    assert list((checkout / "detectors").iterdir()) == []
-
-
-def test_the_settings_of_a_new_detector_have_a_name_of_their_own(checkout: Path) -> None:
-    made(checkout, "fold", "stateful")
-    module = (checkout / "detectors" / "fold" / "fold.py").read_text()
-    assert "class FoldSettings(Settings):" in module
-    assert "settings=FoldSettings)" in module
-
-
-def test_new_never_writes_over_a_folder(checkout: Path) -> None:
-    made(checkout, "spotter")
-    run = lozenge("new", "spotter", cwd=checkout)
-    assert run.returncode == 2
-    assert "exists already" in run.stderr
-
-
-def test_check_shows_every_problem(checkout: Path) -> None:
-    made(checkout, "spotter")
-    (checkout / "detectors" / "spotter" / "README.md").unlink()
-    run = lozenge("check", "spotter", cwd=checkout)
-    assert run.returncode == 2
-    assert "checking spotter: 1 problem(s)\n  - README.md: missing" in run.stderr
-    run = lozenge("check", "spotter", "-o", "json", cwd=checkout)
-    assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]
-
-
 def test_an_unknown_detector_and_a_folder_without_detectors_are_usage_errors(checkout: Path, tmp_path: Path) -> None:
     run = lozenge("check", "nobody", cwd=checkout)
     assert (run.returncode, "lozenge new nobody" in run.stderr) == (2, True)
     (checkout / "detectors").rmdir()
     run = lozenge("check", "nobody", cwd=checkout)
     assert (run.returncode, "Traceback" in run.stderr) == (2, False)
-
-
-def test_describe_names_the_topics(checkout: Path) -> None:
-    made(checkout, "spotter", "aggregate")
-    run = lozenge("describe", "spotter", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
-    [facts] = json.loads(run.stdout)
-    assert (facts["kind"], facts["alerts"], facts["lateness"]) == ("aggregate", "pay.alerts.spotter.v1", "10m")
-    assert (facts["state"], facts["state topic"]) == ("keep", "lozenge.state.spotter.v1")
-    assert facts["live"].startswith("unknown: listing topics: no Kafka broker answers")
-    assert "pay.dlq.spotter.v1" in lozenge("describe", "spotter", cwd=checkout).stdout
 
 
 def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) -> None:
@@ -141,12 +71,6 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) 
         assert run.returncode == 3, verb
         assert "127.0.0.1:9" in run.stderr, verb
         assert "Traceback" not in run.stderr, verb
-
-
-def test_plan_and_deploy_report_an_unknown_folder_before_they_need_a_broker(checkout: Path) -> None:
-    for verb in ("plan", "deploy"):
-        run = lozenge(verb, "nobody", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
-        assert (run.returncode, "looking for detector nobody" in run.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -176,15 +100,6 @@ def test_a_wrong_argument_is_reported_before_a_broker_is_needed(
     assert (run.returncode, said in run.stderr, "Traceback" in run.stderr) == (2, True, False), run.stderr
 
 
-@pytest.mark.parametrize("missing", ["test_fires", "test_stays_silent"])
-def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Path, missing: str) -> None:
-    made(checkout, "spotter")
-    tests = checkout / "detectors" / "spotter" / "test_spotter.py"
-    tests.write_text(tests.read_text().replace(f"def {missing}", "def test_something_else"))
-    run = lozenge("deploy", "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
-    assert (run.returncode, f"add a test {missing}..." in run.stderr) == (2, True), run.stderr
-
-
 def test_without_a_terminal_a_row_is_never_wrapped(checkout: Path) -> None:
     made(checkout, "spotter")
     project = checkout / "detectors" / "spotter" / "pyproject.toml"
@@ -198,11 +113,3 @@ def test_without_a_terminal_a_row_is_never_wrapped(checkout: Path) -> None:
 def test_debug_shows_the_stack_trace(checkout: Path) -> None:
     run = lozenge("--debug", "check", "nobody", cwd=checkout)
     assert "Traceback" in run.stderr
-
-
-def test_doctor_names_what_is_missing_and_the_fix(checkout: Path) -> None:
-    run = lozenge("doctor", "-o", "json", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
-    checks = {row["check"]: row for row in json.loads(run.stdout)}
-    assert (checks["Python"]["ok"], checks["broker"]["ok"]) == ("yes", "NO")
-    assert run.returncode == 1
-    assert "start the broker" in run.stderr

@@ -1,46 +1,12 @@
-"""What an author declares and raises: settings with a stable digest, and alerts that can be written."""
+"""An alert that could not be written is refused with all that is wrong with it."""
 
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
-from lozenge import Alert, Duration, Settings
+from lozenge import Alert
 from lozenge.detector.events import MAX_CHARACTERS
-
-
-class Limits(Settings):
-    within: Duration = timedelta(minutes=10)
-    limit: float = 220.0
-    names: tuple[str, ...] = ("a", "b")
-
-
-class Reordered(Settings):
-    names: tuple[str, ...] = ("a", "b")
-    limit: float = 220.0
-    within: Duration = timedelta(minutes=10)
-
-
-def test_the_digest_is_that_of_the_values() -> None:
-    assert Limits().digest == "6f703116dce5", "alerts of older releases carry this digest: it must not change"
-    assert Limits(within="600s").digest == Limits().digest == Reordered().digest  # type: ignore[arg-type]
-    assert Limits(limit=221.0).digest != Limits().digest
-
-
-def test_settings_are_immutable_and_know_their_names() -> None:
-    with pytest.raises(ValidationError):
-        Limits(limits=3)  # type: ignore[call-arg]
-    with pytest.raises(ValidationError):
-        Limits().limit = 3.0
-
-
-def test_a_duration_says_what_it_takes() -> None:
-    with pytest.raises(ValidationError, match='"90s", "10m", "1h" or "30d"'):
-        Limits(within="soon")  # type: ignore[arg-type]
-    with pytest.raises(ValidationError, match="longer than the longest duration"):
-        Limits(within="99999999999999d")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

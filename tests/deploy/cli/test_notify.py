@@ -11,12 +11,10 @@ from lozenge_deploy.observe.topic_tail import decoded
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.channels.kafka import Channel
-from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
 from tests.deploy.command import lozenge
-from tests.downstream.conftest import Desk
+from tests.downstream.conftest import Desk, alert_record
 
-MakeRecord = Callable[..., Record]
 VALID = """
 [route]
 [[route.routes]]
@@ -29,9 +27,9 @@ routes = ["ROUTE"]
 
 
 @pytest.fixture
-def desk(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A desk whose API is where the verbs look for it, with a token."""
-    desk = Desk(url)
+    desk = Desk(f"sqlite:///{tmp_path / 'store.db'}")
     with ApiServer(api(desk.store, desk.pipeline, lambda: None, "a token", None), "127.0.0.1:0") as serving:
         monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
         monkeypatch.setenv("LOZENGE_NOTIFIER_TOKEN", "a token")
@@ -86,9 +84,9 @@ WITHOUT_ENTITY = {"alert_id": "a", "detector": "large_amount", "severity": "high
 
 
 @pytest.mark.parametrize("shape", [lambda r: [r], lambda r: r, lambda r: r["value"], lambda r: [r["value"]]])
-def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, record: MakeRecord, shape: Callable[[Any], Any]) -> None:
+def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, shape: Callable[[Any], Any]) -> None:
     (tmp_path / "routing.toml").write_text(LABELLED)
-    sent = record(labels={"team": "fraud"})
+    sent = alert_record(labels={"team": "fraud"})
     peeked = {"partition": 2, "offset": 0, "time": None, "key": "card-7", "value": decoded(sent.value), "headers": {}}
     (tmp_path / "alert.json").write_text(json.dumps(shape(peeked)))
     run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
@@ -128,11 +126,11 @@ def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:
     assert (again.returncode, "`lozenge silence ls` shows the active ones" in again.stderr) == (2, True)
 
 
-def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+def test_open_cases_are_listed_and_shown(desk: Desk, tmp_path: Path) -> None:
     assert "there is no such open case" in lozenge("cases", "ls", cwd=tmp_path).stderr
     desk.routing(route={"group_by": ["entity"]})
     assert lozenge("silence", "add", "severity=high", "--reason", "works", cwd=tmp_path).returncode == 0
-    desk.take(record(0))
+    desk.take(alert_record(0))
     run = lozenge("cases", "ls", "detector=large_amount", "severity >= high", "-n", "1", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     head, row = run.stdout.splitlines()
@@ -153,9 +151,9 @@ def test_open_cases_are_listed_and_shown(desk: Desk, record: MakeRecord, tmp_pat
     assert lozenge("cases", "show", "unknown", cwd=tmp_path).returncode == 2
 
 
-def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+def test_rate_limited_alerts_are_released_and_get_feedback(desk: Desk, tmp_path: Path) -> None:
     desk.routing(rate_limit={"alerts": 1})
-    alert, _ = (received.alert for received in desk.take(record(0), record(1)))
+    alert, _ = (received.alert for received in desk.take(alert_record(0), alert_record(1)))
     assert (
         "1 alerts of large_amount: released" in lozenge("rate-limits", "release", "large_amount", cwd=tmp_path).stdout
     )
@@ -169,10 +167,10 @@ def test_parked_alerts_are_released_and_judged(desk: Desk, record: MakeRecord, t
         assert t.feedback.precision() == {("large_amount", "r1"): 0.0}
 
 
-def test_a_dry_run_only_tells_what_would_change(desk: Desk, record: MakeRecord, tmp_path: Path) -> None:
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(desk: Desk, tmp_path: Path) -> None:
     channel = Channel(type="kafka", topic="theirs")
     desk.routing(channels={"ops": channel}, rate_limit={"alerts": 1}, route={"channels": ["ops"]})
-    alert, _ = (received.alert for received in desk.take(record(0), record(1)))
+    alert, _ = (received.alert for received in desk.take(alert_record(0), alert_record(1)))
     assert alert is not None
     with desk.store.transaction() as t:
         t.deliveries.disable("ops", "HTTP 410")

@@ -1,6 +1,5 @@
 """Deliveries to real receivers on loopback, also to ones that misbehave."""
 
-import asyncio
 import socket
 import threading
 import time
@@ -17,84 +16,18 @@ import pytest
 from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import Metrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
-from lozenge_downstream.channels.base.channel import Channel, Retry, Sent
-from lozenge_downstream.channels.base.http import result_of
-from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
 from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.model import Outgoing, Record
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
-from tests.downstream.conftest import NOON, SECRET
+from tests.downstream.conftest import SECRET
+from tests.downstream.delivery.conftest import hook
 
 TOPICS = Topics()
-
 MakeRecord = Callable[..., Record]
 Answer = Callable[[BaseHTTPRequestHandler, int], None]
 Hanging = Callable[[pytest.MonkeyPatch], AbstractContextManager[dict[str, Any]]]
-
-
-@pytest.fixture(autouse=True)
-def secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOK_SECRET", SECRET)
-
-
-def hook(url: str, **settings: Any) -> dict[str, Any]:
-    webhook = {"type": "webhook", "secret": {"env": "HOOK_SECRET"}, "networks": ["127.0.0.0/8"]}
-    return {"url": url, "first_retry": 0.1, "max_retry": 0.2, **webhook, **settings}
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    """An empty store on the machine's own clock."""
-    store = Store(url)
-    yield store
-    store.close()
-
-
-async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
-    """Whether a worker ends that is cancelled so many steps of the event loop after it was woken."""
-    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
-    running = asyncio.create_task(worker.run())
-    await asyncio.sleep(0.05)
-    worker.wake()
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    running.cancel()
-    ended, _ = await asyncio.wait([running], timeout=5)
-    return bool(ended)
-
-
-@pytest.mark.parametrize("steps", range(5))
-def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) -> None:
-    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    assert asyncio.run(woken_and_cancelled(store, channel, steps))
-
-
-async def cancelled_while_noting(worker: ChannelWorker) -> None:
-    noting = asyncio.create_task(worker._record())
-    await asyncio.sleep(0.05)
-    noting.cancel()
-    await asyncio.wait([noting], timeout=5)
-    assert noting.cancelled()
-
-
-def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
-
-    def slowly(attempts: Any) -> None:
-        time.sleep(0.2)
-        noted.append(attempts)
-
-    async def run() -> bool:
-        await cancelled_while_noting(worker)
-        return bool(noted)
-
-    monkeypatch.setattr(worker, "_write", slowly)
-    assert asyncio.run(run()), "else the worker after it would fetch and send them again"
 
 
 def take(store: Store, record: MakeRecord, count: int, *channels: str, first: int = 0) -> None:
@@ -550,38 +483,3 @@ def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record:
 def _disabled(store: Store) -> dict[str, str]:
     with store.reading() as t:
         return t.deliveries.disabled()
-
-
-@pytest.mark.parametrize("status", [200, 202, 204])
-def test_2xx_is_sent(status: int) -> None:
-    assert result_of(status, None, NOON) == Sent()
-
-
-@pytest.mark.parametrize("status", [301, 307, 400, 401, 404, 429, 500, 503])
-def test_anything_else_is_tried_again(status: int) -> None:
-    assert result_of(status, None, NOON) == Retry(f"HTTP {status}")
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("120", 120.0),
-        ("Sun, 01 Mar 2026 12:00:30 GMT", 30.0),
-        ("Sun, 01 Mar 2026 11:00:00 GMT", 0.0),
-        ("99999999", 86_400.0),
-        ("soon", None),
-        ("-5", None),
-        ("Sun, 01 Mar 2026 12:00:30", None),
-    ],
-)
-def test_retry_after_is_read(header: str, seconds: float | None) -> None:
-    assert result_of(429, header, NOON) == Retry("HTTP 429", seconds)
-
-
-def test_waits_grow_to_a_bound() -> None:
-    channel = Routing.model_validate({"channels": {"c": hook("http://h/", first_retry=5, max_retry=100)}}).channels["c"]
-    assert [wait_seconds(channel, n, None, 0.5) for n in (1, 2, 3, 4, 90)] == [5, 20, 80, 100, 100]
-    assert wait_seconds(channel, 1, None, 0.0) == 4
-    assert wait_seconds(channel, 1, None, 1.0) == 6
-    assert wait_seconds(channel, 1, 60.0, 0.5) == 60
-    assert wait_seconds(channel, 3, 60.0, 0.5) == 80

@@ -1,0 +1,75 @@
+"""Messages, and receivers of them on loopback."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from lozenge_downstream.channels.base.channel import Message, Result
+from lozenge_downstream.model import Record
+from lozenge_downstream.routing.config import Routing
+from tests.downstream.conftest import Desk
+
+MakeRecord = Callable[..., Record]
+LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
+
+
+@pytest.fixture
+def message(desk: Desk, record: MakeRecord) -> Message:
+    """What a channel is given for one alert with an awkward title."""
+    desk.routing(route={"group_by": ["entity"]})
+    desk.take(record(title="<b>Large\namount & more</b>"))
+    (told,) = desk.told()
+    return Message(told["notification_id"], json.dumps({"data": told}), told)
+
+
+@pytest.fixture
+def judged(message: Message) -> Message:
+    """The same from a notifier with pages on which alerts are judged, and an alert beside it whose link is too long."""
+    (alert,) = message.fields["alerts"]
+    alerts = [alert | {"feedback_url": LINK}, alert | {"feedback_url": LINK + "x" * 1_000}]
+    told = {**message.fields, "alerts": alerts}
+    return Message(message.id, json.dumps({"data": told}), told)
+
+
+def send(message: Message, **channel: Any) -> Result:
+    made = Routing.model_validate({"channels": {"c": channel}}).channels["c"]
+
+    async def once() -> Result:
+        async with made.sender() as sender:
+            return await sender.send(message)
+
+    return asyncio.run(once())
+
+
+@contextmanager
+def receiving(status: int = 200, location: str | None = None) -> Iterator[tuple[str, list[Any]]]:
+    """A receiver of JSON that answers `status`, and where else to go."""
+    got: list[Any] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append((self.path, json.loads(self.rfile.read(int(self.headers["content-length"])))))
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            if location:
+                self.send_header("location", location)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", got
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,53 @@
+"""Alertmanager: what arrives at its API on loopback."""
+
+from collections.abc import Callable
+
+from lozenge_downstream.channels.base.channel import Message, Sent
+from lozenge_downstream.model import Record
+from tests.downstream.channels.conftest import receiving, send
+from tests.downstream.conftest import Desk
+
+MakeRecord = Callable[..., Record]
+LOOPBACK = {"networks": ["127.0.0.0/8"]}
+LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
+
+
+def test_alertmanager_gets_each_alert_with_its_end(message: Message) -> None:
+    with receiving() as (url, got):
+        assert send(message, type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((path, (alert,)),) = got
+    assert path == "/api/v2/alerts"
+    assert alert["labels"]["alertname"] == "large_amount"
+    assert alert["startsAt"] < alert["endsAt"]
+
+
+def test_alertmanager_gets_labels_under_names_that_it_takes(desk: Desk, record: MakeRecord) -> None:
+    """Else it answers 400 to all of it; and no label of a detector's takes the place of one of the platform's."""
+    named = {"dotted.label": "1", "7up": "2", "": "3", "größe": "4", "as_is": "5"}
+    taken = {"alertname": "mine", "alert_id": "mine", "entity.type": "mine", "as.is": "mine", "detector": "mine"}
+    desk.take(record(labels=named | taken))
+    (told,) = desk.told()
+    with receiving() as (url, got):
+        assert send(Message("1", "", told), type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((_, (alert,)),) = got
+    assert alert["labels"] == {
+        "alertname": "large_amount",
+        "alert_id": told["alert_ids"][0],
+        "detector": "large_amount",
+        "release": "r1",
+        "severity": "high",
+        "entity_type": "card",
+        "entity": "card:card-7",
+        "dotted_label": "1",
+        "_7up": "2",
+        "_": "3",
+        "gr__e": "4",
+        "as_is": "5",
+    }
+
+
+def test_alertmanager_shows_where_an_alert_is_judged(judged: Message) -> None:
+    with receiving() as (url, got):
+        assert send(judged, type="alertmanager", url=url, **LOOPBACK) == Sent()
+    ((_, (alert, _)),) = got
+    assert alert["annotations"]["feedback_url"] == LINK

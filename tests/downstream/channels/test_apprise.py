@@ -1,0 +1,42 @@
+"""Apprise: what arrives at a service on loopback."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lozenge_downstream.channels.base.channel import Message, Retry, Sent
+from lozenge_downstream.model import Record
+from tests.downstream.channels.conftest import receiving, send
+
+MakeRecord = Callable[..., Record]
+LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # which apprise still imports
+def test_apprise_reaches_what_has_no_channel_of_its_own(message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
+        assert send(message, type="apprise", url={"env": "APPRISE"}) == Sent()
+    ((_, body),) = got
+    assert body["title"] == "[high] <b>Large\namount & more</b> (opened)"
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+@pytest.mark.parametrize(("wanted", "followed"), [("", False), ("?redirect=yes", True)])
+def test_apprise_follows_a_redirect_only_where_its_url_says_so(
+    message: Message, wanted: str, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving() as (elsewhere, got), receiving(307, elsewhere) as (url, _):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://") + wanted)
+        result = send(message, type="apprise", url={"env": "APPRISE"})
+    assert bool(got) is followed
+    assert result == (Sent() if followed else Retry("the service refused it"))
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+def test_apprise_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
+        assert send(judged, type="apprise", url={"env": "APPRISE"}) == Sent()
+    ((_, body),) = got
+    assert body["message"].endswith(f"right or wrong?\n{LINK}")

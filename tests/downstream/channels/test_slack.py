@@ -1,0 +1,38 @@
+"""Slack: what arrives at a webhook on loopback."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.model import Record
+from tests.downstream.channels.conftest import receiving, send
+
+MakeRecord = Callable[..., Record]
+LOOPBACK = {"networks": ["127.0.0.0/8"]}
+LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
+
+
+@pytest.mark.parametrize(("status", "result"), [(200, Sent()), (404, Drop("HTTP 404")), (429, Retry("HTTP 429"))])
+def test_slack_gets_text_that_is_no_markup(
+    message: Message, status: int, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with receiving(status) as (url, got):
+        monkeypatch.setenv("SLACK", f"{url}/services/T/B/x")
+        assert send(message, type="slack", url={"env": "SLACK"}, channel="#fraud", **LOOPBACK) == result
+    ((path, body),) = got
+    assert path == "/services/T/B/x"
+    assert body["text"] == "&lt;b&gt;Large\namount &amp; more&lt;/b&gt; (opened)"
+    assert body["channel"] == "#fraud"
+    assert body["attachments"][0]["fields"][1] == {"title": "About", "value": "card:card-7", "short": True}
+
+
+def test_slack_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiving() as (url, got):
+        monkeypatch.setenv("SLACK", url)
+        assert send(judged, type="slack", url={"env": "SLACK"}, **LOOPBACK) == Sent()
+    ((_, body),) = got
+    assert [shown["text"] for shown in body["attachments"][1:]] == [
+        "<https://lozenge.example.com/feedback/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "
+        "right or wrong?"
+    ]

@@ -1,0 +1,71 @@
+"""A channel worker that is cancelled records what it sent; the waits between its attempts grow."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from lozenge.contracts.topics import Topics
+from lozenge.metrics.app_metrics import Metrics
+from lozenge_downstream.channels.base.channel import Channel
+from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
+from lozenge_downstream.routing.config import Routing
+from lozenge_downstream.store import Store
+from tests.downstream.delivery.conftest import hook
+
+TOPICS = Topics()
+
+
+async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
+    """Whether a worker ends that is cancelled so many steps of the event loop after it was woken."""
+    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
+    running = asyncio.create_task(worker.run())
+    await asyncio.sleep(0.05)
+    worker.wake()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    running.cancel()
+    ended, _ = await asyncio.wait([running], timeout=5)
+    return bool(ended)
+
+
+@pytest.mark.parametrize("steps", range(5))
+def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) -> None:
+    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
+    assert asyncio.run(woken_and_cancelled(store, channel, steps))
+
+
+async def cancelled_while_noting(worker: ChannelWorker) -> None:
+    noting = asyncio.create_task(worker._record())
+    await asyncio.sleep(0.05)
+    noting.cancel()
+    await asyncio.wait([noting], timeout=5)
+    assert noting.cancelled()
+
+
+def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
+    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
+
+    def slowly(attempts: Any) -> None:
+        time.sleep(0.2)
+        noted.append(attempts)
+
+    async def run() -> bool:
+        await cancelled_while_noting(worker)
+        return bool(noted)
+
+    monkeypatch.setattr(worker, "_write", slowly)
+    assert asyncio.run(run()), "else the worker after it would fetch and send them again"
+
+
+def test_waits_grow_to_a_bound() -> None:
+    channel = Routing.model_validate({"channels": {"c": hook("http://h/", first_retry=5, max_retry=100)}}).channels["c"]
+    assert [wait_seconds(channel, n, None, 0.5) for n in (1, 2, 3, 4, 90)] == [5, 20, 80, 100, 100]
+    assert wait_seconds(channel, 1, None, 0.0) == 4
+    assert wait_seconds(channel, 1, None, 1.0) == 6
+    assert wait_seconds(channel, 1, 60.0, 0.5) == 60
+    assert wait_seconds(channel, 3, 60.0, 0.5) == 80

@@ -1,0 +1,199 @@
+"""The routing file: every problem is reported at once, and secrets are never shown."""
+
+from pathlib import Path
+
+import pytest
+
+from lozenge.errors import ConfigError
+from lozenge_downstream.channels import kinds
+from lozenge_downstream.routing import config as routing_file
+from lozenge_downstream.routing.config_reload import ConfigReload
+from tests.downstream.conftest import SECRET
+from tests.downstream.routing.files import routing
+
+
+def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "ops").write_text(SECRET + "\n")
+    secret = f'{{ file = "{tmp_path / "ops"}" }}'
+    read = routing(tmp_path, f'[channels.ops]\ntype = "webhook"\nurl = "http://h/"\nsecret = {secret}\n')
+    assert SECRET not in repr(read)
+    assert SECRET not in str(read.model_dump())
+
+
+def test_noise_is_counted_by_minutes_and_no_route_has_the_roots_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, '[rate_limit]\nwithin = "30s"\n[route]\nname = "a"\n[[route.routes]]\nname = "a"\n')
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "rate_limit.within",
+        "route.routes.0.name",
+    ]
+
+
+def test_a_route_may_have_any_text_for_a_name_and_nothing_else(tmp_path: Path) -> None:
+    assert routing(tmp_path, '[[route.routes]]\nname = "None"\n').route.routes[0].name == "None"
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, '[[route.routes]]\nname = ["a"]\n')
+    assert caught.value.problems == ("route.routes.0.name: Input should be a valid string",)
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT", "whsec_c2hvcnQ=")
+    monkeypatch.setenv("NOISE", "%%%")
+    with pytest.raises(ConfigError) as caught:
+        routing(
+            tmp_path,
+            """
+            [channels.a]
+            type = "webhook"
+            url = "ftp://example.com/"
+            secret = { env = "NOT_SET_ANYWHERE" }
+            timeout = -1
+            [channels.b]
+            type = "webhook"
+            url = "http://h/"
+            secret = [{ env = "SHORT" }, { env = "NOISE" }]
+            colour = "red"
+            [channels.c]
+            type = "slack"
+            url = { file = "no-such-file" }
+            [channels.d]
+            type = "pigeon"
+            [channels.e]
+            type = "pagerduty"
+            key = {}
+            [time_intervals.w]
+            weekdays = ["mon-someday"]
+            times = ["8-18", "08:00-18:00", "25:00-26:00"]
+            days_of_month = [32, 1]
+            months = ["jan-smarch"]
+            location = "Mars"
+            [route]
+            channels = ["a", "nobody"]
+            group_wait = "soon"
+            matchers = ["severity = high"]
+            [[route.routes]]
+            name = "r"
+            matchers = ["severity = dire"]
+            mute_time_intervals = ["w", "holidays"]
+            [[route.routes]]
+            name = "r"
+            channels = "a"
+            [[route.routes]]
+            matchers = []
+            [[inhibit_rules]]
+            source_matchers = []
+            target_matchers = ["x"]
+            [rate_limit]
+            alerts = 0
+            [[examples]]
+            alert = { severity = 3 }
+            [[webhooks]]
+            """,
+        )
+    told = "\n".join(caught.value.problems)
+    for part in (
+        "channels.a.url",
+        "NOT_SET_ANYWHERE is not set",
+        "channels.a.timeout",
+        "SHORT holds 5 bytes",
+        "NOISE does not hold a base64 secret",
+        "channels.b.colour",
+        "no-such-file: No such file",
+        "type is 'pigeon', which is none of alertmanager, apprise, email",
+        "channels.e.key: set either",
+        "time_intervals.w.weekdays.0: 'mon-someday' is none of mon, tue",
+        "time_intervals.w.times.0: '8-18' is no time of day",
+        "time_intervals.w.times.2: '25:00-26:00' is no time of day",
+        "time_intervals.w.days_of_month.0: 32 is in no month",
+        "time_intervals.w.months.0: 'jan-smarch' is none of jan, feb",
+        "time_intervals.w.location: 'Mars' is no time zone",
+        "route.channels: there is no [channels.nobody]",
+        "route.group_wait: 'soon' is not a duration",
+        "route: the root takes every alert",
+        "'dire' is none of info, low",
+        "route.routes.0.mute_time_intervals: there is no [time_intervals.holidays]",
+        "route.routes.1.name: 'r' is the name of an earlier route",
+        "route.routes.1.channels: Input should be",
+        "route.routes.2.name: it is missing",
+        "inhibit_rules.0.source_matchers: ",
+        "inhibit_rules.0.target_matchers.0: 'x' is no matcher",
+        "rate_limit.alerts: ",
+        "examples.0.alert.severity: ",
+        "webhooks: Extra inputs are not permitted",
+    ):
+        assert part in told, part
+    assert told.count("soon") == 1, "what children inherit is told once"
+    assert "%%%" not in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+ELSEWHERE = """
+[channels.a]
+type = "webhook"
+url = "http://h/"
+secret = [{ env = "NOT_SET_ANYWHERE" }, { file = "no-such-file" }]
+[channels.b]
+type = "email"
+host = "h"
+from = "a@h"
+to = ["b@h"]
+password = { env = "NOT_SET_ANYWHERE" }
+"""
+
+
+def test_a_file_whose_secrets_are_elsewhere_can_be_looked_at_and_not_used(tmp_path: Path) -> None:
+    (tmp_path / "routing.toml").write_text(ELSEWHERE)
+    assert list(routing_file.routing(tmp_path / "routing.toml", secrets=False).channels) == ["a", "b"]
+    with pytest.raises(ConfigError) as caught:
+        ConfigReload(tmp_path / "routing.toml")
+    assert [problem.partition(": ")[0] for problem in caught.value.problems] == [
+        "channels.a.secret.0", "channels.a.secret.1", "channels.b.password"
+    ]  # fmt: skip
+
+
+def test_secrets_that_are_elsewhere_are_checked_for_their_form_along_with_all_else(tmp_path: Path) -> None:
+    wrong = '[channels.c]\ntype = "slack"\nurl = {}\n[channels.d]\ntype = "pagerduty"\nkey = "PLAIN"\n'
+    (tmp_path / "routing.toml").write_text(ELSEWHERE + wrong + "[rate_limit]\nalerts = 0\n")
+    with pytest.raises(ConfigError) as caught:
+        routing_file.routing(tmp_path / "routing.toml", secrets=False)
+    assert [problem.partition(":")[0] for problem in caught.value.problems] == [
+        "channels.c.url", "channels.d.key", "rate_limit.alerts"
+    ]  # fmt: skip
+    assert "PLAIN" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing but a remark\n"])
+def test_a_file_in_which_nothing_stands_is_wrong(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert caught.value.problems == ("it is empty",)
+    assert routing(tmp_path, "[route]\n") == routing_file.routing(None)
+
+
+def test_broken_toml_names_the_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="at line 2"):
+        routing(tmp_path, "[channels]\na = }\n")
+
+
+WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[route]\nchannels = [["ops"]]\n', "route.channels.0"),
+        ('[route]\nchannels = [{ name = "ops" }]\n', "route.channels.0"),
+        ("[route]\nmute_time_intervals = [[1]]\n", "route.mute_time_intervals.0"),
+        (WEBHOOK + 'networks = [["127.0.0.0/8"]]\n', "channels.a.networks.0"),
+        ("a = " + "[" * 100_000, "it cannot be read"),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_whatever_a_file_holds_is_a_problem_that_is_told(tmp_path: Path, text: str, place: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert any(problem.startswith(place) for problem in caught.value.problems), caught.value.problems
+
+
+def test_every_file_in_the_folder_of_channels_is_a_type() -> None:
+    assert kinds() == ["alertmanager", "apprise", "email", "kafka", "pagerduty", "slack", "webhook"]

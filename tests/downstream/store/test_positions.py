@@ -1,0 +1,35 @@
+"""Only the notifier that knows a position moves it; recording what was published reads little."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from lozenge.contracts.topics import Topics
+from lozenge.errors import Fenced
+from lozenge_downstream.store import Store
+from tests.downstream.store.probes import executed
+
+TOPICS = Topics()
+PLACE = TOPICS.alerts("large_amount"), 2
+
+
+def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
+    with store.transaction() as t:
+        t.positions.move(PLACE, None, 5)
+        t.positions.move(PLACE, 5, 9)
+    for known in (None, 5, 10):
+        with pytest.raises(Fenced, match="another notifier has moved the position"), store.transaction() as t:
+            t.positions.move(PLACE, known, 11)
+    with store.reading() as t:
+        assert t.positions.of(PLACE) == 9
+
+
+def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path: Path) -> None:
+    """Else each notification would cost more than the last."""
+    file = tmp_path / "store.db"
+    update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PLACE, 0), "UPDATE")
+    with sqlite3.connect(file) as connection:
+        ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PLACE, 0])
+    connection.close()
+    assert "USING INDEX outbox_pending_seq (topic=? AND partition=? AND seq<?)" in plan
