@@ -4,11 +4,11 @@ import signal
 import sys
 import threading
 
+from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
-from lozenge_downstream.model import APP
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import Settings
 from lozenge_downstream.timing import DEFAULT, Timing
@@ -19,10 +19,10 @@ def main(timing: Timing = DEFAULT) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    logging.configure(APP)
+    logging.configure(DOWNSTREAM)
     try:
         settings, kafka = load(Settings, KafkaSettings)
-        logging.configure(APP, instance=settings.instance)
+        logging.configure(DOWNSTREAM, instance=settings.instance)
         Notifier(settings, kafka, timing).run(stop)
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint, kind=type(error).__name__)

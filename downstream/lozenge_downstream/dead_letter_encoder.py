@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from lozenge.contracts.dead_letters import dead_letter_headers, truncated_headers
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import APP, Number, Outgoing, Record
+from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge_downstream.model import Number, Outgoing, Record
 
 TRUNCATED_BYTES = 64 * 1024
 """What remains of the value of a dead letter that Kafka finds too large; of its key and each header, a 16th of it."""
@@ -16,14 +16,14 @@ def dead_letter_record(
     record: Record, stage: str, error: Exception, topics: Topics, number: Number, now: float
 ) -> Outgoing:
     """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
-    topic = topics.dead_letters(APP)
+    topic = topics.dead_letters(DOWNSTREAM)
     partition = partition_of(record.key or b"", topics.partitions)
     explained = dead_letter_headers(
         record.headers,
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
-        app=APP,
+        app=DOWNSTREAM,
         stage=stage,
         error=error,
         failed_at=datetime.fromtimestamp(now, UTC),

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-APP = "downstream"
-"""The notifier's name in consumer groups, client ids, headers, metrics and logs."""
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 HOUR = 3600.0
 

@@ -10,6 +10,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
@@ -23,7 +24,7 @@ from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.delivery.outbox_relay import OutboxRelay, outputs
 from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, channel_lease
-from lozenge_downstream.model import APP, Outcome, Record
+from lozenge_downstream.model import Outcome, Record
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config_reload import ConfigReload
@@ -50,7 +51,7 @@ class Notifier:
         self._silence_check_at = (
             time.monotonic() + SILENCE_CHECK_SECONDS
         )  # alerts that are not read yet look like silence
-        self._metrics = Metrics(APP)
+        self._metrics = Metrics(DOWNSTREAM)
         self._store = Store(settings.store.get_secret_value())
         self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
         secret = settings.link_secret

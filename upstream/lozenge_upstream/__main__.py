@@ -5,22 +5,22 @@ It is configured by environment variables: `LOZENGE_UPSTREAM_*` (see `settings.p
 wrong, 3 no broker.
 """
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
-from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.service import run
 from lozenge_upstream.settings import UpstreamSettings
 
 
 def main() -> int:
     """Runs upstream and returns the exit code."""
-    logging.configure(APP)
+    logging.configure(UPSTREAM)
     try:
         settings, kafka = load(UpstreamSettings, KafkaSettings)
-        logging.configure(APP, instance=settings.instance)
+        logging.configure(UPSTREAM, instance=settings.instance)
         run(settings, kafka)
     except LozengeError as error:
         say = logging.logger().warning if isinstance(error, Fenced) else logging.logger().error

@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import TopicError
 from lozenge.kafka import schema_topic, topic_admin
 from lozenge.kafka.settings import KafkaSettings
@@ -32,7 +33,6 @@ from lozenge.spark.jvm_watch import watched
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session import spark_session
 from lozenge_upstream.normalise.mapping import Mapping, load
-from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import Membership
@@ -57,21 +57,25 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     partitions = _partitions(kafka, mappings, settings.rekeys)
     # Spark takes seconds to start, so the rest is prepared concurrently
     starting = ThreadPoolExecutor(1).submit(
-        spark_session, APP, cores=_task_slots(settings, mappings, partitions), memory_mb=settings.memory_mb, conf=SPARK
+        spark_session,
+        UPSTREAM,
+        cores=_task_slots(settings, mappings, partitions),
+        memory_mb=settings.memory_mb,
+        conf=SPARK,
     )
     schema_topic.announce(kafka, [newest("event")])
     log = logging.logger()
     if settings.is_demo_key:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
-    metrics = Metrics(APP, settings.instance)
+    metrics = Metrics(UPSTREAM, settings.instance)
     spark = starting.result()
-    name = f"{APP}-{settings.instance}"
+    name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
     with (
         watched(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
-        closing(Position(kafka, APP)) as position,
-        closing(Membership(spark, kafka, APP, name, [mapping.topic for mapping in mappings])) as membership,
+        closing(Position(kafka, UPSTREAM)) as position,
+        closing(Membership(spark, kafka, UPSTREAM, name, [mapping.topic for mapping in mappings])) as membership,
     ):
         while not stop.requested:
             with membership.holding() as assignment:
@@ -105,6 +109,6 @@ def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str
             f"looking for the raw topics at {kafka.bootstrap}: there is no {', no '.join(missing)}",
             hint="create it, or remove the mapping that names it",
         )
-    ours = {kafka.topics.events, kafka.topics.dead_letters(APP), *map(kafka.topics.events_by, rekeys)}
+    ours = {kafka.topics.events, kafka.topics.dead_letters(UPSTREAM), *map(kafka.topics.events_by, rekeys)}
     topic_admin.check_topics(kafka, [topic for topic in kafka.topics.platform_topics(rekeys) if topic.name in ours])
     return existing

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
+from lozenge.contracts.topics import REKEYS
 from lozenge.process.env_settings import THIS_START, FromEnvironment
-from lozenge_upstream.normalise.output_records import REKEYS
 
 COMMIT_SECONDS, LEAST_COMMIT_SECONDS = 60.0, 5.0
 """How often the group's offsets move in Real-Time Mode, unless set otherwise, and the least that Spark takes."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from lozenge.contracts.topics import REKEYS
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -32,7 +33,6 @@ PORT = 9092
 API = "127.0.0.1:8470"
 STATE = "platform.json"
 STOP_SECONDS = 30.0
-REKEYS = ("account", "merchant", "terminal")
 TICK_SECONDS = 0.5
 
 

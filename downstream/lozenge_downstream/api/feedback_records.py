@@ -9,8 +9,8 @@ from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import APP, Alert, Outgoing, Verdict
+from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge_downstream.model import Alert, Outgoing, Verdict
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.silences import Silence
@@ -59,7 +59,7 @@ def record(
     seq = t.outbox.number(topics.feedback, partition)
     id = uuid5("feedback", alert.id, str(seq), str(partition))
     sent = headers.cloud_event(
-        id=id, source=f"/{APP}", type=TYPE, subject=alert.subject, time=at, traceparent=alert.traceparent
+        id=id, source=f"/{DOWNSTREAM}", type=TYPE, subject=alert.subject, time=at, traceparent=alert.traceparent
     )
     t.outbox.send([Outgoing(topics.feedback, partition, seq, id, key, codec.encode(fields), sent)])
 

@@ -13,11 +13,12 @@ from typing import NoReturn
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.contracts.record import Partition
+from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 from lozenge_downstream.ingest.stale_members import remove_stale_members
-from lozenge_downstream.model import APP, Record
+from lozenge_downstream.model import Record
 from lozenge_downstream.store import Store, Transaction
 
 IDLE_SECONDS = 0.2
@@ -31,8 +32,8 @@ class AlertConsumer:
 
     def __init__(self, kafka: KafkaSettings, store: Store, instance: str, session_seconds: float) -> None:
         """`instance` is this notifier's name; an earlier process of that name is dead."""
-        name = f"{APP}-{instance}"
-        remove_stale_members(kafka, APP, name)
+        name = f"{DOWNSTREAM}-{instance}"
+        remove_stale_members(kafka, DOWNSTREAM, name)
         self._store = store
         self._next: dict[Partition, int] = {}
         self._recorded: dict[Partition, int | None] = {}
@@ -40,7 +41,7 @@ class AlertConsumer:
         self._committed_at = 0.0
         self._consumer = Consumer(
             kafka.client(
-                group_id=APP,
+                group_id=DOWNSTREAM,
                 client_id=name,
                 session_timeout_ms=int(session_seconds * 1000),
                 heartbeat_interval_ms=int(session_seconds * 1000 / 3),

@@ -10,8 +10,8 @@ from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import APP, Alert, Case, Number, Outgoing, Status
+from lozenge.contracts.topics import DOWNSTREAM, Topics
+from lozenge_downstream.model import Alert, Case, Number, Outgoing, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route
 
@@ -48,7 +48,7 @@ class Renderer:
         trace = shown[0].traceparent
         sent = headers.cloud_event(
             id=id,
-            source=f"/{APP}",
+            source=f"/{DOWNSTREAM}",
             type=f"{TYPE}.v1",
             subject=key,
             time=fields["event_time"],

@@ -18,7 +18,11 @@ DEAD_LETTER_BYTES = 2 * 1024 * 1024
 
 UPSTREAM, DOWNSTREAM = "upstream", "downstream"
 STAGES = (UPSTREAM, DOWNSTREAM)
-"""The apps that are part of the platform and no detectors."""
+"""The apps that are part of the platform and no detectors. Groups, headers, metrics and logs have their names."""
+KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
+"""What events can be keyed by, and the event column that holds it."""
+REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
+"""The keys of the copies of the events, which have topics of their own."""
 RAW_JSON, RAW_ISO = "AUTH-JSON", "AUTH-ISO"
 """The raw topics, without the prefix."""
 EVENT_RETENTION = timedelta(days=7)

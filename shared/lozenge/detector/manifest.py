@@ -12,12 +12,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
-
-KEYS = {"card": "card_id", "terminal": "terminal_id", "merchant": "merchant_id", "account": "account_id"}
-"""What a detector may be keyed by, and the event column that holds it."""
 
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""

@@ -1,8 +1,8 @@
 """Where upstream begins: its group's offsets are the only truth about that, and outlive each of its processes."""
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
-from lozenge_upstream.normalise.output_records import APP
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
 
@@ -15,4 +15,4 @@ def goes_on(kafka: KafkaSettings) -> None:
     """
     for topic in (TOPICS.raw_json, TOPICS.raw_iso):
         earliest = {number: low for number, (low, _) in bounds(kafka, topic, TOPICS.partitions).items()}
-        move(kafka, APP, earliest, topic)
+        move(kafka, UPSTREAM, earliest, topic)

@@ -15,8 +15,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import dead_letter_headers
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
-from lozenge.detector.manifest import KEYS
+from lozenge.contracts.topics import KEYS, Topics
 from lozenge.errors import DecodeError
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRIES
 from lozenge_upstream.normalise.output_records import in_order

@@ -14,15 +14,11 @@ from lozenge.contracts import dead_letters as d
 from lozenge.contracts import headers as h
 from lozenge.contracts import partitioner
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import Topics
-from lozenge.detector.manifest import KEYS
+from lozenge.contracts.topics import REKEYS, UPSTREAM, Topics
 from lozenge.spark import avro, headers
 from lozenge_upstream.normalise.normaliser import DECODE_KINDS
 
-APP = "upstream"
 EVENT_TYPE = "lozenge.event.v1"
-REKEYS = {name: column for name, column in KEYS.items() if name != "card"}
-"""Further keys by which events can be written, each with its field."""
 
 _OPTIONAL = "account"  # the one key that an event may lack
 
@@ -46,10 +42,11 @@ def outputs(
     events = F.array(*targets)
     if _OPTIONAL in rekeys:
         events = F.filter(events, lambda target: target["key"].isNotNull())
+    dead_letters = _dead_letter(topics.dead_letters(UPSTREAM), partitions_of)
     return (
         normalised.withColumn("_value", F.when(good, _event(source)).otherwise(F.col("value")))
         .withColumn("_headers", F.when(good, _event_headers(source)).otherwise(_dead_letter_headers()))
-        .withColumn("_targets", F.when(good, events).otherwise(_dead_letter(topics.dead_letters(APP), partitions_of)))
+        .withColumn("_targets", F.when(good, events).otherwise(dead_letters))
         .select(
             F.explode("_targets").alias("_target"),
             *("_value", "_headers", "reason", "timestamp", "event_time"),
@@ -102,7 +99,7 @@ def _event_headers(source: str) -> Column:
             "content-type": F.lit(h.CONTENT_TYPE),
             "ce_specversion": F.lit("1.0"),
             "ce_id": F.col("event_id"),
-            "ce_source": F.lit(f"/{APP}/{source}"),
+            "ce_source": F.lit(f"/{UPSTREAM}/{source}"),
             "ce_type": F.lit(EVENT_TYPE),
             "ce_subject": F.col("card_id"),
             "ce_time": headers.time("event_time"),
@@ -137,7 +134,7 @@ def _dead_letter_headers() -> Column:
         d.SOURCE_TOPIC: F.col("topic"),
         d.SOURCE_PARTITION: F.col("partition").cast("string"),
         d.SOURCE_OFFSET: F.col("offset").cast("string"),
-        d.APP: F.lit(APP),
+        d.APP: F.lit(UPSTREAM),
         d.STAGE: stage,
         d.ERROR: F.lit("DecodeError"),
         d.MESSAGE: F.left("reason", F.lit(d.MESSAGE_LENGTH)),

@@ -11,11 +11,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.durations import in_milliseconds
 from lozenge.process import logging
 from lozenge.spark import internals
 from lozenge.spark.checkpoint import planned_ends
-from lozenge_upstream.normalise.output_records import APP, in_order
+from lozenge_upstream.normalise.output_records import in_order
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.query_errors import failed
@@ -84,7 +85,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
         writer = Writer(sink, position, progress, Path(folder), tasks)
         query = (
-            rows.writeStream.queryName(APP)
+            rows.writeStream.queryName(UPSTREAM)
             .option("checkpointLocation", Path(folder).as_uri())
             .trigger(processingTime=in_milliseconds(trigger_seconds))
             .foreachBatch(writer)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.protocol.commit_metadata import CommitMetadata
@@ -12,7 +13,6 @@ from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.kafka_sink import UNBATCHED, SinkProducer
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge_upstream.normalise.mapping import Mapping as Source
-from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming import micro_batch, realtime
 from lozenge_upstream.streaming.batch_metrics import Progress, counted
@@ -84,7 +84,7 @@ class PartitionWorker:
             self._sink,
             self._position,
             progress,
-            producer=SinkProducer(self._spark, f"{APP}-realtime", self._kafka.spark() | UNBATCHED | LARGE_RECORDS),
+            producer=SinkProducer(self._spark, f"{UPSTREAM}-realtime", self._kafka.spark() | UNBATCHED | LARGE_RECORDS),
             length=self._length,
             commit_seconds=self._settings.commit_seconds,
             ended=ended,

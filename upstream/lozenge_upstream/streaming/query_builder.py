@@ -5,12 +5,13 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark import kafka_source
 from lozenge.spark.checkpoint import Offsets
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.normaliser import normalise
-from lozenge_upstream.normalise.output_records import APP, outputs
+from lozenge_upstream.normalise.output_records import outputs
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.read_back import ReadBack
 
@@ -48,7 +49,9 @@ def stream(
 
     def source(mapping: Mapping) -> DataFrame:
         begin = {int(partition): offset for partition, offset in start[mapping.topic].items()}
-        raw = kafka_source.stream(spark, kafka, APP, mapping.topic, begin, settings.max_offsets if bounded else None)
+        raw = kafka_source.stream(
+            spark, kafka, UPSTREAM, mapping.topic, begin, settings.max_offsets if bounded else None
+        )
         return written.skip_written(
             outputs(normalise(raw, mapping, key), mapping.source, kafka.topics, partitions, settings.rekeys),
             mapping.topic,

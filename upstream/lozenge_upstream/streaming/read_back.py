@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts.dead_letters import RAW_POSITION
 from lozenge.contracts.schemas import newest, packaged
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, offsets_at
 from lozenge.spark import avro
 from lozenge.spark.kafka_source import bounded
-from lozenge_upstream.normalise.output_records import APP
 
 _KEYS = ("raw_topic", "raw_partition", "to_topic", "to_partition")
 _HIGHEST = "_highest"
@@ -49,7 +49,7 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
     if since is None:
         return ReadBack(None)
     outputs = {topic: _origin_of_event() for topic in (kafka.topics.events, *map(kafka.topics.events_by, rekeys))}
-    outputs[kafka.topics.dead_letters(APP)] = _origin_of_dead_letter()
+    outputs[kafka.topics.dead_letters(UPSTREAM)] = _origin_of_dead_letter()
     highest = [
         _highest(records, origin).toArrow()
         for topic, origin in outputs.items()
@@ -62,7 +62,7 @@ def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datet
     starts = offsets_at(kafka, topic, kafka.topics.partitions, since)
     ends = bounds(kafka, topic, kafka.topics.partitions)
     ranges = {p: (start, ends[p][1]) for p, start in starts.items() if start < ends[p][1]}
-    return bounded(spark, kafka, APP, topic, ranges) if ranges else None
+    return bounded(spark, kafka, UPSTREAM, topic, ranges) if ranges else None
 
 
 def _highest(records: DataFrame, origin: Column) -> DataFrame:

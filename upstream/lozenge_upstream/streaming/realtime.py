@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.kafka_sink import COLUMNS, SinkProducer, realtime_writer
 from lozenge.spark.live_lag import LiveLag, polling
 from lozenge.spark.query_progress import NewProgress, end_offsets
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
-from lozenge_upstream.normalise.output_records import APP
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.query_errors import failed
@@ -47,14 +47,14 @@ def run(
     BrokerUnavailable, or LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        live = LiveLag(rows.sparkSession, APP, position.offsets)
+        live = LiveLag(rows.sparkSession, UPSTREAM, position.offsets)
         query = (
             realtime_writer(
                 rows.select(*COLUMNS),
                 producer.options,
                 length.begin(commit_seconds),
             )
-            .queryName(APP)
+            .queryName(UPSTREAM)
             .option("checkpointLocation", Path(folder).as_uri())
             .start()
         )
