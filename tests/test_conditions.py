@@ -1,4 +1,4 @@
-"""A condition that is asked ten times a second makes no Kafka client, which would connect and read anew each time.
+"""A condition that is evaluated ten times a second makes no Kafka client, which would connect and read again each time.
 
 What a condition needs of a topic comes from a probe that reads in the background, or from a client that is made before.
 """
@@ -58,14 +58,14 @@ def read(topic):
     return KafkaConsumer(topic)
 
 class World:
-    def told(self):
+    def alerts(self):
         return read("t")
 
     def waits(self):
-        self.wait_for(self.told, "it is told")
+        self.wait_for(self.alerts, "its alert")
 
 wait_for(lambda: Consumer({}).poll(), "a record")
-wait_for(lambda: len(world.told()) == 1, "it is told")
+wait_for(lambda: len(world.alerts()) == 1, "its alert")
 consumer = Consumer({})
 wait_for(lambda: consumer.poll(), "a record")
 """

@@ -1,4 +1,4 @@
-"""Every detector folder keeps the same promises. What they find is tested beside each."""
+"""Every detector folder keeps the same promises. What each finds is tested in its own folder."""
 
 from pathlib import Path
 

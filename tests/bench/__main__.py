@@ -1,4 +1,4 @@
-"""`python -m tests.bench [ROW...]`: figures of ours beside peers and limits, in turn on one broker.
+"""`python -m tests.bench [ROW...]`: figures of ours compared with peers and limits, in turn on one broker.
 
 Nothing is measured while other work runs on the machine (exit code 1), unless --anyway, which marks the result as
 not scored. A figure whose count out is not its count in is void. What cannot be measured at all is a usage error (2).
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _apart(each: Row, options: Sequence[str]) -> int:
-    """Measures a row by a process that is told its number of partitions, with a report of its own; the exit code."""
+    """Measures a row by a process that is given its number of partitions, with a report of its own; the exit code."""
     environment = os.environ | {PARTITIONS_VARIABLE: str(each.partitions)}
     command = [sys.executable, "-m", "tests.bench", each.name, *options]
     process = subprocess.Popen(command, env=environment, process_group=0)
@@ -55,7 +55,7 @@ def _measured(given: Asked) -> int:
     console = Console(highlight=False)
     report, disturbed = Report(datetime.now(UTC), sys.argv[1:], given.plan, given.anyway), False
 
-    def tell(cell: Cell) -> None:
+    def print_cell(cell: Cell) -> None:
         said = "  ".join(f"{name} {value:,.1f}" for name, value in cell.values.items())
         wrong = " ".join(filter(None, [cell.void and f"VOID: {cell.void}", cell.disturbed and f"({cell.disturbed})"]))
         console.print(f"{cell.round}  {cell.system:32} {cell.point:8} {said}  {wrong}", soft_wrap=True)
@@ -73,7 +73,7 @@ def _measured(given: Asked) -> int:
             outcome = Outcome(each, plan, systems, given.anyway)
             report.outcomes.append(outcome)
             try:
-                run(outcome, kafka, Path(scratch), tell)
+                run(outcome, kafka, Path(scratch), print_cell)
             except Disturbed as why:
                 console.print(f"NOT MEASURED: {why}; end it, or measure --anyway, which is not scored", style="red")
                 disturbed = True

@@ -1,39 +1,39 @@
-"""Releases that fall ill when they are told to."""
+"""Releases that become unhealthy on demand."""
 
 from pathlib import Path
 
 from tests.bench.checkout import Checkout
 
-FALLS_ILL = """
+BECOMES_UNHEALTHY = """
 import os
 import time
 from pathlib import Path
 
 from lozenge.kafka.writers import TransactionalWriter
 
-_well = TransactionalWriter._retrying
+_healthy = TransactionalWriter._retrying
 
 
-def _ill(self, doing, call):
+def _unhealthy(self, doing, call):
     if doing == "committing" and Path("{file}").exists():
         {harm}
-    return _well(self, doing, call)
+    return _healthy(self, doing, call)
 
 
-TransactionalWriter._retrying = _ill
+TransactionalWriter._retrying = _unhealthy
 """
 HARMS = {
     "hangs": "time.sleep(3600)",
     "ends": "os._exit(7)",
-    "raises": "raise RuntimeError('ill')",
+    "raises": "raise RuntimeError('unhealthy')",
     "eats memory": "eaten = [os.urandom(1 << 20) * 64 for _ in range(1000)]",
 }
 FLOODS = "[print('x' * 200) for _ in range(1_000_000)]"
 
 
-def deploy_what_falls_ill(checkout: Checkout, detector: str, harm: str, *options: str) -> Path:
-    """The file whose presence makes it ill, from its next commit on."""
-    file = checkout.folder / f"{detector}-ill-now"
-    checkout.change(detector, FALLS_ILL.format(file=file, harm=harm))
+def deploy_what_becomes_unhealthy(checkout: Checkout, detector: str, harm: str, *options: str) -> Path:
+    """The file whose presence makes it unhealthy, from its next commit on."""
+    file = checkout.folder / f"{detector}-unhealthy-now"
+    checkout.change(detector, BECOMES_UNHEALTHY.format(file=file, harm=harm))
     checkout.lozenge("deploy", detector, *options)
     return file

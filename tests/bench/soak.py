@@ -78,7 +78,7 @@ class Traffic(threading.Thread):
 
 
 @dataclass(frozen=True)
-class Told:
+class ReceivedAlert:
     """An alert as it was read, at Unix time `at`, `latency` seconds after its event was sent."""
 
     event_id: str
@@ -98,7 +98,7 @@ class Alerts(threading.Thread):
         )
         places = [TopicPartition(TOPICS.alerts(d), p, 0) for d in detectors for p in range(TOPICS.partitions)]
         self._consumer.assign(places)
-        self.told: dict[str, list[Told]] = defaultdict(list)
+        self.received: dict[str, list[ReceivedAlert]] = defaultdict(list)
 
     def run(self) -> None:
         while not self._ended.is_set():
@@ -108,7 +108,7 @@ class Alerts(threading.Thread):
                 alert, at = self._codec.decode(message.value()), time.time()
                 event_id = alert["evidence"]["event_ids"][-1]
                 latency = at - self._traffic.sent_at[event_id]
-                self.told[alert["detector"]].append(Told(event_id, at, latency, alert["release"]))
+                self.received[alert["detector"]].append(ReceivedAlert(event_id, at, latency, alert["release"]))
         self._consumer.close()
 
     def end(self) -> None:
@@ -118,11 +118,11 @@ class Alerts(threading.Thread):
 
     def latencies(self, detector: str, begin: float, end: float) -> list[float]:
         """Of the alerts whose events were sent within the times."""
-        return [t.latency for t in self.told[detector] if begin <= t.at - t.latency <= end]
+        return [t.latency for t in self.received[detector] if begin <= t.at - t.latency <= end]
 
     def silence(self, detector: str, begin: float, end: float) -> float:
         """The longest time between two alerts that were read within the times."""
-        times = [begin, *sorted(t.at for t in list(self.told[detector]) if begin <= t.at <= end), end]
+        times = [begin, *sorted(t.at for t in list(self.received[detector]) if begin <= t.at <= end), end]
         return max((later - earlier for earlier, later in pairwise(times)), default=end - begin)
 
 
@@ -164,7 +164,7 @@ class Watcher(threading.Thread):
         if any(later - earlier not in (0, 1) for earlier, later in pairwise(batches)):
             found.append(f"{detector}: its batch ids have a gap")
         if not seen or batches[-1] <= batches[0]:
-            found.append(f"{detector}: it stood still")
+            found.append(f"{detector}: it was stopped")
         return found
 
 
@@ -176,7 +176,7 @@ def processor_seconds() -> float:
 
 @contextmanager
 def burning(seconds: float, length: float) -> Iterator[None]:
-    """Burns `seconds` of processor time over `length` seconds beside the block, as nice as a starting job is."""
+    """Burns `seconds` of processor time over `length` seconds during the block, as nice as a starting job is."""
     workers = os.cpu_count() or 1
     share = min(1.0, seconds / length / workers)
     code = (

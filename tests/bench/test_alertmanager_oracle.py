@@ -1,7 +1,7 @@
 """The same 10,000 alerts, silences, inhibitions and windows through a real Alertmanager and through our stages.
 
 `make bench-pytest ARGS="-k alertmanager"`, with Debian's package `prometheus-alertmanager` installed; seven to nine
-minutes, most of them Alertmanager's own timers. Compared is everything that is told: news, repeats and ends, group by
+minutes, most of them Alertmanager's own timers. Compared are all notifications: new alerts, repeats and ends, group by
 group and by time. Prints what is the same, and each class of difference with its count; fails on one of no class.
 """
 
@@ -17,10 +17,10 @@ from tests.bench.oracle.alertmanager import PROGRAM, alertmanager, make, raise_a
 from tests.bench.oracle.classes import Why
 from tests.bench.oracle.compare import Comparison
 from tests.bench.oracle.facts import Facts
+from tests.bench.oracle.notifications import There
 from tests.bench.oracle.ours import records, routes_of, through_ours
 from tests.bench.oracle.routes import ours, theirs
 from tests.bench.oracle.script import GROUP_WAIT, START_SECOND, Silence, alerts
-from tests.bench.oracle.told import There
 from tests.downstream.conftest import Desk
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="the package prometheus-alertmanager is not installed")
@@ -33,7 +33,7 @@ def next_start() -> float:
     return earliest - (earliest - START_SECOND) % 60 + 60
 
 
-def test_alertmanager_and_ours_tell_alike_and_every_difference_is_of_a_known_class(tmp_path: Path) -> None:
+def test_alertmanager_and_ours_notify_alike_and_every_difference_is_of_a_known_class(tmp_path: Path) -> None:
     start = float(int(next_start()))
     there, receivers = through_alertmanager(tmp_path, start)
     here = through_ours(tmp_path, start)
@@ -49,15 +49,15 @@ def test_alertmanager_and_ours_tell_alike_and_every_difference_is_of_a_known_cla
         print(f"  {found.differences[why]:6,} {why}")
     for what in found.unexplained[:20]:
         print(f"  unexplained: {what}")
-    assert receivers == {alert.id: {place.receiver for place in groups[alert.id]} for alert in alerts()}
+    assert receivers == {alert.id: {group.receiver for group in groups[alert.id]} for alert in alerts()}
     assert not found.unexplained, f"{len(found.unexplained)} differences are of no class"
 
 
 def test_what_waits_outlives_a_kill_here_and_not_there(tmp_path: Path) -> None:
     silence = Silence(("detector = d0",))
     start = datetime.now(UTC).timestamp()
-    told: list[There] = []
-    with receiving(told, start) as url:
+    messages: list[There] = []
+    with receiving(messages, start) as url:
         (tmp_path / "alertmanager.yml").write_text(theirs(start, url))
         with alertmanager(tmp_path) as api, httpx2.Client(base_url=api) as client:
             make(client, silence, start)
@@ -76,11 +76,11 @@ def test_what_waits_outlives_a_kill_here_and_not_there(tmp_path: Path) -> None:
     after.pipeline.routing = ours(start)
     after.now = start
     after.later(GROUP_WAIT)
-    here = {id for telling in after.told() for id in telling["alert_ids"]}
+    here = {id for n in after.notifications() for id in n["alert_ids"]}
     with after.store.reading() as t:
         silences_here = t.silences.active()
-    print(f"\nafter a kill: {len(told)} messages and {len(silences_there)} silences there, {len(here):,} alerts and "
-          f"{len(silences_here)} here")  # fmt: skip
-    assert (told, silences_there) == ([], [])
+    print(f"\nafter a kill: {len(messages)} messages and {len(silences_there)} silences there, "
+          f"{len(here):,} alerts and {len(silences_here)} here")  # fmt: skip
+    assert (messages, silences_there) == ([], [])
     assert here
     assert len(silences_here) == 1

@@ -1,4 +1,4 @@
-"""Jobs on a Spark standalone cluster, beside the same jobs in a process of their own.
+"""Jobs on a Spark standalone cluster, compared with the same jobs in a process of their own.
 
 `python -m pytest -q -s tests/bench/test_cluster.py`: a master and two workers on this machine drain a backlog with
 each kind of detector; `LOZENGE_BACKLOG` is how many events it has. What is asserted: the same alerts, each once.
@@ -57,23 +57,25 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["large_amount", "card_velocity", "duplicate_charge"])
-def test_a_cluster_tells_what_one_process_tells(kafka: KafkaSettings, master: str, tmp_path: Path, name: str) -> None:
-    told = []
+def test_a_cluster_emits_the_same_alerts_as_one_process(
+    kafka: KafkaSettings, master: str, tmp_path: Path, name: str
+) -> None:
+    emitted = []
     for release, variables in (("process", {}), ("cluster", {"LOZENGE_JOB_MASTER": master})):
         ensure_topics(kafka, TOPICS.shadow_topics(name, release))
         seconds = _drain(kafka, tmp_path / release, name, release, variables)
         records = committed(kafka, TOPICS.shadow_alerts(name, release))
-        told.append([dict(record.headers)["ce_id"] for record in records])
+        emitted.append([dict(record.headers)["ce_id"] for record in records])
         print(
             f"\n{name}, {release}: {BACKLOG / seconds:,.0f} events/s with its start, {len(records)} alerts", flush=True
         )
-    assert told[0]
-    assert sorted(told[0]) == sorted(told[1])
-    assert len(told[1]) == len(set(told[1]))
+    assert emitted[0]
+    assert sorted(emitted[0]) == sorted(emitted[1])
+    assert len(emitted[1]) == len(set(emitted[1]))
 
 
 def _drain(kafka: KafkaSettings, folder: Path, name: str, release: str, variables: dict[str, str]) -> float:
-    """Seconds from the start of a process beside the live one to the commit of the last offset."""
+    """Seconds from the start of a process concurrent with the live one to the commit of the last offset."""
     folder.mkdir()
     variables = variables | {
         "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,

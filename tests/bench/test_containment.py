@@ -2,8 +2,8 @@
 
     python -m pytest -q -s tests/bench/test_containment.py
 
-Two rules and a fold judge 100 events a second. Release after release of one rule hangs, ends, raises, eats memory or
-floods its log as soon as it is told to. A broker that is away while a change is watched rolls nothing back.
+Two rules and a fold process 100 events a second. Release after release of one rule hangs, ends, raises, eats memory or
+floods its log on demand. A broker that is away while a change is watched rolls nothing back.
 """
 
 import time
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from lozenge_deploy.control.client import Control
-from tests.bench.harms import FLOODS, HARMS, deploy_what_falls_ill
+from tests.bench.harms import FLOODS, HARMS, deploy_what_becomes_unhealthy
 from tests.bench.world import World, wait_until, world_of
 
 DETECTORS = {"well": "rule", "fold": "stateful", "ill": "rule"}
@@ -29,8 +29,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-def test_a_release_that_falls_ill_is_rolled_back_and_the_others_go_on(world: World, harm: str) -> None:
-    file = deploy_what_falls_ill(world, "ill", harm)
+def test_an_unhealthy_release_is_rolled_back_and_the_others_continue(world: World, harm: str) -> None:
+    file = deploy_what_becomes_unhealthy(world, "ill", harm)
     begin, ill = time.time(), world.pid("ill")
     file.touch()
     assert wait_until(lambda: _rolled_back(world, "ill", begin) != "")
@@ -44,8 +44,8 @@ def test_a_release_that_falls_ill_is_rolled_back_and_the_others_go_on(world: Wor
     print(f"rolled back after {after:.0f} s, live again after {again:.0f} s: {why}", flush=True)
 
 
-def test_a_flooded_log_takes_little_room_and_the_others_go_on(world: World) -> None:
-    file = deploy_what_falls_ill(world, "ill", FLOODS)
+def test_a_flooded_log_takes_little_room_and_the_others_continue(world: World) -> None:
+    file = deploy_what_becomes_unhealthy(world, "ill", FLOODS)
     begin = time.time()
     file.touch()
     sizes = []
@@ -65,8 +65,8 @@ def test_a_broker_that_is_away_while_a_change_is_watched_rolls_nothing_back(worl
     world.broker.kill()
     time.sleep(OUTAGE_SECONDS)
     world.broker.start()
-    raised = {name: len(world.alerts.told[name]) for name in DETECTORS}
-    assert wait_until(lambda: all(len(world.alerts.told[name]) > raised[name] for name in DETECTORS))
+    raised = {name: len(world.alerts.received[name]) for name in DETECTORS}
+    assert wait_until(lambda: all(len(world.alerts.received[name]) > raised[name] for name in DETECTORS))
     back = time.time() - begin - OUTAGE_SECONDS
     time.sleep(60)
     assert not any(_rolled_back(world, name, begin) for name in DETECTORS)
@@ -90,5 +90,5 @@ def _disturbed(world: World, begin: float) -> list[str]:
 def _rolled_back(world: World, detector: str, begin: float) -> str:
     """Why the agent has rolled a change of it back since `begin`; "" if it has not."""
     with Control(world.kafka) as control:
-        told = [h for h in control.history(detector) if h.what == "rolled back" and h.at.timestamp() > begin]
-    return told[-1].detail if told else ""
+        rolled_back = [h for h in control.history(detector) if h.what == "rolled back" and h.at.timestamp() > begin]
+    return rolled_back[-1].detail if rolled_back else ""

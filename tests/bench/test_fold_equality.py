@@ -95,8 +95,8 @@ def test_the_host(keys: int, plain: Sequence[Any], size: int) -> None:
     host = FoldOperator(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
     found = []
     for batch in _batches(count, size):
-        judged = host.process(batch)
-        found += [(f.entity, f.alert.evidence[0], f.alert.reason) for f in judged.alerts]
+        result = host.process(batch)
+        found += [(f.entity, f.alert.evidence[0], f.alert.reason) for f in result.alerts]
     expected = [row for row in plain if int(row[1][:8]) < count]
     assert sorted(found) == expected
     print(f"\nhost, {keys:,} keys, {count:,} events in batches of {size:,}: {len(found):,} alerts as the plain fold")

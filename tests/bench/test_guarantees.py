@@ -61,19 +61,19 @@ def _round(
     folder.mkdir()
     loaded = new_detector(kafka, Detector(large, settings=Settings), folder, guarantee=guarantee, trigger=trigger)
     meter, traffic = Meter(), Traffic(kafka, RATE)
-    told = Alerts(kafka, traffic, [loaded.name])
+    alerts = Alerts(kafka, traffic, [loaded.name])
     with running(loaded, kafka, spark, folder) as run:
         wait_for(lambda: run.runner.offsets, "the claim")
         time.sleep(2)  # until its query waits for events
         before = meter.read().cpu_seconds
-        for thread in (told, traffic):
+        for thread in (alerts, traffic):
             thread.start()
         time.sleep(ROUND_SECONDS)
         cost = meter.read().cpu_seconds - before
         traffic.end()
-        wait_for(lambda: len(told.told[loaded.name]) >= len(traffic.large), "every alert")
-    told.end()
-    return [each.latency for each in told.told[loaded.name]], cost
+        wait_for(lambda: len(alerts.received[loaded.name]) >= len(traffic.large), "every alert")
+    alerts.end()
+    return [each.latency for each in alerts.received[loaded.name]], cost
 
 
 def _points(values: list[float]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
     python -m pytest -q -s tests/bench/test_hot_deploy.py        LOZENGE_SOAK_OPERATIONS=20 LOZENGE_SOAK_SEED=4
 
-Five detectors, two of them stateful, judge 300 events a second. After each operation a control of the same length
+Five detectors, two of them stateful, process 300 events a second. After each operation a control of the same length
 burns the same processor time, niced, without any operation; the latency of the others is compared with that.
 Every detector's alerts are held against what the traffic should have raised: each once. At the end one detector is
 stopped inside its transaction, and the events gain a field.
@@ -101,9 +101,9 @@ def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: Wo
     assert not [line for d in done for line in d.disturbances]
     there = partitions(world.kafka)
     dead = [TOPICS.dead_letters(name) for name in DETECTORS]
-    letters = sum(end for topic in dead for _, end in bounds(world.kafka, topic, there[topic]).values())
-    print(f"dead letters: {letters}", flush=True)
-    assert not letters
+    dead_letters = sum(end for topic in dead for _, end in bounds(world.kafka, topic, there[topic]).values())
+    print(f"dead letters: {dead_letters}", flush=True)
+    assert not dead_letters
 
 
 def _gain_a_field(world: World) -> None:
@@ -126,7 +126,7 @@ def _one(world: World, operation: Callable[[str], None], detector: str, idle: fl
     time.sleep(AFTER_SECONDS)
     end = time.time()
     extra = max(0.1, processor_seconds() - burnt - idle * (end - begin))
-    time.sleep(2)  # what was sent within is told
+    time.sleep(2)  # the alerts of what was sent within are read
     control_begin = time.time()
     length = min(end - begin, CONTROL_SECONDS)
     with burning(extra * length / (end - begin), length):

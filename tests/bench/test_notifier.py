@@ -1,7 +1,7 @@
 """The notifier by itself: how long from alert to webhook, and how many a second through a receiver that takes 5 ms.
 
-`make bench-pytest ARGS="-k notifier"`: prints a table. Beside the throughput stands a serial loop, as a service would
-be written that has no notifier: read an alert, post it, commit. Nothing is asserted but that what went in came out.
+`make bench-pytest ARGS="-k notifier"`: prints a table. Throughput is compared with a serial loop, as a service would be
+written that has no notifier: read an alert, post it, commit. Nothing is asserted but that what went in came out.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The notifier's, for all tests: its numbers go on in the topic of notifications."""
+    """The notifier's, for all tests: its numbers continue in the topic of notifications."""
     return tmp_path_factory.mktemp("notifier")
 
 
@@ -121,7 +121,7 @@ def notifier(kafka: KafkaSettings, folder: Path, url: str) -> Iterator[None]:
 
 
 class Alerts:
-    """Writes alerts with numbers that go on; each is raised at the moment at which it was meant to be."""
+    """Writes alerts with rising numbers; each is raised at the moment at which it was meant to be."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
         self._producer = Producer(kafka.client(linger_ms=0))
@@ -182,8 +182,8 @@ def latencies(arrivals: list[Arrival]) -> list[float]:
     """From the moment an alert was raised until its webhook was there, in ms."""
     found = []
     for arrival in arrivals:
-        (told,) = msgspec.json.decode(arrival.value)["data"]["alerts"]
-        found.append(arrival.came_ns / 1e6 - datetime.fromisoformat(told["event_time"]).timestamp() * 1000)
+        (alert,) = msgspec.json.decode(arrival.value)["data"]["alerts"]
+        found.append(arrival.came_ns / 1e6 - datetime.fromisoformat(alert["event_time"]).timestamp() * 1000)
     return sorted(found)
 
 
@@ -199,7 +199,7 @@ def test_notifier_latency(kafka: KafkaSettings, folder: Path, alerts: Alerts) ->
             print(f"\n{rate:>6,}/s  p50 {quantile(took, 0.5):.1f} ms  p99 {quantile(took, 0.99):.1f} ms")
 
 
-def test_notifier_throughput_beside_a_serial_loop(kafka: KafkaSettings, folder: Path, alerts: Alerts) -> None:
+def test_notifier_throughput_compared_with_a_serial_loop(kafka: KafkaSettings, folder: Path, alerts: Alerts) -> None:
     with Receiver(Slow) as receiver:
         alerts.send(BATCH)
         begun = time.monotonic()

@@ -76,7 +76,7 @@ class Misbehaving(Noting):
         id, failing = request.headers["webhook-id"], request.query_params.get("failing", "")
         first = id not in self.seen
         self.seen.add(id)
-        if failing == "endless" or not (failing and first):  # that one has taken it, however long it goes on about it
+        if failing == "endless" or not (failing and first):  # that one has accepted it, however long its answer is
             self.repeats += id in self.taken
             self.taken.add(id)
             self._count.value = len(self.taken)
@@ -101,7 +101,7 @@ async def _pieces(piece: bytes, pause: float) -> AsyncIterator[bytes]:
 
 
 def _serve(orders: Connection, count: "Synchronized[int]") -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # uvicorn tells of each connection that is reset
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # uvicorn logs each connection that is reset
     with Misbehaving(count) as receiver:
         orders.send(receiver.url)
         while True:
@@ -142,8 +142,8 @@ def test_notifier_soak(tmp_path: Path) -> None:
             process.wait()
         seconds = time.monotonic() - begun
         size = sum(file.stat().st_size for file in tmp_path.glob("store.db*"))
-        numbers, told = _published(kafka)
-        assert told == ALERTS
+        numbers, alerts = _published(kafka)
+        assert alerts == ALERTS
         assert all(found == list(range(len(found))) for found in numbers)
         repeats = receiver.take()
         print(
@@ -180,7 +180,7 @@ def _unpublished(folder: Path) -> int:
 
 
 def _published(kafka: KafkaSettings) -> tuple[list[list[int]], int]:
-    """The numbers of the notifications in each partition, and how many alerts they tell."""
+    """The numbers of the notifications in each partition, and how many alerts they hold."""
     codec = Codec.of("notification")
     consumer = KafkaConsumer(
         bootstrap_servers=kafka.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
@@ -189,12 +189,12 @@ def _published(kafka: KafkaSettings) -> tuple[list[list[int]], int]:
     consumer.assign(places)
     ends = consumer.end_offsets(places)
     numbers: dict[int, list[int]] = {place.partition: [] for place in places}
-    told: set[str] = set()
+    alert_ids: set[str] = set()
     while any(consumer.position(place) < ends[place] for place in places):
         for batch in consumer.poll(500).values():
             for record in batch:
                 notification = codec.decode(record.value)
                 numbers[record.partition].append(notification["seq"])
-                told.update(notification["alert_ids"])
+                alert_ids.update(notification["alert_ids"])
     consumer.close()
-    return list(numbers.values()), len(told)
+    return list(numbers.values()), len(alert_ids)

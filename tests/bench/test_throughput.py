@@ -1,6 +1,6 @@
 """Events per second of every kind of detector over a backlog, and of the fold by itself.
 
-`make bench-pytest`: prints a table. Every figure stands beside a limit measured in the same run on the same
+`make bench-pytest`: prints a table. Every figure is compared with a limit measured in the same run on the same
 topic: a bare Spark query that decodes the same records and throws them away. Nothing is asserted but
 that what went in came out.
 """
@@ -113,4 +113,4 @@ def _rss() -> int:
 def _print(title: str, rows: list[Row]) -> None:
     print(f"\n{title}")
     for name, rate, ratio in rows:
-        print(f"  {name:32} {rate:>12,.0f} events/s   {ratio:5.2f} of the limit beside it")
+        print(f"  {name:32} {rate:>12,.0f} events/s   {ratio:5.2f} of its limit")

@@ -1,4 +1,4 @@
-"""How fast upstream drains a backlog, beside plain Spark jobs on the same topic (`make bench-pytest`)."""
+"""How fast upstream drains a backlog, compared with plain Spark jobs on the same topic (`make bench-pytest`)."""
 
 import os
 import subprocess

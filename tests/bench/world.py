@@ -1,4 +1,4 @@
-"""A broker's worth of detectors under traffic, with an agent, an operator's command line and whoever looks on."""
+"""A broker's worth of detectors under traffic, with an agent, an operator's command line and an observer."""
 
 import os
 import random
@@ -81,11 +81,11 @@ class World(Checkout):
         return report.pid
 
     def missing(self) -> dict[str, str]:
-        """What is missing or told twice of all that the traffic so far should have raised, by detector."""
+        """What is missing or repeated of the alerts that the traffic so far should have raised, by detector."""
         wrong = {}
         for name, kind in self.kinds.items():
             expected = self.traffic.large if kind == "rule" else self.traffic.moved
-            counts = Counter(told.event_id for told in list(self.alerts.told[name]))
+            counts = Counter(alert.event_id for alert in list(self.alerts.received[name]))
             missing, twice = len(expected - counts.keys()), sum(n > 1 for n in counts.values())
             unexpected = len(counts.keys() - expected)
             if missing or twice or unexpected:
@@ -93,7 +93,7 @@ class World(Checkout):
         return wrong
 
     def await_all(self) -> dict[str, str]:
-        """Waits, after the traffic has ended, until everything sent has been judged; what is `missing` then."""
+        """Waits, after the traffic has ended, until everything sent was processed; what is `missing` then."""
         wait_until(lambda: not self.missing())
         return self.missing()
 
@@ -152,7 +152,7 @@ def wait_until(condition: Callable[[], bool]) -> bool:
 
 
 def stopped(pid: int) -> bool:
-    """Whether the process stands still."""
+    """Whether the process is stopped."""
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 

@@ -82,8 +82,8 @@ class Desk:
         with self.store.transaction(exclusive=True) as t:
             return self.pipeline.evaluate_due(t, 1000)
 
-    def told(self) -> list[dict[str, Any]]:
-        """What every notification says, oldest first."""
+    def notifications(self) -> list[dict[str, Any]]:
+        """The fields of every notification, oldest first."""
         with self.store.reading() as t:
             rows = t._connection.execute(sql.select(tables.outbox.c.body).order_by(tables.outbox.c.row)).scalars()
             return [msgspec.json.decode(body)["data"] for body in rows if body]

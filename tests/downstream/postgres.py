@@ -1,4 +1,4 @@
-"""A real PostgreSQL for tests, from a package with its binaries: no Docker, nothing installed beside."""
+"""A real PostgreSQL for tests, from a package with its binaries: no Docker, nothing else installed."""
 
 import warnings
 from collections.abc import Iterator

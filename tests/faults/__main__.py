@@ -40,17 +40,17 @@ def main() -> int:
     console = Console(stderr=given.output == "json", highlight=False)
     console.print(f"seed {order.seed}: {order.faults} faults, {order.records:,} raw records and more, in {folder}")
 
-    def tell(struck: Struck) -> None:
+    def report_incident(struck: Struck) -> None:
         back = "NOT BACK" if struck.recovery is None else f"back after {struck.recovery:5.1f} s"
         said = "; ".join(filter(None, [*struck.said, struck.why]))
         faults = ", ".join(f"{f.after:+.1f} s {f}" if f.after else str(f) for f in struck.faults)
         console.print(f"{struck.at:6.0f} s  {back}  {faults}  {said}", soft_wrap=True)
 
-    campaign = run(order, folder.absolute(), tell)
+    campaign = run(order, folder.absolute(), report_incident)
     report.show(campaign, console)
     console.print(f"the report: {report.write(campaign, folder)}")
     if given.output == "json":
-        json.dump(report.told(campaign), sys.stdout, indent=1)
+        json.dump(report.as_json(campaign), sys.stdout, indent=1)
     return 0 if campaign.holds else 1
 
 
@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--events", type=int, default=200_000, help="raw records at least, a share of them at each incident"
     )
-    parser.add_argument("--rate", type=float, default=300, help="raw records a second beside that")
+    parser.add_argument("--rate", type=float, default=300, help="further raw records per second during the faults")
     parser.add_argument("--kinds", default=",".join(TARGETS), help="which faults, by comma")
     parser.add_argument("--together", type=int, default=1, help="so many at each incident")
     parser.add_argument("--for", dest="for_", default="24h", help="begin no incident after that time")

@@ -91,7 +91,7 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
 
 
 def _write(checkout: Checkout, detector: str, *, realtime: bool) -> None:
-    """From its template, or the one that lies beside this module."""
+    """From its template, or the one next to this module."""
     if (OWN / detector).is_dir():
         shutil.copytree(OWN / detector, checkout.detectors / detector)
         checkout.declare(detector, trigger=TRIGGER)

@@ -74,8 +74,8 @@ class Campaign:
         return back and not self.why and bool(self.verdict.get("holds"))
 
 
-def run(order: Order, folder: Path, tell: Callable[[Struck], None]) -> Campaign:
-    """Runs it in `folder`, which is to be empty; `tell` hears of each incident."""
+def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Campaign:
+    """Runs it in `folder`, which is to be empty; `on_incident` is called after each incident."""
     campaign = Campaign(order)
     with ExitStack() as stack:
         kinds = order.kinds
@@ -94,7 +94,7 @@ def run(order: Order, folder: Path, tell: Callable[[Struck], None]) -> Campaign:
                     break
                 scene.flow.slug(order.records // len(incidents) + 1)
                 campaign.struck.append(_one(scene, recovery, incident, order.deadline, began))
-                tell(campaign.struck[-1])
+                on_incident(campaign.struck[-1])
                 if campaign.struck[-1].recovery is None:
                     break
         except (NotBack, LozengeError) as error:

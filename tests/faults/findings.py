@@ -4,7 +4,7 @@ lost-write    acknowledged, and not in the topic
 unseen        it should have come out of a stage, and has not
 duplicate     it came out more than once
 unexpected    nothing asked for it, or it is not what should have come
-out-of-order  an event stands before an earlier one of its card
+out-of-order  an event precedes an earlier one of its card
 gap           a number of a notification is missing, or repeated, in its partition
 """
 
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from tests.faults.oracle import Expected, Payment, Place
+from tests.faults.oracle import Expected, PartitionOffset, Payment
 
 
 class Finding(NamedTuple):
@@ -27,7 +27,7 @@ class Receipt(NamedTuple):
     """The broker's word for record `number` of the input."""
 
     number: int
-    place: Place
+    position: PartitionOffset
 
 
 class Alert(NamedTuple):
@@ -47,65 +47,65 @@ class Notification(NamedTuple):
     alert_ids: tuple[str, ...]
 
 
-def in_raw(receipts: Iterable[Receipt], raw: Mapping[Place, int]) -> Iterator[Finding]:
-    """Of what was acknowledged and what stands in the raw topic: the number of the record at each place."""
+def in_raw(receipts: Iterable[Receipt], raw: Mapping[PartitionOffset, int]) -> Iterator[Finding]:
+    """Compares the acknowledged records with the raw topic: the number of the record at each position."""
     acknowledged = Counter[int]()
     for receipt in receipts:
         acknowledged[receipt.number] += 1
-        if raw.get(receipt.place) != receipt.number:
-            yield Finding("lost-write", "raw", f"record {receipt.number} at {_told(receipt.place)}")
+        if raw.get(receipt.position) != receipt.number:
+            yield Finding("lost-write", "raw", f"record {receipt.number} at {_text(receipt.position)}")
     there = Counter(raw.values())
     yield from (Finding("duplicate", "raw", f"record {number}, {n} times") for number, n in there.items() if n > 1)
     yield from (Finding("unexpected", "raw", f"record {number}") for number in there.keys() - acknowledged.keys())
 
 
 def of_upstream(
-    payments: Mapping[Place, Payment | None],
-    events: Sequence[tuple[Place, str, str]],
-    dead_letters: Sequence[Place],
+    payments: Mapping[PartitionOffset, Payment | None],
+    events: Sequence[tuple[PartitionOffset, str, str]],
+    dead_letters: Sequence[PartitionOffset],
 ) -> Iterator[Finding]:
-    """Each raw record is an event or a dead letter, once. An event is its raw place, id and card, in offset order."""
-    canonical, dead = Counter(place for place, _, _ in events), Counter(dead_letters)
-    for place, payment in payments.items():
+    """Each raw record is an event or a dead letter, once. An event: its raw position, id and card, in offset order."""
+    canonical, dead = Counter(position for position, _, _ in events), Counter(dead_letters)
+    for position, payment in payments.items():
         right, wrong = (canonical, dead) if payment else (dead, canonical)
-        what = f"raw record {_told(place)}"
-        if not right[place]:
+        what = f"raw record {_text(position)}"
+        if not right[position]:
             yield Finding("unseen", "upstream", what)
-        if right[place] > 1:
-            yield Finding("duplicate", "upstream", f"{what}, {right[place]} times")
-        if wrong[place]:
+        if right[position] > 1:
+            yield Finding("duplicate", "upstream", f"{what}, {right[position]} times")
+        if wrong[position]:
             yield Finding("unexpected", "upstream", f"{what} as {'a dead letter' if payment else 'an event'}")
-    for place in (canonical.keys() | dead.keys()) - payments.keys():
-        yield Finding("unexpected", "upstream", f"raw record {_told(place)}, which does not exist")
+    for position in (canonical.keys() | dead.keys()) - payments.keys():
+        yield Finding("unexpected", "upstream", f"raw record {_text(position)}, which does not exist")
     yield from _disorder(events)
-    for place, event_id, card_id in events:
-        known = payments.get(place)
+    for position, event_id, card_id in events:
+        known = payments.get(position)
         if known and (known.event_id, known.card_id) != (event_id, card_id):
-            yield Finding("unexpected", "upstream", f"event {event_id} of {card_id} from raw record {_told(place)}")
+            yield Finding("unexpected", "upstream", f"event {event_id} of {card_id} from raw record {_text(position)}")
 
 
-def _disorder(events: Sequence[tuple[Place, str, str]]) -> Iterator[Finding]:
-    """A repeat of an event is none: only its first place counts."""
+def _disorder(events: Sequence[tuple[PartitionOffset, str, str]]) -> Iterator[Finding]:
+    """A repeat of an event is none: only its first position counts."""
     latest: dict[str, int] = {}
-    seen: set[Place] = set()
-    for place, event_id, card_id in events:
-        if place in seen:
+    seen: set[PartitionOffset] = set()
+    for position, event_id, card_id in events:
+        if position in seen:
             continue
-        seen.add(place)
-        if place[1] < latest.get(card_id, -1):
+        seen.add(position)
+        if position[1] < latest.get(card_id, -1):
             yield Finding("out-of-order", "upstream", f"event {event_id} of {card_id}")
-        latest[card_id] = max(place[1], latest.get(card_id, -1))
+        latest[card_id] = max(position[1], latest.get(card_id, -1))
 
 
 def of_detector(name: str, expected: Iterable[Expected], alerts: Sequence[Alert]) -> Iterator[Finding]:
     """Each expected alert once, by its id and by the event that triggered it, and nothing else."""
     wanted = {e.alert_id: e for e in expected}
-    told = Counter(alert.alert_id for alert in alerts)
+    counts = Counter(alert.alert_id for alert in alerts)
     triggers = Counter(evidence for _, evidence in {(alert.alert_id, alert.evidence) for alert in alerts})
     for alert_id, e in wanted.items():
-        if not told[alert_id]:
+        if not counts[alert_id]:
             yield Finding("unseen", name, f"alert {alert_id} on event {e.evidence[-1]}")
-    for alert_id, n in told.items():
+    for alert_id, n in counts.items():
         if n > 1:
             yield Finding("duplicate", name, f"alert {alert_id}, {n} times")
     for evidence, n in triggers.items():
@@ -122,10 +122,10 @@ def of_detector(name: str, expected: Iterable[Expected], alerts: Sequence[Alert]
 def of_notifier(alert_ids: Iterable[str], notifications: Sequence[Notification]) -> Iterator[Finding]:
     """A notification for each alert, numbered without a gap in each partition, in offset order."""
     asked = set(alert_ids)
-    told = Counter(alert_id for n in notifications for alert_id in n.alert_ids)
-    yield from (Finding("unseen", "notifier", f"alert {alert_id}") for alert_id in asked - told.keys())
-    yield from (Finding("unexpected", "notifier", f"alert {alert_id}") for alert_id in told.keys() - asked)
-    yield from (Finding("duplicate", "notifier", f"alert {a}, {n} times") for a, n in told.items() if n > 1)
+    counts = Counter(alert_id for n in notifications for alert_id in n.alert_ids)
+    yield from (Finding("unseen", "notifier", f"alert {alert_id}") for alert_id in asked - counts.keys())
+    yield from (Finding("unexpected", "notifier", f"alert {alert_id}") for alert_id in counts.keys() - asked)
+    yield from (Finding("duplicate", "notifier", f"alert {a}, {n} times") for a, n in counts.items() if n > 1)
     ids = Counter(n.notification_id for n in notifications)
     yield from (Finding("duplicate", "notifier", f"notification {i}, {n} times") for i, n in ids.items() if n > 1)
     due = Counter[int]()
@@ -143,5 +143,5 @@ def of_webhook(notification_ids: Iterable[str], delivered: Sequence[tuple[str, s
     yield from (Finding("unexpected", "webhook", f"id {m} for notification {n}") for m, n in set(delivered) if m != n)
 
 
-def _told(place: Place) -> str:
-    return f"{place[0]}:{place[1]}"
+def _text(position: PartitionOffset) -> str:
+    return f"{position[0]}:{position[1]}"

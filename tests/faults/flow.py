@@ -29,7 +29,7 @@ class NotSent(Exception):
 class Flow(threading.Thread):
     """`rate` records a second, and more when it is asked; `receipts` gets a line for each that was acknowledged.
 
-    A line is `number partition offset`. The producer is idempotent and never gives up, so each record stands in the
+    A line is `number partition offset`. The producer is idempotent and never gives up, so each record is in the
     topic once. Times rise from record to record.
     """
 

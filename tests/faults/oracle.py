@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-Place = tuple[int, int]
+PartitionOffset = tuple[int, int]
 """Partition and offset of a raw record."""
 
 NAMESPACE = uuid.UUID("6c6f7a65-6e67-5e00-8000-000000000001")
@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Payment(NamedTuple):
     """A raw record that must become an event."""
 
-    place: Place
+    position: PartitionOffset
     event_id: str
     card_id: str
     at: datetime
@@ -52,7 +52,7 @@ def uuid5(*parts: str) -> str:
     return str(uuid.uuid5(NAMESPACE, "\x1f".join(parts)))
 
 
-def payment(place: Place, value: bytes, timestamp_ms: int) -> Payment | None:
+def payment(position: PartitionOffset, value: bytes, timestamp_ms: int) -> Payment | None:
     """The payment in a raw record; None if it must be a dead letter."""
     try:
         fields = json.loads(value.decode())
@@ -66,7 +66,7 @@ def payment(place: Place, value: bytes, timestamp_ms: int) -> Payment | None:
         return None
     token = hmac.new(TOKEN_KEY, texts["pan"].encode(), hashlib.sha256).hexdigest()[:24]
     return Payment(
-        place, uuid5(SOURCE, texts["txn_id"]), f"card_{token}", at, amount, declined=texts["result"] == "declined"
+        position, uuid5(SOURCE, texts["txn_id"]), f"card_{token}", at, amount, declined=texts["result"] == "declined"
     )
 
 

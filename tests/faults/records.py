@@ -1,6 +1,6 @@
 """The raw records of a campaign: what each holds is decided by the seed and its number, when it happened by the clock.
 
-Ordinary payments of a few cards; some are large, some declined, some in another country. Beside them come records
+Ordinary payments of a few cards; some are large, some declined, some in another country. In between come records
 that cannot be read, some dated a day ahead, which no clock excuses, and some a day behind, of cards of their own.
 """
 

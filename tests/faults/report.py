@@ -1,4 +1,4 @@
-"""What a campaign tells: a table for the terminal, JSON for programs, and a page that stands alone."""
+"""The report of a campaign: a table for the terminal, JSON for programs, and a self-contained page."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ PAGE = Path(__file__).with_name("page.html")
 Rows = Sequence[Sequence[object]]
 
 
-def told(campaign: Campaign) -> dict[str, Any]:
+def as_json(campaign: Campaign) -> dict[str, Any]:
     """All of it for programs; times in seconds."""
     order = campaign.order
     incidents = [
@@ -116,7 +116,7 @@ def show(campaign: Campaign, console: Console) -> None:
 
 def write(campaign: Campaign, folder: Path) -> Path:
     """`report.json` and the page `report.html` in `folder`; gives the page."""
-    (folder / "report.json").write_text(json.dumps(told(campaign), indent=1))
+    (folder / "report.json").write_text(json.dumps(as_json(campaign), indent=1))
     page = folder / "report.html"
     wrong = [(w["name"], w["stage"], w["count"], "; ".join(w["examples"])) for w in campaign.verdict.get("wrong", [])]
     page.write_text(

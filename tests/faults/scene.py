@@ -96,7 +96,7 @@ class Scene:
         return child.pid if child.state is State.RUNNING else None
 
     def main(self, target: str) -> int | None:
-        """Its own process: Python's, where a JVM runs beside it."""
+        """Its own process: Python's, where a JVM is its child."""
         if target in DETECTORS and (instance := self.instance(target)) and (report := instance.status()):
             return report.pid
         return self.leader(target)

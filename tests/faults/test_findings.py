@@ -13,15 +13,15 @@ from tests.faults.records import Sort, record
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MICROS = int(START.timestamp() * 1_000_000)
 RAW = {(n % 4, n // 4): record(1, n, MICROS + n * 1000) for n in range(4000)}
-PAYMENTS = {place: oracle.payment(place, raw.value, MICROS // 1000) for place, raw in RAW.items()}
+PAYMENTS = {position: oracle.payment(position, raw.value, MICROS // 1000) for position, raw in RAW.items()}
 NUMBERS = {(n % 4, n // 4): n for n in range(4000)}
-RECEIPTS = [Receipt(n, place) for place, n in NUMBERS.items()]
-EVENTS = [(p.place, p.event_id, p.card_id) for p in PAYMENTS.values() if p]
-DEAD = [place for place, payment in PAYMENTS.items() if payment is None]
+RECEIPTS = [Receipt(n, position) for position, n in NUMBERS.items()]
+EVENTS = [(p.position, p.event_id, p.card_id) for p in PAYMENTS.values() if p]
+DEAD = [position for position, payment in PAYMENTS.items() if payment is None]
 EXPECTED = oracle.alerts(p for p in PAYMENTS.values() if p)
 ALERTS = [Alert(e.alert_id, e.evidence, e.values) for e in EXPECTED["each_large"]]
-TOLD = [Notification(n % 2, n // 2, f"n{n}", (alert.alert_id,)) for n, alert in enumerate(ALERTS)]
-DELIVERED = [(n.notification_id, n.notification_id) for n in TOLD]
+NOTIFICATIONS = [Notification(n % 2, n // 2, f"n{n}", (alert.alert_id,)) for n, alert in enumerate(ALERTS)]
+DELIVERED = [(n.notification_id, n.notification_id) for n in NOTIFICATIONS]
 
 
 def names(found: Iterable[Finding]) -> list[str]:
@@ -34,18 +34,20 @@ def test_where_nothing_went_wrong_nothing_is_found() -> None:
     assert names(findings.in_raw(RECEIPTS, NUMBERS)) == []
     assert names(findings.of_upstream(PAYMENTS, EVENTS, DEAD)) == []
     assert names(findings.of_detector("each_large", EXPECTED["each_large"], ALERTS)) == []
-    assert names(findings.of_notifier([a.alert_id for a in ALERTS], TOLD)) == []
-    assert names(findings.of_webhook([n.notification_id for n in TOLD], [*DELIVERED, DELIVERED[0]])) == []
+    assert names(findings.of_notifier([a.alert_id for a in ALERTS], NOTIFICATIONS)) == []
+    assert names(findings.of_webhook([n.notification_id for n in NOTIFICATIONS], [*DELIVERED, DELIVERED[0]])) == []
 
 
 def test_an_acknowledged_record_that_is_not_there_is_a_lost_write() -> None:
-    assert names(findings.in_raw(RECEIPTS, {place: n for place, n in NUMBERS.items() if n != 7})) == ["lost-write"]
+    assert names(findings.in_raw(RECEIPTS, {position: n for position, n in NUMBERS.items() if n != 7})) == [
+        "lost-write"
+    ]
     assert names(findings.in_raw(RECEIPTS, NUMBERS | {(0, 1000): 7})) == ["duplicate"]
     assert names(findings.in_raw(RECEIPTS, NUMBERS | {(0, 1000): 4000})) == ["unexpected"]
 
 
-def test_upstream_is_seen_to_lose_repeat_and_misjudge() -> None:
-    def found(events: list[tuple[oracle.Place, str, str]], dead: list[oracle.Place]) -> list[str]:
+def test_lost_repeated_and_misclassified_records_of_upstream_are_found() -> None:
+    def found(events: list[tuple[oracle.PartitionOffset, str, str]], dead: list[oracle.PartitionOffset]) -> list[str]:
         return names(findings.of_upstream(PAYMENTS, events, dead))
 
     assert found(EVENTS[1:], DEAD) == ["unseen"]
@@ -64,7 +66,7 @@ def test_an_event_before_an_earlier_one_of_its_card_is_out_of_order() -> None:
     assert "out-of-order" in names(findings.of_upstream(PAYMENTS, swapped, DEAD))
 
 
-def test_a_detector_is_seen_to_lose_repeat_and_tell_something_else() -> None:
+def test_lost_repeated_and_wrong_alerts_of_a_detector_are_found() -> None:
     def found(alerts: list[Alert]) -> list[str]:
         return names(findings.of_detector("each_large", EXPECTED["each_large"], alerts))
 
@@ -77,35 +79,35 @@ def test_a_detector_is_seen_to_lose_repeat_and_tell_something_else() -> None:
 
 
 @pytest.mark.parametrize("fault", ["lost", "twice", "swapped"])
-def test_one_event_that_is_lost_repeated_or_swapped_changes_what_a_count_tells(fault: str) -> None:
-    [card] = {p.card_id for p in PAYMENTS.values() if p and p.place == (0, 1)}
+def test_one_event_that_is_lost_repeated_or_swapped_changes_the_alert_of_a_count(fault: str) -> None:
+    [card] = {p.card_id for p in PAYMENTS.values() if p and p.position == (0, 1)}
     own = [p for p in PAYMENTS.values() if p and p.card_id == card][:1] * 50
-    events = [p._replace(place=(0, n), event_id=f"e{n}") for n, p in enumerate(own)]
-    judged = {
-        "lost": [*events[:3], *events[4:], events[3]._replace(place=(0, 50), event_id="e50")],
+    events = [p._replace(position=(0, n), event_id=f"e{n}") for n, p in enumerate(own)]
+    processed = {
+        "lost": [*events[:3], *events[4:], events[3]._replace(position=(0, 50), event_id="e50")],
         "twice": [*events[:3], events[3], *events[3:49]],
         "swapped": [*events[:3], events[4], events[3], *events[5:]],
     }[fault]
-    judged = [p._replace(place=(0, n)) for n, p in enumerate(judged)]
-    [expected], [told] = oracle.alerts(events)["steady_count"], oracle.alerts(judged)["steady_count"]
-    alert = Alert(expected.alert_id, expected.evidence, told.values)
+    processed = [p._replace(position=(0, n)) for n, p in enumerate(processed)]
+    [expected], [found] = oracle.alerts(events)["steady_count"], oracle.alerts(processed)["steady_count"]
+    alert = Alert(expected.alert_id, expected.evidence, found.values)
     assert names(findings.of_detector("steady_count", [expected], [alert])) == ["unexpected"]
 
 
 def test_the_notifier_is_seen_to_lose_repeat_and_leave_gaps() -> None:
     alert_ids = [alert.alert_id for alert in ALERTS]
 
-    def found(told: list[Notification]) -> list[str]:
-        return names(findings.of_notifier(alert_ids, told))
+    def found(notifications: list[Notification]) -> list[str]:
+        return names(findings.of_notifier(alert_ids, notifications))
 
-    assert sorted(found([TOLD[0], TOLD[1], *TOLD[3:]])) == ["gap", "unseen"]
-    assert sorted(found([*TOLD, TOLD[0]])) == ["duplicate", "duplicate", "gap"]
-    assert "gap" in found([TOLD[2], TOLD[1], TOLD[0], *TOLD[3:]])
-    assert found([*TOLD, Notification(5, 0, "n", ("another",))]) == ["unexpected"]
+    assert sorted(found([NOTIFICATIONS[0], NOTIFICATIONS[1], *NOTIFICATIONS[3:]])) == ["gap", "unseen"]
+    assert sorted(found([*NOTIFICATIONS, NOTIFICATIONS[0]])) == ["duplicate", "duplicate", "gap"]
+    assert "gap" in found([NOTIFICATIONS[2], NOTIFICATIONS[1], NOTIFICATIONS[0], *NOTIFICATIONS[3:]])
+    assert found([*NOTIFICATIONS, Notification(5, 0, "n", ("another",))]) == ["unexpected"]
 
 
 def test_a_webhook_that_never_came_or_changed_its_id_is_found() -> None:
-    asked = [n.notification_id for n in TOLD]
+    asked = [n.notification_id for n in NOTIFICATIONS]
     assert names(findings.of_webhook(asked, DELIVERED[1:])) == ["unseen"]
     assert names(findings.of_webhook(asked, [*DELIVERED, ("another", asked[0])])) == ["unexpected"]
     assert names(findings.of_webhook(asked, [*DELIVERED, ("another", "another")])) == ["unexpected"]
@@ -115,7 +117,8 @@ def test_declines_are_counted_in_windows_of_ten_minutes() -> None:
     payment = oracle.Payment((0, 0), "", "card", START, PAYMENTS[0, 0].amount, True)  # type: ignore[union-attr]
     times = [0, 1, 9, 9.5, 10, 11, 12, 31]
     declined = [
-        payment._replace(place=(0, n), event_id=f"e{n}", at=START + timedelta(minutes=m)) for n, m in enumerate(times)
+        payment._replace(position=(0, n), event_id=f"e{n}", at=START + timedelta(minutes=m))
+        for n, m in enumerate(times)
     ]
     raised = oracle.alerts(declined)["declined_often"]
     assert [alert.evidence for alert in raised] == [("e0", "e1", "e2"), ("e4", "e5", "e6")]

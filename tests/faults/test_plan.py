@@ -1,4 +1,4 @@
-"""The plan of a campaign: the same seed gives the same one, and nothing is left out."""
+"""The plan of a campaign: the same seed gives the same plan, with every kind of fault."""
 
 from tests.faults.plan import TARGETS, plan
 
@@ -24,7 +24,7 @@ def test_every_kind_of_harm_comes_to_every_target() -> None:
     assert struck >= {(kind, target) for kind, targets in TARGETS.items() for target in targets}
 
 
-def test_some_strike_two_at_once_and_what_is_left_out_does_not_strike() -> None:
+def test_some_faults_come_in_pairs_and_excluded_kinds_never() -> None:
     incidents = plan(5, 100, ["kill", "deploy"])
     assert {len(incident.faults) for incident in incidents} == {1, 2}
     assert {fault.kind for incident in incidents for fault in incident.faults} == {"kill", "deploy"}

@@ -1,4 +1,4 @@
-"""The verifier as the process that it is: it accepts a sound log, and refuses one alert told twice or lost."""
+"""The verifier as the process that it is: it accepts a sound log, and refuses one alert that is duplicated or lost."""
 
 import json
 import subprocess
@@ -43,27 +43,27 @@ class Log:
         for number in range(RECORDS):
             raw = record(5, number, (start + number) * 1000)
             partition = partition_of(raw.key, TOPICS.partitions)
-            place = partition, ends[partition]
+            position = partition, ends[partition]
             ends[partition] += 1
             self.send(TOPICS.raw_json, raw.value, partition, {"number": str(number)}, start + number)
-            receipts.append(f"{number} {place[0]} {place[1]}\n")
-            if payment := oracle.payment(place, raw.value, start + number):
+            receipts.append(f"{number} {position[0]} {position[1]}\n")
+            if payment := oracle.payment(position, raw.value, start + number):
                 payments.append(payment)
                 self.send(TOPICS.events, Codec.of("event").encode(_event(payment)), partition)
             else:
-                where = {"__connect.errors.partition": str(place[0]), "__connect.errors.offset": str(place[1])}
+                where = {"__connect.errors.partition": str(position[0]), "__connect.errors.offset": str(position[1])}
                 self.send(TOPICS.dead_letters("upstream"), raw.value, partition, where)
-        told = 0
+        written = 0
         for name, expected in oracle.alerts(payments).items():
             for alert in expected:
                 self.alerts.append((TOPICS.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
                 self.send(*self.alerts[-1])
-                notification = Codec.of("notification").encode(_notification(told, alert.alert_id))
+                notification = Codec.of("notification").encode(_notification(written, alert.alert_id))
                 self.send(TOPICS.notifications, notification)
-                told += 1
+                written += 1
         assert self.producer.flush(30) == 0
         (folder / RECEIPTS).write_text("".join(receipts))
-        (folder / DELIVERIES).write_text("".join(f"n-{n} n-{n}\n" for n in range(told)))
+        (folder / DELIVERIES).write_text("".join(f"n-{n} n-{n}\n" for n in range(written)))
 
     def send(
         self, topic: str, value: bytes, partition: int = 0, headers: dict[str, str] | None = None, at: int = 0
@@ -110,7 +110,13 @@ def _verify(bootstrap: str, folder: Path) -> tuple[int, dict[str, Any]]:
 
 def _event(payment: oracle.Payment) -> dict[str, Any]:
     words = dict.fromkeys(("merchant_id", "terminal_id", "mcc", "country", "currency", "channel", "auth_result"), "x")
-    raw = {"source": "s", "topic": "t", "partition": payment.place[0], "offset": payment.place[1], "timestamp": NOW}
+    raw = {
+        "source": "s",
+        "topic": "t",
+        "partition": payment.position[0],
+        "offset": payment.position[1],
+        "timestamp": NOW,
+    }
     own = {"event_id": payment.event_id, "card_id": payment.card_id, "amount": payment.amount, "account_id": None}
     return words | own | {"event_time": payment.at, "raw": raw}
 

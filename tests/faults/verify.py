@@ -21,7 +21,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.faults import findings, oracle
 from tests.faults.findings import Alert, Finding, Notification, Receipt
-from tests.faults.oracle import Place
+from tests.faults.oracle import PartitionOffset
 
 RAW, EVENTS, DEAD_LETTERS = "AUTH-JSON", "pay.canonical.auth.v1", "pay.dlq.upstream.v1"
 ALERTS, NOTIFICATIONS = "pay.alerts.{}.v1", "pay.notifications.v1"
@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     counts: Mapping[str, int]
     wrong: Mapping[tuple[str, str], tuple[int, list[str]]]
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """For programs."""
         wrong = [{"name": n, "stage": s, "count": c, "examples": e} for (n, s), (c, e) in sorted(self.wrong.items())]
         return {"holds": not self.wrong, "counts": dict(self.counts), "wrong": wrong}
@@ -55,11 +55,11 @@ def committed(bootstrap: str, topic: str) -> Iterator[Any]:
         max_partition_fetch_bytes=8 << 20,
     )
     try:
-        places = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
-        consumer.assign(places)
-        consumer.seek_to_beginning(*places)
-        ends, silent = consumer.end_offsets(places), 0
-        while any(consumer.position(place) < end for place, end in ends.items()):
+        positions = [TopicPartition(topic, p) for p in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(positions)
+        consumer.seek_to_beginning(*positions)
+        ends, silent = consumer.end_offsets(positions), 0
+        while any(consumer.position(position) < end for position, end in ends.items()):
             polled = consumer.poll(POLL_MS)
             silent = 0 if polled else silent + 1
             if silent > PATIENCE_POLLS:
@@ -83,12 +83,12 @@ def verify(bootstrap: str, folder: Path) -> Verdict:
     counts: dict[str, int] = {}
     found: list[Finding] = []
 
-    numbers: dict[Place, int] = {}
-    payments: dict[Place, oracle.Payment | None] = {}
+    numbers: dict[PartitionOffset, int] = {}
+    payments: dict[PartitionOffset, oracle.Payment | None] = {}
     for record in committed(bootstrap, RAW):
-        place = record.partition, record.offset
-        numbers[place] = int(dict(record.headers)["number"])
-        payments[place] = oracle.payment(place, record.value or b"", record.timestamp)
+        position = record.partition, record.offset
+        numbers[position] = int(dict(record.headers)["number"])
+        payments[position] = oracle.payment(position, record.value or b"", record.timestamp)
     receipts = [Receipt(n, (p, o)) for n, p, o in (map(int, line.split()) for line in _lines(folder / RECEIPTS))]
     counts["raw records"] = len(numbers)
     found += findings.in_raw(receipts, numbers)
@@ -99,7 +99,7 @@ def verify(bootstrap: str, folder: Path) -> Verdict:
     ]
     dead = [_refused(record) for record in committed(bootstrap, DEAD_LETTERS)]
     counts |= {"events": len(events), "dead letters": len(dead)}
-    counts["repeats of events"] = len(events) - len({place for place, _, _ in events})
+    counts["repeats of events"] = len(events) - len({position for position, _, _ in events})
     counts["repeats of dead letters"] = len(dead) - len(set(dead))
     found += findings.of_upstream(payments, events, dead)
 
@@ -113,17 +113,19 @@ def verify(bootstrap: str, folder: Path) -> Verdict:
 
     records = list(committed(bootstrap, NOTIFICATIONS))
     fields = zip(records, decoded((r.value for r in records), "notification"), strict=True)
-    told = [Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"])) for r, n in fields]
-    counts["notifications"] = len(told)
-    found += findings.of_notifier(alert_ids, told)
+    notifications = [
+        Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"])) for r, n in fields
+    ]
+    counts["notifications"] = len(notifications)
+    found += findings.of_notifier(alert_ids, notifications)
 
     delivered = [(message, notification) for message, notification in map(str.split, _lines(folder / DELIVERIES))]
     counts |= {"webhooks": len(delivered), "webhooks more than once": len(delivered) - len(set(delivered))}
-    found += findings.of_webhook((n.notification_id for n in told), delivered)
+    found += findings.of_webhook((n.notification_id for n in notifications), delivered)
     return Verdict(counts, _summed(found))
 
 
-def _refused(record: Any) -> Place:
+def _refused(record: Any) -> PartitionOffset:
     headers = dict(record.headers)
     return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
 
@@ -158,7 +160,7 @@ def main() -> int:
     verdict = verify(given.bootstrap, given.folder)
     if given.upstream == "at-least-once":
         verdict = Verdict(verdict.counts, {k: v for k, v in verdict.wrong.items() if k != ("duplicate", "upstream")})
-    json.dump(verdict.told(), sys.stdout, indent=1)
+    json.dump(verdict.as_json(), sys.stdout, indent=1)
     return 0 if not verdict.wrong else 1
 
 

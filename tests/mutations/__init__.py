@@ -63,5 +63,5 @@ def changed_since(commit: str) -> set[str]:
 
 def copied(target: Path) -> Path:
     """The sources and tests, copied to `target` as they are on disk."""
-    left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
-    return Path(shutil.copytree(ROOT, target, ignore=left_out))
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+    return Path(shutil.copytree(ROOT, target, ignore=ignored))

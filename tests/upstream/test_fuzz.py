@@ -1,4 +1,4 @@
-"""Whatever is sent becomes one event that keeps every promise of the contract, or one dead letter with a reason.
+"""Every raw record becomes one event that keeps the contract, or one dead letter with a reason.
 
 `FUZZ_RECORDS` are made up, in batches, from `FUZZ_SEED`: a few thousand here, a hundred thousand by `make fuzz`.
 """
@@ -56,7 +56,7 @@ def test_whatever_is_sent_becomes_an_event_or_a_dead_letter(source: Mapping, ups
         outcomes = _outcomes(upstream_spark, source, raws)
         for raw in raws:
             try:
-                seen[_judged(source, raw, outcomes[raw.offset])] += 1
+                seen[_class_of(source, raw, outcomes[raw.offset])] += 1
             except (AssertionError, DecodeError, ValueError, TypeError) as error:
                 wrong.append(f"{type(error).__name__}: {error}: {raw} became {outcomes[raw.offset]}")
     total = seen.total() + len(wrong)
@@ -90,7 +90,7 @@ def _bytes(value: Any) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _judged(source: Mapping, raw: Raw, outcome: Outcome) -> str:
+def _class_of(source: Mapping, raw: Raw, outcome: Outcome) -> str:
     """What the record came to, each time, if that is as it should be."""
     assert outcome, "it is lost"
     assert outcome[::2] == outcome[1::2], "it comes to something else the second time"
@@ -140,8 +140,8 @@ def _sound(source: Mapping, raw: Raw, event: dict[str, Any]) -> None:
     assert event["auth_result"] in ("approved", "declined")
     texts = [event[name] for name in FREE_TEXT if event[name] is not None]
     assert all(0 < len(text) <= 128 and text.strip(" ") == text and "\x00" not in text for text in texts)
-    place = {"topic": source.topic, "partition": raw.partition, "offset": raw.offset, "timestamp": raw.timestamp}
-    assert event["raw"] == {"source": source.source} | place
+    position = {"topic": source.topic, "partition": raw.partition, "offset": raw.offset, "timestamp": raw.timestamp}
+    assert event["raw"] == {"source": source.source} | position
 
 
 def _faithful(source: Mapping, raw: Raw, event: dict[str, Any]) -> None:

@@ -61,8 +61,8 @@ def _parser(rows: Sequence[str], description: str | None) -> argparse.ArgumentPa
 
 
 def _options(given: argparse.Namespace) -> list[str]:
-    told = {name: value for name, value in vars(given).items() if name != "rows" and value not in (None, False)}
-    values = {name: value if isinstance(value, list) else [value] for name, value in told.items()}
+    settings = {name: value for name, value in vars(given).items() if name != "rows" and value not in (None, False)}
+    values = {name: value if isinstance(value, list) else [value] for name, value in settings.items()}
     return [word for name, those in values.items() for word in (f"--{name}", *(str(v) for v in those if v is not True))]
 
 

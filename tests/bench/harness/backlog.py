@@ -41,7 +41,7 @@ def write(kafka: KafkaSettings, task: Task, count: int, *, raw: bool = False) ->
 
 
 def measure(visit: Visit) -> Iterator[Cell]:
-    """Starts the system and waits until all of it is told."""
+    """Starts the system and waits until all of it came out."""
     if visit.system.probe:
         visit.watch.look()
         values = visit.system.probe(visit.start)
@@ -51,7 +51,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
 
 
 def drained(visit: Visit, output: str, codec: Codec) -> Cell:
-    """Starts the system, whose task tells what its records in the topic `output` are about, and waits for all of them.
+    """Starts the system, whose task says what its records in the topic `output` are about, and waits for all of them.
 
     The broker stamps the records of that topic.
     """
@@ -62,11 +62,11 @@ def drained(visit: Visit, output: str, codec: Codec) -> Cell:
         samples = _watched(running, gauge, len(wanted))
         arrivals = gauge.take()
         load = visit.watch.look()
-    came = [start.task.told(codec.decode(arrival.value)) for arrival in arrivals]
+    came = [start.task.number_of(codec.decode(arrival.value)) for arrival in arrivals]
     void = discrepancy(Sent(segment, 0, segment.end, 0), wanted, came)
     moments = sorted(arrival.written_ns / 1e9 for arrival in arrivals)
     values = throughput(samples, moments, sorted(wanted)) if not void else {}
-    void = void or ("" if values else "it came out at once: too small a backlog to tell a rate")
+    void = void or ("" if values else "it came out at once: too small a backlog for a rate")
     if not void:
         values[PEAK.name] = max(s.memory_bytes for s in samples) / 1e6
     return visit.cell(POINT, values, void, {"received": len(arrivals)}, load)
@@ -81,10 +81,10 @@ class Sample:
     memory_bytes: int
 
 
-def throughput(samples: Sequence[Sample], moments: Sequence[float], told: Sequence[int]) -> dict[str, float]:
-    """Over the second half: `told` are the events that raise an alert, in order, `moments` when alerts were written.
+def throughput(samples: Sequence[Sample], moments: Sequence[float], raising: Sequence[int]) -> dict[str, float]:
+    """Over the second half: `raising` are the events that raise an alert, in order, `moments` when alerts were written.
 
-    It begins with the sample after the one in which the first half was told: a batch that was coming out is whole then.
+    It begins with the sample after the one in which the first half came out: a batch that was coming out is whole then.
     """
     if not moments:
         return {}
@@ -92,7 +92,7 @@ def throughput(samples: Sequence[Sample], moments: Sequence[float], told: Sequen
     begun = next((s for s in samples if s.at > half + SAMPLE_SECONDS), samples[-1])
     ended = next((s for s in samples if s.at >= moments[-1]), samples[-1])
     done = bisect_right(moments, begun.at)
-    events = told[-1] - told[done - 1]
+    events = raising[-1] - raising[done - 1]
     seconds, cpu = moments[-1] - begun.at, ended.cpu_seconds - begun.cpu_seconds
     if events <= 0 or seconds <= 0 or cpu <= 0:
         return {}

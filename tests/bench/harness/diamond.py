@@ -8,7 +8,7 @@ from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.producer import Feed
 from tests.bench.harness.row import Cell, Method, Visit
 from tests.bench.harness.running import empty, started
-from tests.bench.harness.upstream import goes_on
+from tests.bench.harness.upstream import start_at_earliest
 from tests.bench.harness.webhooks import Webhooks
 from tests.bench.harness.workload import notified
 
@@ -17,7 +17,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     """Starts all three processes, warms them up, measures each rate."""
     for topic in (TOPICS.raw_json, TOPICS.events):
         empty(visit.kafka, topic)
-    goes_on(visit.kafka)
+    start_at_earliest(visit.kafka)
     with Webhooks() as gauge:
         start = replace(visit.start, webhook=gauge.url)
         with started(visit.system, start) as running, Feed(visit.kafka, start.task, raw=True) as feed:

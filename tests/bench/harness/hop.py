@@ -37,17 +37,17 @@ def measure(visit: Visit) -> Iterator[Cell]:
         echoes = visit.system.command is None
         codec = Codec.of("event" if echoes else "alert")
 
-        def told(value: bytes) -> int:
+        def number_in(value: bytes) -> int:
             record = codec.decode(value)
-            return number(record["event_id"]) if echoes else start.task.told(record)
+            return number(record["event_id"]) if echoes else start.task.number_of(record)
 
-        yield from Trial(start.task, running, gauge, feed, told, echoes).at_rates(visit)
+        yield from Trial(start.task, running, gauge, feed, number_in, echoes).at_rates(visit)
 
 
 class Trial:
     """A running system with its producer and its consumer; it counts the events on.
 
-    `told` gives the number of the event that a record which came out tells of.
+    `number_in` gives the number of the event that a record of the output is about.
     """
 
     def __init__(
@@ -56,22 +56,22 @@ class Trial:
         running: Running,
         gauge: Recorder,
         feed: Feed,
-        told: Callable[[bytes], int],
+        number_in: Callable[[bytes], int],
         echoes: bool = False,
     ) -> None:
         self._task, self._running, self._gauge, self._feed = task, running, gauge, feed
-        self._told, self._echoes = told, echoes
+        self._number_in, self._echoes = number_in, echoes
         self._next = 0
 
     def at_rates(self, visit: Visit) -> Iterator[Cell]:
-        """Warms it up, leaves it alone while it is young, and measures it at each rate of the visit."""
+        """Warms it up, waits while it is cold, and measures it at each rate of the visit."""
         self.warm_up()
-        time.sleep(visit.system.young)
+        time.sleep(visit.system.warm_up_seconds)
         dropped = DROPPED if self._task.kind == "rule" else DROPPED_OF_STATE
         for rate in visit.plan.rates:
             visit.watch.look()
             sent, arrivals = self.segment(rate, visit.seconds)
-            values, void, spread = judged(arrivals, sent, self.expected(sent.segment), self._told, dropped)
+            values, void, spread = measured(arrivals, sent, self.expected(sent.segment), self._number_in, dropped)
             facts = {"sent": sent.delivered, "received": len(arrivals), "producer_late_p99_ms": sent.late_p99_ms}
             cell = visit.cell(f"{rate}/s", values, void, facts, visit.watch.look())
             yield replace(cell, curve=spread)
@@ -102,18 +102,18 @@ class Trial:
 
 def expected(segment: Segment, task: Task, echoes: bool = False) -> set[int]:
     """The numbers of the events of a segment that should come out of a system."""
-    return {n for n in range(segment.first, segment.end) if echoes or task.tells(n)}
+    return {n for n in range(segment.first, segment.end) if echoes or task.raises(n)}
 
 
-def judged(
+def measured(
     arrivals: Sequence[Arrival],
     sent: Sent,
     wanted: set[int],
-    told: Callable[[bytes], int],
+    number_in: Callable[[bytes], int],
     dropped: float = DROPPED,
 ) -> tuple[dict[str, float], str, list[float]]:
     """The percentiles in ms, why they are void, and the whole distribution."""
-    came = [(told(arrival.value), arrival.came_ns) for arrival in arrivals]
+    came = [(number_in(arrival.value), arrival.came_ns) for arrival in arrivals]
     void = discrepancy(sent, wanted, (n for n, _ in came))
     counted = sent.segment.first + dropped * (sent.segment.end - sent.segment.first)
     latencies = sorted((at - sent.meant_ns(n)) / 1e6 for n, at in came if n >= counted and n in wanted)
@@ -128,7 +128,7 @@ def discrepancy(sent: Sent, wanted: set[int], came: Iterable[int]) -> str:
     wrong = {
         "not delivered": sent.segment.end - sent.segment.first - sent.delivered,
         "missing": len(wanted - counts.keys()),
-        "told twice": sum(n > 1 for n in counts.values()),
+        "emitted twice": sum(n > 1 for n in counts.values()),
         "unexpected": len(counts.keys() - wanted),
     }
     return ", ".join(f"{count} {what}" for what, count in wrong.items() if count)

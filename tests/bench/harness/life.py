@@ -67,10 +67,10 @@ class Events(Traffic):
             self.flow(0.5)
             if came := self._first(self._gauge.take(), wanted):
                 return came
-        raise Dead(f"told nothing for {PATIENCE_SECONDS:.0f} s; {running.said()}")
+        raise Dead(f"emitted nothing for {PATIENCE_SECONDS:.0f} s; {running.said()}")
 
     def _first(self, arrivals: Sequence[Arrival], wanted: Callable[[int], bool]) -> int:
-        moments = (a.came_ns for a in arrivals if wanted(self._task.told(self._codec.decode(a.value))))
+        moments = (a.came_ns for a in arrivals if wanted(self._task.number_of(self._codec.decode(a.value))))
         return next(moments, 0)
 
 

@@ -1,6 +1,6 @@
-"""Throughput over a backlog of raw records, of whoever makes canonical events of them; measured as any backlog is.
+"""Throughput of making canonical events from a backlog of raw records, measured as any backlog is.
 
-All systems write the one topic of events, as upstream can be told of no other. So each visit begins with that topic
+All systems write the one topic of events, as upstream knows no other. So each visit begins with that topic
 empty and with upstream at the first raw record: it finds no output of an earlier visit that it could take for its own.
 """
 
@@ -11,7 +11,7 @@ from lozenge.kafka.settings import KafkaSettings
 from tests.bench.harness.backlog import MEASURES, drained, write
 from tests.bench.harness.row import START_SECONDS, Cell, Method, Plan, Visit
 from tests.bench.harness.running import empty, stamped
-from tests.bench.harness.upstream import goes_on
+from tests.bench.harness.upstream import start_at_earliest
 from tests.bench.harness.workload import Task
 
 RECORD_SECONDS = 75e-6
@@ -27,7 +27,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
     """Starts the system and waits until every raw record has its event."""
     output = visit.start.input
     empty(visit.kafka, output)
-    goes_on(visit.kafka)
+    start_at_earliest(visit.kafka)
     with stamped(visit.kafka, output):
         yield drained(visit, output, Codec.of("event"))
 

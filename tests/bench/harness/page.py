@@ -1,4 +1,4 @@
-"""The report as files: one JSON for programs, one page that stands alone for people."""
+"""The report as files: one JSON for programs, one self-contained page for people."""
 
 import json
 import shlex
@@ -16,14 +16,14 @@ from tests.bench.harness.statistics import CURVE
 
 PAGE = Path(__file__).with_name("page.html")
 _COLOURS = 10
-HEADS = ("at", "measure", "ours", "beside", "ours", "beside", "ratio (range)", "pairs", "bar", "stretch", "")
+HEADS = ("at", "measure", "ours", "other", "ours", "other", "ratio (range)", "pairs", "bar", "stretch", "")
 
 
 def write(report: Report, folder: Path) -> Path:
     """`<time>.json` and `<time>.html` in `folder`; gives the page."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"{report.at:%Y-%m-%dT%H%M%S}.html"
-    page.with_suffix(".json").write_text(json.dumps(report.told(), indent=1), "utf-8")
+    page.with_suffix(".json").write_text(json.dumps(report.as_json(), indent=1), "utf-8")
     page.write_text(html(report), "utf-8")
     return page
 
@@ -64,7 +64,7 @@ def _row(outcome: Outcome) -> str:
             *(["<h3>Not here</h3>", _table(("system", "why"), list(outcome.absent.items()))] if outcome.absent else []),
             *(["<h3>Void or disturbed</h3>", _table(("system", "round", "at", "why"), wrong)] if wrong else []),
             "<h3>All measurements</h3>",
-            _table(("system", "round", "at", "", "beside"), [_measurement(cell) for cell in outcome.cells]),
+            _table(("system", "round", "at", "", "facts"), [_measurement(cell) for cell in outcome.cells]),
         ]
     )
 

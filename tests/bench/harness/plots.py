@@ -1,4 +1,4 @@
-"""Plots as SVG text that stands in a page by itself: ratios with their ranges, and distributions of latency.
+"""Plots as SVG text for a self-contained page: ratios with their ranges, and distributions of latency.
 
 Colours come from the page's style sheet (classes `s0` to `s9`), so they follow a dark screen.
 """

@@ -1,6 +1,6 @@
 """The open-loop producer, in a process of its own: it stamps every event with the moment at which it is *meant* to go.
 
-It never waits for whoever reads. If it comes late itself, that is part of every latency, and it says by how much.
+It never waits for a consumer. If it comes late itself, that is part of every latency, and it says by how much.
 """
 
 import gc

@@ -30,9 +30,9 @@ class Report:
     outcomes: list[Outcome] = field(default_factory=list)
     machine: dict[str, object] = field(default_factory=description)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All of it, for programs."""
-        rows = [_told(outcome) for outcome in self.outcomes]
+        rows = [_outcome_as_json(outcome) for outcome in self.outcomes]
         asked = {"arguments": list(self.arguments), "plan": asdict(self.plan)}
         return {"at": self.at.isoformat(), **asked, "machine": self.machine, "rows": rows}
 
@@ -52,7 +52,7 @@ class Line:
 
     @property
     def mark(self) -> str:
-        """How it stands to its goal."""
+        """How it compares with its goal."""
         if self.goal is None:
             return ""
         if _reaches(self.measure, self.ratio.median, self.goal.stretch):
@@ -104,8 +104,8 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 def _table(title: str, those: Sequence[Line]) -> Table:
-    table = Table("ours", "beside", title=title, title_justify="left", box=SIMPLE)
-    for name in ("ours", "beside", "ratio (range)", "pairs"):
+    table = Table("ours", "other", title=title, title_justify="left", box=SIMPLE)
+    for name in ("ours", "other", "ratio (range)", "pairs"):
         table.add_column(name, justify="right")
     table.add_column("bar, stretch")
     for line in those:
@@ -119,7 +119,7 @@ def _reaches(measure: Measure, ratio: float, wanted: float) -> bool:
     return ratio <= wanted if measure.better == "lower" else ratio >= wanted
 
 
-def _told(outcome: Outcome) -> dict[str, Any]:
+def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
     systems = [{"name": s.name, "role": s.role, **asdict(s.guarantees)} for s in outcome.systems]
     ratios = [{**asdict(line), "mark": line.mark} for line in lines(outcome)]
     return {

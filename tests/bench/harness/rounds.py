@@ -62,7 +62,7 @@ class Outcome:
                         yield ours, other, found
 
 
-def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, tell: Callable[[Cell], None]) -> None:
+def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, on_cell: Callable[[Cell], None]) -> None:
     """Measures the row. Raises Disturbed unless the machine is calm before each visit, or that does not matter."""
     row, plan, anyway = outcome.row, outcome.plan, outcome.anyway
     task, watch = row.task_of(plan), Watch()
@@ -80,9 +80,9 @@ def run(outcome: Outcome, kafka: KafkaSettings, folder: Path, tell: Callable[[Ce
             try:
                 for cell in row.method.measure(visit):
                     outcome.cells.append(cell)
-                    tell(cell)
+                    on_cell(cell)
             except (Unavailable, LozengeError) as error:
                 outcome.absent[system.name] = str(error)
             except Dead as error:
                 outcome.cells.append(Cell(system.name, number, "", {}, str(error)))
-                tell(outcome.cells[-1])
+                on_cell(outcome.cells[-1])

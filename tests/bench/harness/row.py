@@ -126,7 +126,7 @@ class Row:
 
     With `laps`, the cards are so many that the backlog goes that often over all of them. `rates` are events a second.
     Its backlog is `times` the plan's. What is not `quick` is no part of the rough table. With `partitions`
-    it needs a platform that was told so many; else it runs on any. `ours` names the system that stands for us where
+    it needs a platform with so many; else it runs on any. `ours` names the system that represents us where
     none of the core of its shape can do the task.
     """
 

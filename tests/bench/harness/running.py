@@ -54,15 +54,15 @@ class Running:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def tell_to_end(self) -> None:
+    def request_stop(self) -> None:
         """As its users do."""
         assert self._process
         self._process.terminate()
 
     def end(self) -> None:
-        """Tells it to end, and waits until it has ended."""
+        """Requests its stop, and waits until it has ended."""
         assert self._process
-        self.tell_to_end()
+        self.request_stop()
         self._process.wait(_END_SECONDS)
 
     def memory_mb(self) -> float:
@@ -118,7 +118,7 @@ def process(command: Sequence[str], start: Start) -> Iterator[Running]:
 
 
 def empty(kafka: KafkaSettings, topic: str = TOPICS.events) -> None:
-    """Deletes all of its records, so that whoever begins at the earliest one begins at the next."""
+    """Deletes all of its records, so that a consumer that begins at the earliest one begins at the next."""
     admin = AdminClient(kafka.client())
     places = [TopicPartition(topic, p, _TO_THE_END) for p in range(TOPICS.partitions)]
     for future in admin.delete_records(places).values():

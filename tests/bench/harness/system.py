@@ -51,7 +51,7 @@ class Unavailable(Exception):
 class Guarantees:
     """Under which conditions a system works; a row shows them, so that nobody compares unlike with like.
 
-    `commit` says when offsets are committed, `reads` the isolation of its own consumer. Whoever measures always reads
+    `commit` says when offsets are committed, `reads` the isolation of its own consumer. The measurement always reads
     what is committed.
     """
 
@@ -114,10 +114,10 @@ class Start:
 
 @dataclass(frozen=True)
 class HandOver:
-    """How one process takes over from another: the commands of one that lives at once and of one that stands by.
+    """How one process takes over from another: the commands of one that is live at once and of a standby.
 
-    The second is told to `take` over once it is `ready`, and lives when that returns. It may have to be told only when
-    the other, told to end, says that it has `ended`; its process may need longer.
+    The standby is asked to `take` over once it is `ready`, and is live when that returns. This may have to wait until
+    the other, asked to stop, says that it has `ended`; its process may need longer.
     """
 
     live: Callable[[Start], Sequence[str]]
@@ -134,8 +134,8 @@ class System:
     Without one there is no process, and the events themselves are what comes out. A limit that is no stream has a
     `probe` instead, which measures it on the events that wait in the topic. In rows of the shapes of its `core` it is
     measured unless others are asked for, as is what a row's goals name; with all of them a row would take longer than
-    its time. Without a `hand_over` an update ends it and starts it again. Latency is measured when it is no longer
-    `young`, which takes so many seconds.
+    its time. Without a `hand_over` an update ends it and starts it again. Latency is measured after
+    `warm_up_seconds`.
     """
 
     name: str
@@ -147,7 +147,7 @@ class System:
     probe: Callable[[Start], Mapping[str, float]] | None = None
     core: frozenset[Shape] = frozenset()
     hand_over: HandOver | None = None
-    young: float = 0.0
+    warm_up_seconds: float = 0.0
 
     def fits(self, kind: Kind, shape: Shape) -> bool:
         """Whether it takes part in a row."""

@@ -43,13 +43,13 @@ def test_without_arguments_all_rows_are_measured_in_full() -> None:
     assert ([each.name for each, _ in found.rows], found.plan) == (list(ROWS), row.FULL)
 
 
-def test_the_rough_table_leaves_out_what_says_nothing_at_its_size() -> None:
+def test_the_quick_table_skips_rows_that_say_nothing_at_its_size() -> None:
     found = asked("--quick")
     assert {each.name for each, _ in found.rows} == {name for name in ROWS if ROWS[name].quick}
     assert "drain" not in {each.name for each, _ in found.rows}
 
 
-def test_rows_without_any_of_the_systems_are_left_out() -> None:
+def test_rows_without_any_of_the_systems_are_skipped() -> None:
     [(each, those)] = asked("life", "diamond", "--only", "three in").rows
     assert (each.name, [s.name for s in those]) == ("diamond", ["Quix Streams, three in a chain"])
 

@@ -31,5 +31,5 @@ def test_without_a_checkout_or_git_there_is_none(tmp_path: Path, monkeypatch: py
     assert commit_of(tmp_path) == ""
 
 
-def test_it_stands_in_the_report() -> None:
+def test_the_machine_is_in_the_report() -> None:
     assert description()["commit"] == commit_of(Path(__file__).parent)

@@ -1,4 +1,4 @@
-"""The page stands alone, is well formed, and says of each ratio what it is, its range and its goal."""
+"""The page is self-contained and well formed; each ratio has its name, its range and its goal."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def report(*outcomes: Outcome) -> Report:
     return Report(at, ["r", "--only", "ours <1>"], PLAN, False, list(outcomes), {"cores": 2})
 
 
-def test_the_page_stands_alone_and_is_well_formed() -> None:
+def test_the_page_is_self_contained_and_well_formed() -> None:
     page = html(report(outcome()))
     assert not re.search(r"(src|href)=|@import|url\(", page)
     assert "ours &lt;1&gt;" in page
@@ -58,30 +58,30 @@ def test_the_page_stands_alone_and_is_well_formed() -> None:
 
 def test_a_ratio_is_held_against_its_goal() -> None:
     for factor, mark in ((5.0, "MISSED"), (3.0, "bar"), (2.0, "stretch goal")):
-        [told] = report(outcome(factor)).told()["rows"][0]["ratios"]
-        assert told["mark"] == mark
-        assert told["ratio"] == {"median": factor, "low": factor, "high": factor, "pairs": 5}
+        [ratio] = report(outcome(factor)).as_json()["rows"][0]["ratios"]
+        assert ratio["mark"] == mark
+        assert ratio["ratio"] == {"median": factor, "low": factor, "high": factor, "pairs": 5}
 
 
 def test_the_terminal_says_the_same() -> None:
-    told = StringIO()
-    show(outcome(), Console(file=told, width=160))
-    assert "3.00 (3.00 to 3.00)" in told.getvalue()
-    assert "4, 2: bar" in told.getvalue()
-    assert "not here: other: not <known>" in told.getvalue()
-    assert "scored, with at least 5 pairs a ratio" in told.getvalue()
+    output = StringIO()
+    show(outcome(), Console(file=output, width=160))
+    assert "3.00 (3.00 to 3.00)" in output.getvalue()
+    assert "4, 2: bar" in output.getvalue()
+    assert "not here: other: not <known>" in output.getvalue()
+    assert "scored, with at least 5 pairs a ratio" in output.getvalue()
 
 
 def test_a_run_leaves_one_json_and_one_page(tmp_path: Path) -> None:
     page = write(report(outcome(), replace(outcome(), anyway=True)), tmp_path)
     assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".html"}
-    told = json.loads(page.with_suffix(".json").read_text())
-    assert [row["verdict"] for row in told["rows"]] == [
+    written = json.loads(page.with_suffix(".json").read_text())
+    assert [row["verdict"] for row in written["rows"]] == [
         "scored, with at least 5 pairs a ratio",
         "NOT SCORED: other work was allowed on the machine",
     ]
-    assert told["rows"][0]["systems"][0]["processing"] == "exactly once"
-    assert told["arguments"] == ["r", "--only", "ours <1>"]
+    assert written["rows"][0]["systems"][0]["processing"] == "exactly once"
+    assert written["arguments"] == ["r", "--only", "ours <1>"]
 
 
 def test_what_was_asked_is_on_the_page() -> None:

@@ -16,7 +16,7 @@ def test_a_curve_rises() -> None:
     assert (spread[0], spread[-1]) == (1.0, 5.0)
 
 
-def test_a_ratio_is_of_pairs_and_tells_their_range() -> None:
+def test_a_ratio_is_of_pairs_and_holds_their_range() -> None:
     assert ratio({1: 2.0, 2: 9.0, 3: 8.0}, {1: 1.0, 2: 3.0, 3: 2.0}) == Ratio(3.0, 2.0, 4.0, 3)
 
 

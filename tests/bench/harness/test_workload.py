@@ -1,4 +1,4 @@
-"""What a task has to tell by number is what somebody tells who looks at the events one by one."""
+"""The events that raise alerts by number are those that a detector finds one by one."""
 
 import json
 from collections.abc import Iterator
@@ -32,16 +32,16 @@ def alerts(task: Task) -> Iterator[tuple[int, dict[str, Any]]]:
 
 @pytest.mark.parametrize("every", [2, 5])
 @pytest.mark.parametrize("kind", ["rule", "aggregate", "fold"])
-def test_it_tells_what_a_detector_finds(kind: Kind, every: int) -> None:
+def test_it_raises_what_a_detector_finds(kind: Kind, every: int) -> None:
     task = Task(kind, every, KEYS)
     found = list(alerts(task))
-    assert [n for n, _ in found] == [n for n in range(EVENTS) if task.tells(n)]
+    assert [n for n, _ in found] == [n for n in range(EVENTS) if task.raises(n)]
     assert found
 
 
 @pytest.mark.parametrize("task", [Task("rule", 5, KEYS), Task("aggregate", 1, KEYS), Task("fold", 5, KEYS)])
 def test_an_alert_names_its_event(task: Task) -> None:
-    assert all(task.told(alert) == n for n, alert in alerts(task))
+    assert all(task.number_of(alert) == n for n, alert in alerts(task))
 
 
 def test_each_lap_touches_every_card_once_in_another_order() -> None:

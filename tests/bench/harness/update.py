@@ -1,6 +1,6 @@
 """The pause of an update: how late alerts come while one release is replaced by the next, under steady traffic.
 
-What can stand by begins beside the old one, and is told to take over when it is ready. All others are updated as they
+A system with a standby starts it concurrently, and cuts over when that is ready. All others are updated as they
 are in place: ended, and started again at once.
 """
 
@@ -35,7 +35,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         placed(start),
         Gauge(visit.kafka, start.output) as gauge,
         Feed(visit.kafka, start.task) as feed,
-        ThreadPoolExecutor(1) as beside,
+        ThreadPoolExecutor(1) as pool,
         ExitStack() as stack,
     ):
 
@@ -46,13 +46,13 @@ def measure(visit: Visit) -> Iterator[Cell]:
         old = launch((system.hand_over.live if system.hand_over else system.command)(start))
         traffic.flow(_STEP_SECONDS)
         if not old.await_outputs(gauge, 1, START_PATIENCE):
-            raise Dead(f"told nothing for {START_PATIENCE:.0f} s; {old.said()}")
+            raise Dead(f"emitted nothing for {START_PATIENCE:.0f} s; {old.said()}")
         traffic.flow(WARM_SECONDS)
         visit.watch.look()
         settled = traffic.next
         traffic.flow(USUAL_SECONDS)
         ordered = traffic.next
-        new = beside.submit(_updated, visit, old, launch)
+        new = pool.submit(_updated, visit, old, launch)
         traffic.flow(_STEP_SECONDS)
         while not new.done():
             traffic.flow(_STEP_SECONDS)
@@ -62,7 +62,7 @@ def measure(visit: Visit) -> Iterator[Cell]:
         new.result().await_outputs(gauge, len(wanted), PATIENCE)
         load = visit.watch.look()
         codec = Codec.of("alert")
-        came = [(start.task.told(codec.decode(arrival.value)), arrival.came_ns) for arrival in gauge.take()]
+        came = [(start.task.number_of(codec.decode(arrival.value)), arrival.came_ns) for arrival in gauge.take()]
         void = discrepancy(whole, wanted, (number for number, _ in came))
         late = [(number, late_ms(traffic.sent, number, at)) for number, at in came if number < traffic.next]
         values = {
@@ -79,7 +79,7 @@ def _whole(sent: Sequence[Sent]) -> Sent:
 
 
 def late_ms(sent: Sequence[Sent], number: int, at_ns: int) -> float:
-    """How long after it was meant to go an event was told, of segments one behind the other."""
+    """How long after it was meant to go an event's alert came, of consecutive segments."""
     segment = bisect_right(sent, number, key=lambda each: each.segment.first) - 1
     return (at_ns - sent[segment].meant_ns(number)) / 1e6
 
@@ -93,7 +93,7 @@ def _updated(visit: Visit, old: Running, launch: Callable[[Sequence[str]], Runni
     new = launch(hand.standby(start))
     _await(new, hand.ready, start)
     if hand.ended is not None:
-        old.tell_to_end()
+        old.request_stop()
         _await(old, hand.ended, start)
     hand.take(start)
     old.end()

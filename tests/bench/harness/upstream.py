@@ -7,11 +7,11 @@ from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import move
 
 
-def goes_on(kafka: KafkaSettings) -> None:
+def start_at_earliest(kafka: KafkaSettings) -> None:
     """The next upstream begins at the earliest raw record that is there, whatever one before it has read.
 
-    It would rightly refuse to leave out what was deleted behind its offsets. What stood beside them goes too: the mark
-    of Real-Time Mode, behind which upstream would look for output of its own and not write that again.
+    It would rightly refuse to skip what was deleted after its offsets. Their metadata goes too: the mark
+    of Real-Time Mode, after which upstream would look for output of its own and not write that again.
     """
     for topic in (TOPICS.raw_json, TOPICS.raw_iso):
         earliest = {number: low for number, (low, _) in bounds(kafka, topic, TOPICS.partitions).items()}

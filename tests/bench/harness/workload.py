@@ -1,4 +1,4 @@
-"""The events of a benchmark by number, and which of them each task has to tell: a pure function of the number.
+"""The events of a benchmark by number, and which of them raise an alert in each task: a pure function of the number.
 
 The cards come round in laps: each lap touches every card once, in an order that looks random and is another in
 each lap. So the k-th event of a card is known without looking, and so is the event behind every alert.
@@ -13,7 +13,7 @@ from typing import Any, Literal
 Kind = Literal["rule", "aggregate", "fold", "normalise"]
 
 LIMIT = Decimal("500.00")
-"""What a rule compares with: an event that it has to tell is above it, every other one below."""
+"""What a rule compares with: an event that raises an alert is above it, every other one below."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STRIDE, _SHIFT = 76_543, 31_337
 
@@ -22,17 +22,17 @@ _STRIDE, _SHIFT = 76_543, 31_337
 class Task:
     """What every system of a row has to do alike, on events of `keys` cards.
 
-    rule: tell each event above `LIMIT`, which is every `every`-th one. aggregate: count the events of each card and
-    tell each count that is a multiple of `every`. fold: tell a card's event in another country than the one before
-    it, which is every `every`-th one of a card. normalise: make the canonical event of each raw record.
+    rule: alert on each event above `LIMIT`, which is every `every`-th one. aggregate: count the events of each card and
+    alert on each count that is a multiple of `every`. fold: alert on a card's event in another country than the one
+    before it, which is every `every`-th one of a card. normalise: make the canonical event of each raw record.
     """
 
     kind: Kind
     every: int = 1
     keys: int = 100_000
 
-    def tells(self, n: int) -> bool:
-        """Whether event number `n` has to be told."""
+    def raises(self, n: int) -> bool:
+        """Whether event number `n` raises an alert."""
         if self.kind == "normalise":
             return True
         if self.kind == "rule":
@@ -80,8 +80,8 @@ class Task:
             "result": event["auth_result"],
         }
 
-    def told(self, record: dict[str, Any]) -> int:
-        """The number of the event that an alert tells, or that was made of its raw record.
+    def number_of(self, record: dict[str, Any]) -> int:
+        """The number of the event that an alert is about, or that was made of its raw record.
 
         Raises ValueError or LookupError if it names none.
         """
@@ -99,7 +99,7 @@ class Task:
 
 
 def notified(body: bytes) -> int:
-    """The number of the event that a rule's notification tells, as a webhook brings it: the merchant names it."""
+    """The number of the event that a rule's notification is about, as a webhook brings it: the merchant names it."""
     text: str = json.loads(body)["data"]["text"]
     return int(text.partition(" at merchant m-")[2].partition(" ")[0])
 

@@ -16,9 +16,9 @@ import httpx2
 
 from lozenge_deploy.local.embedded_broker import free_port
 from lozenge_downstream.routing.matchers import parse
+from tests.bench.oracle.notifications import There, group_of
 from tests.bench.oracle.routes import theirs
 from tests.bench.oracle.script import ASKED, END, FOREVER, SILENCES, WAVES, Given, Silence, alerts
-from tests.bench.oracle.told import There, place
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 CHUNK = 500
@@ -28,11 +28,11 @@ Receivers = dict[str, set[str]]
 
 
 def through_alertmanager(folder: Path, start: float) -> tuple[list[There], Receivers]:
-    """What Alertmanager tells from `start`, which is ahead; times are seconds after it."""
-    told: list[There] = []
+    """The notifications of Alertmanager from `start`, which is ahead; times are seconds after it."""
+    messages: list[There] = []
     receivers: Receivers = {}
     by_hand: dict[int, list[str]] = {}
-    with receiving(told, start) as url:
+    with receiving(messages, start) as url:
         (folder / "alertmanager.yml").write_text(theirs(start, url))
         with alertmanager(folder) as api, httpx2.Client(base_url=api, timeout=60) as client:
             for at in range(END):
@@ -48,7 +48,7 @@ def through_alertmanager(folder: Path, start: float) -> tuple[list[There], Recei
                     assert time.time() < start + at + 8, "this machine is too busy to keep to the script"
                 if at in ASKED:
                     receivers |= asked(client)
-    return told, receivers
+    return messages, receivers
 
 
 def raise_alerts(client: httpx2.Client, given: Sequence[Given]) -> None:
@@ -85,8 +85,8 @@ def _iso(seconds: float) -> str:
 
 
 @contextmanager
-def receiving(told: list[There], start: float) -> Iterator[str]:
-    """A receiver that notes what it is told."""
+def receiving(messages: list[There], start: float) -> Iterator[str]:
+    """A receiver that records its messages."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -97,9 +97,9 @@ def receiving(told: list[There], start: float) -> Iterator[str]:
             message: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["content-length"])))
             alerts = {status: [a["labels"]["alert_id"] for a in message["alerts"] if a["status"] == status]
                       for status in ("firing", "resolved")}  # fmt: skip
-            there = place(self.path.strip("/"), message["groupLabels"])
+            there = group_of(self.path.strip("/"), message["groupLabels"])
             with lock:
-                told.append(There(at, there, frozenset(alerts["firing"]), frozenset(alerts["resolved"])))
+                messages.append(There(at, there, frozenset(alerts["firing"]), frozenset(alerts["resolved"])))
             self.send_response(200)
             self.send_header("content-length", "0")
             self.end_headers()
@@ -108,7 +108,7 @@ def receiving(told: list[There], start: float) -> Iterator[str]:
             pass
 
     class Server(ThreadingHTTPServer):
-        request_queue_size = 4096  # all groups are told at the same moment
+        request_queue_size = 4096  # all groups notify at the same moment
         daemon_threads = True
 
     server = Server(("127.0.0.1", 0), Handler)

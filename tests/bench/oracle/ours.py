@@ -7,17 +7,17 @@ from pathlib import Path
 from lozenge.contracts.avro import Codec
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.matchers import parse
+from tests.bench.oracle.notifications import AlertGroup, Here, group_of
 from tests.bench.oracle.routes import ours
 from tests.bench.oracle.script import END, FOREVER, SILENCES, WAVES, Given, alerts
-from tests.bench.oracle.told import Here, Place, place
 from tests.downstream.conftest import Desk
 
-Routes = dict[str, set[Place]]
+Routes = dict[str, set[AlertGroup]]
 """The groups of each alert."""
 
 
 def through_ours(folder: Path, start: float) -> list[Here]:
-    """What our stages tell; times are seconds after `start`."""
+    """The notifications of our stages; times are seconds after `start`."""
     desk = Desk(f"sqlite:///{folder / 'store.db'}")
     desk.pipeline.routing = ours(start)
     by_hand: dict[int, list[str]] = {}
@@ -35,9 +35,9 @@ def through_ours(folder: Path, start: float) -> list[Here]:
             desk.take(*records(at, start))
         while desk.later(0):
             pass
-    told = _told(desk, start)
+    notifications = _notifications(desk, start)
     desk.store.close()
-    return told
+    return notifications
 
 
 def records(at: int, start: float) -> Sequence[Record]:
@@ -50,21 +50,21 @@ def routes_of(start: float) -> Routes:
     """The groups of each alert, by our routing file."""
     root = ours(start).route
     return {
-        alert.id: {place(r.channels[0], r.group_of(alert.id, alert.labels)) for r in root.taking(alert.labels)}
+        alert.id: {group_of(r.channels[0], r.group_of(alert.id, alert.labels)) for r in root.taking(alert.labels)}
         for alert in alerts()
     }
 
 
-def _told(desk: Desk, start: float) -> list[Here]:
+def _notifications(desk: Desk, start: float) -> list[Here]:
     channels = {placed.route.name: placed.route.channels[0] for placed in desk.pipeline.routing.route.walk()}
     return [
         Here(
-            datetime.fromisoformat(told["created_at"]).timestamp() - start,
-            place(channels[told["routes"][0]], told["group"]),
-            told["status"],
-            frozenset(told["alert_ids"]),
+            datetime.fromisoformat(n["created_at"]).timestamp() - start,
+            group_of(channels[n["routes"][0]], n["group"]),
+            n["status"],
+            frozenset(n["alert_ids"]),
         )
-        for told in desk.told()
+        for n in desk.notifications()
     ]
 
 

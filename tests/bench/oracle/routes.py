@@ -7,7 +7,7 @@ from tests.bench.oracle.script import GROUP_WAIT, INTERVAL, LASTS, REPEAT, windo
 
 RECEIVERS = ("default", "audit", "three", "urgent", "ones", "night", "brief")
 RESOLVED = frozenset({"default", "three", "urgent", "ones", "brief", "night"})
-"""Those that are told of an end."""
+"""Those that are notified of an end."""
 
 _THEIRS = """
 global: {{resolve_timeout: {lasts}s}}

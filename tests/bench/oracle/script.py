@@ -1,9 +1,9 @@
 """What happens, in seconds after the start: alerts in waves, and silences that begin and end. The same on every run.
 
-Alertmanager tells a group when its first alert is GROUP_WAIT old and every INTERVAL from then. The first wave comes at
-0, so these ticks lie at 10, 40, 70 ... and some seconds after; the new groups of later waves keep to that, too. Windows
-open and shut 14 s before a tick, silences change 11 s and alerts come 9 s before one: however late a busy machine is
-with the messages of a tick, it is clear what held when they were decided.
+Alertmanager notifies of a group when its first alert is GROUP_WAIT old and every INTERVAL from then. The first wave
+comes at 0, so these ticks lie at 10, 40, 70 ... and some seconds after; the new groups of later waves keep to that,
+too. Windows open and shut 14 s before a tick, silences change 11 s and alerts come 9 s before one: however late a busy
+machine is with the messages of a tick, it is clear what held when they were decided.
 """
 
 import random

@@ -1,6 +1,6 @@
 """Throughput per core of a rule, an aggregate and a fold over a backlog; a fifth of the events raises an alert.
 
-What comes before them makes an event of each raw record. What is asked of it beside the loop is the row's own bar.
+What comes before them makes an event of each raw record. How it compares with the loop is the row's own bar.
 
 The drain is of five times as many, of which one in fifty raises one: its peak of memory shows if that is bounded.
 """

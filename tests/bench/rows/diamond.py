@@ -1,4 +1,4 @@
-"""The whole diamond: raw JSON in, normalised, judged by a rule, and a signed webhook out.
+"""The whole diamond: raw JSON in, normalised, processed by a rule, and a signed webhook out.
 
 At 300 records a second two cores are full; a thousand would mostly measure how many requests the receiver takes.
 """

@@ -1,7 +1,7 @@
 """A detector's life: start to first alert, recovery from kill -9, and what it takes while nothing comes.
 
-A rule's is what a release is asked for; an aggregate and a fold read back what they remember. A fold tells no card's
-first event, so it has few cards: its start would be the time until one came again.
+A rule's is what a release is asked for; an aggregate and a fold recover their state. A fold emits no alert for the
+first event of a card, so it has few cards: its start would be the time until one came again.
 """
 
 from tests.bench.harness import life

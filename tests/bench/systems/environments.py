@@ -1,6 +1,6 @@
 """An environment of its own for each Python peer: what its lock in `requirements` names, and nothing of ours.
 
-`make lock` writes the locks anew, from the files `*.in` beside them.
+`make lock` writes the locks again, from the files `*.in` next to them.
 """
 
 import hashlib

@@ -17,11 +17,11 @@ CONNECTOR = Jar(
 
 
 def command(start: Start) -> list[str]:
-    """The process; the interpreters inside its JVM know nothing of virtual environments, so they are told."""
+    """The process; the interpreters inside its JVM know nothing of virtual environments: variables name it."""
     interpreter, file = python("flink"), start.file()
     packages = next(interpreter.parents[1].glob("lib/python*/site-packages"))
-    told = [f"PYTHONPATH={packages}{os.pathsep}{PROGRAM.parent}", f"START={file}", f"FLINK_LOG_DIR={start.folder}"]
-    return ["env", *told, str(interpreter), str(PROGRAM), str(file), str(CONNECTOR.path())]
+    variables = [f"PYTHONPATH={packages}{os.pathsep}{PROGRAM.parent}", f"START={file}", f"FLINK_LOG_DIR={start.folder}"]
+    return ["env", *variables, str(interpreter), str(PROGRAM), str(file), str(CONNECTOR.path())]
 
 
 SYSTEMS = (

@@ -1,4 +1,4 @@
-"""JVM jars of peers: fetched once by the Ivy inside pyspark, and held to the SHA-256 pinned beside their names."""
+"""JVM jars of peers: fetched once by the Ivy inside pyspark, and held to the SHA-256 pinned next to their names."""
 
 import hashlib
 import subprocess

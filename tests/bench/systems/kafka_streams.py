@@ -34,7 +34,7 @@ NEEDS = (
         "72600f057bfbe2efe35fa55433e7756d45667dc938934be38a6e2be368aca237",
     ),
 )
-"""What it needs beside the broker's jars, which have all else."""
+"""What it needs in addition to the broker's jars, which have all else."""
 
 
 STATE = "RocksDB and a changelog topic"

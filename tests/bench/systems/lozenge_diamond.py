@@ -22,7 +22,7 @@ alerts = 1000000
 
 
 def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, str]) -> list[str]:
-    """All three; the notifier's store outlives them, as its numbers go on in the topic of notifications."""
+    """All three; the notifier's store outlives them, as its numbers continue in the topic of notifications."""
     routing = start.folder / "routing.toml"
     routing.write_text(ROUTING.format(url=start.webhook))
     variables = {
@@ -45,8 +45,17 @@ def command(start: Start, upstream: Mapping[str, str], declared: Mapping[str, st
 def _system(name: str, commit: str, core: frozenset[Shape], upstream: Mapping[str, str], **declared: str) -> System:
     guarantees = Guarantees("exactly once", commit, state="SQLite of the notifier; a webhook may come again")
     start = partial(command, upstream=upstream, declared=declared)
-    young = lozenge_job.young(declared)
-    return System(f"Lozenge, {name}", "ours", guarantees, start, frozenset({"rule"}), DIAMOND, core=core, young=young)
+    warm_up_seconds = lozenge_job.warm_up_seconds(declared)
+    return System(
+        f"Lozenge, {name}",
+        "ours",
+        guarantees,
+        start,
+        frozenset({"rule"}),
+        DIAMOND,
+        core=core,
+        warm_up_seconds=warm_up_seconds,
+    )
 
 
 SYSTEMS = (

@@ -51,7 +51,7 @@ EXACTLY_ONCE = Guarantees("exactly once", "every batch", writes=IN_TRANSACTIONS,
 AT_LEAST_ONCE = Guarantees("at least once", "every batch", writes="acks=all, linger 5 ms", state=STATE)
 REALTIME = Guarantees(
     "exactly once",
-    "as named; what came since is judged anew, told once",
+    "as named; what came since is reprocessed, alerts are emitted once",
     writes="acks=all, linger 0",
     state=STATE,
 )
@@ -65,7 +65,7 @@ def command(start: Start, declared: Mapping[str, str], *variables: str) -> list[
     folder = start.folder / start.name
     folder.mkdir(exist_ok=True)
     shutil.copyfile(DETECTORS / f"{kind}.py", folder / f"{start.name}.py")
-    # several batches, or there would be no rate to tell; the batch that is declared by default is twice as large
+    # several batches, or there would be no rate to measure; the batch that is declared by default is twice as large
     batch = {"max_batch": max(1, start.backlog // 10)} if start.backlog else {}
     values = {**(WINDOWS if kind == "aggregate" else {}), **batch, **declared}
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
@@ -75,11 +75,11 @@ def command(start: Start, declared: Mapping[str, str], *variables: str) -> list[
         read(project)
     except ConfigError as error:
         raise Unavailable("; ".join(error.problems)) from error
-    told = f"LOZENGE_JOB_SETTINGS={json.dumps(_settings(start.task))}"
-    return ["env", told, *variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
+    settings = f"LOZENGE_JOB_SETTINGS={json.dumps(_settings(start.task))}"
+    return ["env", settings, *variables, sys.executable, "-m", "lozenge.job", f"{folder}{os.sep}"]
 
 
-def young(declared: Mapping[str, str]) -> float:
+def warm_up_seconds(declared: Mapping[str, str]) -> float:
     """For how many seconds its batches are short, each with its commit: none but in Real-Time Mode."""
     return SHORT_BATCHES * (SHORT_SECONDS + 0.5) if "mode" in declared else 0.0
 
@@ -132,9 +132,9 @@ def _system(
 ) -> System:
     start = partial(command, declared=declared)
     kinds = REALTIME_KINDS if guarantees is REALTIME else ALL_KINDS
-    hand, seconds = hand_over(declared), young(declared)
+    hand, seconds = hand_over(declared), warm_up_seconds(declared)
     return System(
-        f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand, young=seconds
+        f"Lozenge, {name}", "ours", guarantees, start, kinds, shapes, core=core, hand_over=hand, warm_up_seconds=seconds
     )
 
 

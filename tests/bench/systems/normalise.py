@@ -10,7 +10,7 @@ from tests.bench.systems.environments import python
 PROGRAMS = Path(__file__).with_name("programs")
 SHORTEST_TRIGGER_SECONDS = 0.001
 BATCHES = 10
-"""Several, or there would be no rate to tell; of a million records each is as large as by default."""
+"""Several, or there would be no rate to measure; of a million records each is as large as by default."""
 
 
 def upstream(start: Start) -> list[str]:

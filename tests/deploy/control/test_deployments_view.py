@@ -1,4 +1,4 @@
-"""What is told of a detector that was deployed, from what is wanted and what its agent observed."""
+"""The view of a deployed detector, from its spec and from what its agent observed."""
 
 from datetime import UTC, datetime
 from typing import Any

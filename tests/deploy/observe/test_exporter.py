@@ -10,21 +10,21 @@ from lozenge_deploy.observe.exporter import Apps
 from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
-def exported(*told: Snapshot) -> list[str]:
+def exported(*snapshots: Snapshot) -> list[str]:
     table: dict[str, App] = {}
-    for snapshot in told:
+    for snapshot in snapshots:
         table.setdefault(snapshot.app, App()).take(snapshot)
     registry = CollectorRegistry()
     registry.register(Apps(table))
     return generate_latest(registry).decode().splitlines()
 
 
-def told(metrics: Metrics, ago: float = 0.0) -> Snapshot:
+def snapshot_of(metrics: Metrics, ago: float = 0.0) -> Snapshot:
     samples = metrics.snapshot()["samples"]
     return Snapshot(metrics.app, metrics.instance, metrics.release, time.time() - ago, samples)
 
 
-def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
+def test_an_app_is_one_series_across_all_of_its_instances() -> None:
     gone, alive = Metrics("upstream", "g1", "1.0.0"), Metrics("upstream", "g2", "1.1.0")
     for metrics in (gone, alive):
         metrics.records(3)
@@ -32,7 +32,7 @@ def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
         metrics.latency(0.2)
         metrics.dead_letters(2, "decode")
         metrics.deliveries("ops", sent=5, retried=1)
-    lines = exported(told(gone, ago=ALIVE_SECONDS + 1), told(alive))
+    lines = exported(snapshot_of(gone, ago=ALIVE_SECONDS + 1), snapshot_of(alive))
     assert 'lozenge_records_total{app="upstream"} 6.0' in lines
     assert 'lozenge_dead_letters_total{app="upstream",stage="decode"} 4.0' in lines
     assert 'lozenge_deliveries_total{app="upstream",channel="ops",outcome="sent"} 10.0' in lines
@@ -43,10 +43,10 @@ def test_an_app_is_one_series_that_goes_on_with_every_instance() -> None:
     assert 'lozenge_instances{app="upstream",release="1.1.0"} 1.0' in lines
 
 
-def test_only_who_has_a_routing_file_tells_whether_it_is_valid() -> None:
+def test_only_the_notifier_exports_whether_its_routing_file_is_valid() -> None:
     notifier = Metrics("downstream")
     notifier.routing(False)
-    lines = exported(told(Metrics("upstream")), told(Metrics("large_amount")), told(notifier))
+    lines = exported(snapshot_of(Metrics("upstream")), snapshot_of(Metrics("large_amount")), snapshot_of(notifier))
     assert [line for line in lines if line.startswith("lozenge_routing_valid")] == [
         'lozenge_routing_valid{app="downstream"} 0.0'
     ]
@@ -54,7 +54,7 @@ def test_only_who_has_a_routing_file_tells_whether_it_is_valid() -> None:
 
 
 def test_every_family_has_its_type_and_its_meaning() -> None:
-    lines = exported(told(Metrics("upstream")))
+    lines = exported(snapshot_of(Metrics("upstream")))
     assert {
         "# TYPE lozenge_records_total counter",
         "# TYPE lozenge_cpu_seconds_total counter",
@@ -65,7 +65,7 @@ def test_every_family_has_its_type_and_its_meaning() -> None:
 
 
 def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
-    lines = exported(told(Metrics("upstream", "g1", "1.0.0"), ago=ALIVE_SECONDS + 1))
+    lines = exported(snapshot_of(Metrics("upstream", "g1", "1.0.0"), ago=ALIVE_SECONDS + 1))
     assert 'lozenge_records_total{app="upstream"} 0.0' in lines
     assert 'lozenge_instances{app="upstream",release="1.0.0"} 0.0' in lines
     assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
@@ -77,7 +77,7 @@ def test_who_falls_behind_never_catches_up() -> None:
     for ago in (20.0, 10.0, 0.0):
         metrics.records(10)
         metrics.lag(int(1000 - ago))
-        snapshots.append(told(metrics, ago))
+        snapshots.append(snapshot_of(metrics, ago))
     assert 'lozenge_catch_up_seconds{app="upstream"} +Inf' in exported(*snapshots)
 
 
@@ -87,7 +87,7 @@ def test_a_label_may_hold_anything() -> None:
     metrics.deliveries(channel, sent=1)
     quoted = channel.replace('"', '\\"')
     line = f'lozenge_deliveries_total{{app="downstream",channel="{quoted}",outcome="sent"}} 1.0'
-    assert line in exported(told(metrics))
+    assert line in exported(snapshot_of(metrics))
 
 
 @pytest.mark.parametrize("port", ["http", "70000"])

@@ -5,7 +5,7 @@ from lozenge_deploy.observe.metrics_reader import Reading, reading_of
 from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
-def told(metrics: Metrics, at: float, *, ended: bool = False) -> Snapshot:
+def snapshot_of(metrics: Metrics, at: float, *, ended: bool = False) -> Snapshot:
     snapshot = metrics.snapshot(ended=ended)
     return Snapshot(metrics.app, metrics.instance, metrics.release, at, snapshot["samples"], ended)
 
@@ -20,12 +20,12 @@ def test_an_app_counts_on_with_a_new_instance() -> None:
     app, first = App(), Metrics("upstream", "g1")
     first.records(100)
     first.dead_letters(2, "decode")
-    app.take(told(first, 10.0))
+    app.take(snapshot_of(first, 10.0))
     second = Metrics("upstream", "g2")
-    app.take(told(second, 15.0))
+    app.take(snapshot_of(second, 15.0))
     second.records(50)
     second.dead_letters(1, "decode")
-    app.take(told(second, 20.0))
+    app.take(snapshot_of(second, 20.0))
     reading = read(app, 20.0)
     assert (reading.records, reading.dead_letters, reading.rate) == (150, 3, 10.0)
     assert reading.dead_share == 0.02
@@ -35,21 +35,21 @@ def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
     app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
     first.lag(70)
     second.lag(5)
-    app.take(told(first, 10.0))
-    app.take(told(second, 12.0))
+    app.take(snapshot_of(first, 10.0))
+    app.take(snapshot_of(second, 12.0))
     assert (read(app, 12.0).lag, read(app, 12.0).instances) == (75, 2)
     later = 11.0 + ALIVE_SECONDS
     assert (read(app, later).lag, read(app, later).instances) == (5, 1)
-    app.take(told(second, 13.0, ended=True))
+    app.take(snapshot_of(second, 13.0, ended=True))
     assert (read(app, later).lag, read(app, later).instances) == (0, 0)
 
 
 def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
     app, long_since = App(), Metrics("upstream", "g1")
     long_since.records(1_000_000)
-    app.take(told(long_since, 10.0))
+    app.take(snapshot_of(long_since, 10.0))
     long_since.records(10)
-    app.take(told(long_since, 12.0))
+    app.take(snapshot_of(long_since, 12.0))
     assert (read(app, 12.0).records, read(app, 12.0).rate) == (1_000_010, 5.0)
 
 
@@ -57,11 +57,11 @@ def test_who_was_only_silent_is_not_counted_twice() -> None:
     app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
     first.records(10)
     second.records(5)
-    app.take(told(first, 10.0))
-    app.take(told(second, 100.0))
+    app.take(snapshot_of(first, 10.0))
+    app.take(snapshot_of(second, 100.0))
     assert (read(app, 100.0).records, read(app, 100.0).instances) == (15, 1)
     first.records(1)
-    app.take(told(first, 101.0))
+    app.take(snapshot_of(first, 101.0))
     assert (read(app, 101.0).records, read(app, 101.0).instances) == (16, 2)
 
 
@@ -71,23 +71,23 @@ def test_latencies_are_those_of_the_last_half_minute() -> None:
         metrics.latency(1000.0)
     for at in range(0, 60, 5):
         metrics.latency(0.3)
-        app.take(told(metrics, float(at)))
+        app.take(snapshot_of(metrics, float(at)))
     p95 = read(app, 55.0).p95
     assert p95 is not None
     assert p95 < 0.6
 
 
-def caught_up_in(judged_a_second: int, come_a_second: int, *, left: int = 100_000) -> float | None:
+def caught_up_in(processed_per_second: int, arriving_per_second: int, *, left: int = 100_000) -> float | None:
     app, metrics = App(), Metrics("large_amount")
-    app.take(told(metrics, 0.0))  # it starts, and knows of nothing yet
+    app.take(snapshot_of(metrics, 0.0))  # it starts, and knows of nothing yet
     for at in range(1, 22):
-        metrics.records(judged_a_second)
-        metrics.lag(left + (21 - at) * (judged_a_second - come_a_second))
-        app.take(told(metrics, float(at)))
+        metrics.records(processed_per_second)
+        metrics.lag(left + (21 - at) * (processed_per_second - arriving_per_second))
+        app.take(snapshot_of(metrics, float(at)))
     return read(app, 21.0).catch_up
 
 
-def test_the_time_to_catch_up_is_what_is_left_by_how_fast_it_comes_nearer() -> None:
+def test_the_time_to_catch_up_is_the_lag_divided_by_its_decrease() -> None:
     assert caught_up_in(3000, 1000) == 50.0
     assert caught_up_in(3000, 0) == pytest.approx(33.3, abs=0.1)
 
@@ -105,7 +105,7 @@ def test_nobody_knows_how_long_a_job_needs_that_has_just_begun() -> None:
     for at in (1.0, 3.0):
         metrics.records(10)
         metrics.lag(100_000)
-        app.take(told(metrics, at))
+        app.take(snapshot_of(metrics, at))
     assert read(app, 3.0).catch_up is None
 
 
@@ -116,17 +116,17 @@ def test_nothing_is_known_before_the_first_snapshot() -> None:
 def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> None:
     app, realtime = App(), Metrics("rule")
     realtime.batch_progress(lag=9, read=1)
-    app.take(told(realtime, 10.0))
+    app.take(snapshot_of(realtime, 10.0))
     realtime.batch_progress(lag=7, read=500)
-    app.take(told(realtime, 15.0))
+    app.take(snapshot_of(realtime, 15.0))
     assert (read(app, 15.0).rate, read(app, 15.0).records, read(app, 15.0).lag) == (100.0, 0, 7)
 
 
-def test_latencies_are_of_all_that_was_told_where_the_last_half_minute_told_none() -> None:
+def test_latencies_cover_all_alerts_where_the_last_half_minute_has_none() -> None:
     app, metrics = App(), Metrics("rule")
     metrics.latency(0.3)
     for at in range(0, 120, 5):
-        app.take(told(metrics, float(at)))
+        app.take(snapshot_of(metrics, float(at)))
     p95 = read(app, 115.0).p95
     assert p95 is not None
     assert 0.25 < p95 < 0.5

@@ -13,7 +13,7 @@ from lozenge_deploy.releases.environments import environment, environment_of
 
 
 class FakeUv:
-    """Builds empty wheels, and environments that hold the files a real one would be judged by."""
+    """Builds empty wheels, and environments that hold the files by which a real one is recognised."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

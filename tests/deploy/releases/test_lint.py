@@ -1,4 +1,4 @@
-"""What a detector folder must hold is told at once, each with its file and what to write."""
+"""Every problem of a detector folder is reported at once, each with its file and its fix."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -61,20 +61,20 @@ TABLE = '[tool.lozenge.tables]\nlimits = { path = "limits.csv", columns = "mcc s
         ),
     ],
 )
-def test_what_is_wrong_is_told(folder: Path, change: Callable[[Path], None], complaint: str) -> None:
+def test_each_problem_is_reported(folder: Path, change: Callable[[Path], None], complaint: str) -> None:
     assert problems(folder) == []
     change(folder)
     assert any(complaint in problem for problem in problems(folder)), problems(folder)
 
 
-def test_a_table_with_other_columns_than_declared_is_told(folder: Path) -> None:
+def test_a_table_with_other_columns_than_declared_is_reported(folder: Path) -> None:
     edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
     (folder / "limits.csv").write_text("code\n5411\n")
     assert "limits.csv: its columns are ['code'], declared are ['mcc']" in problems(folder)
     assert any("shared-data" in problem for problem in problems(folder)), "the wheel has to carry it"
 
 
-def test_all_of_it_is_told_at_once(folder: Path) -> None:
+def test_all_problems_are_reported_at_once(folder: Path) -> None:
     for file in ("spotter.py", "README.md", "test_spotter.py"):
         (folder / file).unlink()
     assert len(problems(folder)) == 3

@@ -1,4 +1,4 @@
-"""What the report of a detector's tests tells."""
+"""What the report of a detector's tests says."""
 
 import subprocess
 import sys

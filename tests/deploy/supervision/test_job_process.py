@@ -105,7 +105,7 @@ def test_what_the_jvm_says_of_an_end_hides_no_error_of_the_jobs_own(start: Calla
     assert instance.last_error() == (own or "Aborted")
 
 
-def test_its_last_error_are_its_last_line_where_it_told_no_error(start: Callable[..., JobProcess]) -> None:
+def test_its_last_error_is_its_last_line_where_it_reported_none(start: Callable[..., JobProcess]) -> None:
     instance = start("""echo up; echo '{"level": "info", "event": "query starts"}'""")
     until(lambda: not instance.alive())
     assert instance.last_error() == "query starts"
@@ -135,7 +135,7 @@ def test_a_kill_reaches_what_is_left_of_it_without_its_leader(start: Callable[..
     until(lambda: not again.alive())
 
 
-def test_asked_to_end_before_it_has_told_anything_it_is_killed(start: Callable[..., JobProcess]) -> None:
+def test_a_stop_before_its_first_status_kills_it(start: Callable[..., JobProcess]) -> None:
     instance = start("trap '' TERM; sleep 60")
     instance.terminate()
     until(lambda: not instance.alive())
@@ -160,7 +160,7 @@ job_process.JobProcess.start(Path({str(tmp_path / "g1")!r}), ["sh", "-c", "touch
     assert list(removable(tmp_path)) == [tmp_path / "g1"]
 
 
-def test_a_folder_goes_once_no_job_will_go_on_in_it(start: Callable[..., JobProcess]) -> None:
+def test_a_folder_is_deleted_once_no_job_will_resume_in_it(start: Callable[..., JobProcess]) -> None:
     for generation in range(1, 4):  # live, each in its time
         ended = start("exit 0", generation)
         until(lambda: not ended.alive())  # noqa: B023

@@ -52,7 +52,7 @@ def test_bytes_that_are_no_text_are_shown_as_far_as_they_can_be() -> None:
     assert fields(b"a\xffb\n")["event"] == "a\N{REPLACEMENT CHARACTER}b"
 
 
-def test_dropped_bytes_are_told() -> None:
+def test_dropped_bytes_are_reported() -> None:
     line = dropped(70)
     assert (line["level"], line["event"], line["bytes"]) == ("warning", "log dropped", 70)
 

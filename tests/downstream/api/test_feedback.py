@@ -34,10 +34,10 @@ def test_a_snooze_silences_the_card_for_this_detector(client: Client, desk: Desk
     said = {"alert_id": id, "verdict": "snooze", "author": "ann"}
     assert "silence" in client.ask("POST", "/feedback", said)[1]
     desk.take(record(1), record(2, entity={"type": "card", "id": "card-8"}), record(3, detector="card_velocity"))
-    assert len(desk.told()) == 3, "one before, another card's, and another detector's"
+    assert len(desk.notifications()) == 3, "one before, another card's, and another detector's"
 
 
-def test_a_snooze_goes_to_kafka_and_is_no_judgement(client: Client, desk: Desk, record: MakeRecord) -> None:
+def test_a_snooze_goes_to_kafka_and_is_no_verdict(client: Client, desk: Desk, record: MakeRecord) -> None:
     id = alert_id(desk, record())
     for verdict in ("confirmed", "snooze"):
         said = {"alert_id": id, "verdict": verdict, "author": "ann", "seconds": 3600}

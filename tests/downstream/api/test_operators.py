@@ -24,7 +24,7 @@ def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: M
     status, made = client.ask("POST", "/silences", asked)
     assert (status, made["ends_at"]) == (200, desk.now + 600)
     id = alert_id(desk, record())
-    assert desk.told() == []
+    assert desk.notifications() == []
     _, (shown,) = client.ask("GET", "/silences")
     assert (shown["matchers"], shown["author"], shown["active"]) == (['detector = "large_amount"'], "ann", True)
     _, why = client.ask("GET", f"/alerts/{id}")
@@ -33,7 +33,7 @@ def test_a_silence_is_made_shown_and_ended(client: Client, desk: Desk, record: M
     assert client.ask("DELETE", f"/silences/{made['id']}")[0] == 404
 
 
-def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:
+def test_why_shows_the_whole_path_of_an_alert(client: Client, desk: Desk, record: MakeRecord) -> None:
     id = alert_id(desk, record(3))
     desk.take(record(3))
     status, why = client.ask("GET", f"/alerts/{id}")
@@ -47,7 +47,7 @@ def test_why_tells_the_whole_way_of_an_alert(client: Client, desk: Desk, record:
     assert client.ask("GET", "/alerts/unknown")[0] == 404
 
 
-def test_open_cases_say_what_was_told_what_waits_and_why(client: Client, desk: Desk, record: MakeRecord) -> None:
+def test_open_cases_show_what_was_notified_what_waits_and_why(client: Client, desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"})
     with desk.store.transaction() as t:
         holds = t.silences.add([parse("severity = critical")], "ann", "works", desk.now + 600)
@@ -117,10 +117,10 @@ def test_a_case_shows_its_alerts_when_it_is_over_too(client: Client, desk: Desk,
     desk.take(record(1))
     (case,) = client.ask("GET", "/cases")[1]
     shown = client.ask("GET", f"/cases/{case['case_id']}")[1]
-    told, waits = shown.pop("alerts")
+    notified, waits = shown.pop("alerts")
     assert shown == case
-    assert (told["detector"], told["title"], told["muted"]) == ("large_amount", "Large amount", None)
-    assert (told["notification_id"], waits["notification_id"]) == (desk.told()[0]["notification_id"], None)
+    assert (notified["detector"], notified["title"], notified["muted"]) == ("large_amount", "Large amount", None)
+    assert (notified["notification_id"], waits["notification_id"]) == (desk.notifications()[0]["notification_id"], None)
     desk.later(4000)
     desk.later(8000)
     shown = client.ask("GET", f"/cases/{case['case_id']}")[1]
@@ -128,7 +128,7 @@ def test_a_case_shows_its_alerts_when_it_is_over_too(client: Client, desk: Desk,
     assert client.ask("GET", "/cases/unknown")[0] == 404
 
 
-def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, record: MakeRecord) -> None:
+def test_rate_limited_alerts_are_released_or_dropped(client: Client, desk: Desk, record: MakeRecord) -> None:
     desk.routing(rate_limit={"alerts": 1, "within": "1m"}, route={})
     desk.take(*(record(n) for n in range(4)), *(record(n, detector="card_velocity") for n in range(3)))
     assert client.ask("GET", "/rate-limits")[1] == [
@@ -138,7 +138,7 @@ def test_what_is_parked_is_released_or_dropped(client: Client, desk: Desk, recor
     assert client.ask("POST", "/rate-limits/large_amount/release", {"author": "ann"})[1]["alerts"] == 3
     assert client.ask("POST", "/rate-limits/card_velocity/drop", {"author": "ann"})[1]["alerts"] == 2
     assert client.ask("GET", "/rate-limits")[1] == []
-    assert sum(told["detector"] == "large_amount" for told in desk.told()) == 4
+    assert sum(n["detector"] == "large_amount" for n in desk.notifications()) == 4
     assert client.ask("POST", "/rate-limits/card_velocity/burn", {"author": "ann"})[0] == 404
 
 
@@ -178,7 +178,7 @@ def test_a_dry_run_answers_and_changes_nothing(client: Client, desk: Desk, recor
         ("POST", "/channels/ops/enable", {}, "channel", "ops"),
         ("POST", "/rate-limits/large_amount/release", {"author": "ann"}, "alerts", 1),
         ("POST", "/rate-limits/large_amount/drop", {"author": "ann"}, "alerts", 1),
-        ("POST", "/replay", {"channel": "chat", "from": 0, "all": True}, "notifications", len(desk.told())),
+        ("POST", "/replay", {"channel": "chat", "from": 0, "all": True}, "notifications", len(desk.notifications())),
         ("POST", "/feedback", said | {"verdict": "confirmed"}, "verdict", "confirmed"),
         ("POST", "/feedback", said | {"verdict": "snooze"}, "verdict", "snooze"),
     ]

@@ -24,17 +24,17 @@ def message(desk: Desk, record: MakeRecord) -> Message:
     """What a channel is given for one alert with an awkward title."""
     desk.routing(route={"group_by": ["entity"]})
     desk.take(record(title="<b>Large\namount & more</b>"))
-    (told,) = desk.told()
-    return Message(told["notification_id"], json.dumps({"data": told}), told)
+    (notification,) = desk.notifications()
+    return Message(notification["notification_id"], json.dumps({"data": notification}), notification)
 
 
 @pytest.fixture
-def judged(message: Message) -> Message:
-    """The same from a notifier with pages on which alerts are judged, and an alert beside it whose link is too long."""
+def message_with_links(message: Message) -> Message:
+    """The same with a link to the feedback page, and a further alert whose link is too long."""
     (alert,) = message.fields["alerts"]
     alerts = [alert | {"feedback_url": LINK}, alert | {"feedback_url": LINK + "x" * 1_000}]
-    told = {**message.fields, "alerts": alerts}
-    return Message(message.id, json.dumps({"data": told}), told)
+    fields = {**message.fields, "alerts": alerts}
+    return Message(message.id, json.dumps({"data": fields}), fields)
 
 
 def send(message: Message, **channel: Any) -> Result:

@@ -26,13 +26,13 @@ def test_alertmanager_gets_labels_under_names_that_it_takes(desk: Desk, record: 
     named = {"dotted.label": "1", "7up": "2", "": "3", "größe": "4", "as_is": "5"}
     taken = {"alertname": "mine", "alert_id": "mine", "entity.type": "mine", "as.is": "mine", "detector": "mine"}
     desk.take(record(labels=named | taken))
-    (told,) = desk.told()
+    (notification,) = desk.notifications()
     with receiving() as (url, got):
-        assert send(Message("1", "", told), type="alertmanager", url=url, **LOOPBACK) == Sent()
+        assert send(Message("1", "", notification), type="alertmanager", url=url, **LOOPBACK) == Sent()
     ((_, (alert,)),) = got
     assert alert["labels"] == {
         "alertname": "large_amount",
-        "alert_id": told["alert_ids"][0],
+        "alert_id": notification["alert_ids"][0],
         "detector": "large_amount",
         "release": "r1",
         "severity": "high",
@@ -46,8 +46,8 @@ def test_alertmanager_gets_labels_under_names_that_it_takes(desk: Desk, record: 
     }
 
 
-def test_alertmanager_shows_where_an_alert_is_judged(judged: Message) -> None:
+def test_alertmanager_gets_the_link_to_the_feedback_page(message_with_links: Message) -> None:
     with receiving() as (url, got):
-        assert send(judged, type="alertmanager", url=url, **LOOPBACK) == Sent()
+        assert send(message_with_links, type="alertmanager", url=url, **LOOPBACK) == Sent()
     ((_, (alert, _)),) = got
     assert alert["annotations"]["feedback_url"] == LINK

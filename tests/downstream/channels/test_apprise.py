@@ -34,9 +34,11 @@ def test_apprise_follows_a_redirect_only_where_its_url_says_so(
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
-def test_apprise_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apprise_gets_the_link_to_the_feedback_page(
+    message_with_links: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with receiving() as (url, got):
         monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
-        assert send(judged, type="apprise", url={"env": "APPRISE"}) == Sent()
+        assert send(message_with_links, type="apprise", url={"env": "APPRISE"}) == Sent()
     ((_, body),) = got
     assert body["message"].endswith(f"right or wrong?\n{LINK}")

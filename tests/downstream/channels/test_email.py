@@ -54,8 +54,8 @@ def test_a_mail_is_one_of_its_cases_thread(message: Message, answer: str, result
     assert "300.00 EUR is above 220.00" in mail.get_content()
 
 
-def test_a_mail_shows_where_each_alert_is_judged(judged: Message) -> None:
-    text = compose(judged, "lozenge@example.com", ("ops@example.com",)).get_content()
+def test_a_mail_holds_a_link_to_the_feedback_page_for_each_alert(message_with_links: Message) -> None:
+    text = compose(message_with_links, "lozenge@example.com", ("ops@example.com",)).get_content()
     assert f"{TITLE}, right or wrong?\n{LINK}\n" in text
     assert text.count(LINK) == 1, "nor is a link shown that is too long to be opened"
 

@@ -16,20 +16,22 @@ TITLE = "<b>Large amount & more</b>"
 
 def test_pagerduty_gets_one_incident_for_a_case(message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PD_KEY", "k" * 32)
-    told = dict(message.fields)
+    fields = dict(message.fields)
     with receiving(202) as (url, got):
         channel = {"type": "pagerduty", "key": {"env": "PD_KEY"}, "url": f"{url}/v2/enqueue", **LOOPBACK}
         assert send(message, **channel) == Sent()
-        assert send(Message("2", "", told | {"status": "resolved"}), **channel) == Sent()
+        assert send(Message("2", "", fields | {"status": "resolved"}), **channel) == Sent()
     first, last = (body for _, body in got)
     assert (first["event_action"], last["event_action"]) == ("trigger", "resolve")
-    assert first["dedup_key"] == last["dedup_key"] == told["case_id"]
+    assert first["dedup_key"] == last["dedup_key"] == fields["case_id"]
     assert (first["payload"]["severity"], first["payload"]["source"]) == ("error", "card:card-7")
 
 
-def test_pagerduty_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pagerduty_gets_the_link_to_the_feedback_page(
+    message_with_links: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PD_KEY", "k" * 32)
     with receiving(202) as (url, got):
-        assert send(judged, type="pagerduty", key={"env": "PD_KEY"}, url=url, **LOOPBACK) == Sent()
+        assert send(message_with_links, type="pagerduty", key={"env": "PD_KEY"}, url=url, **LOOPBACK) == Sent()
     ((_, body),) = got
     assert body["links"] == [{"href": LINK, "text": TITLE}]

@@ -27,10 +27,10 @@ def test_slack_gets_text_that_is_no_markup(
     assert body["attachments"][0]["fields"][1] == {"title": "About", "value": "card:card-7", "short": True}
 
 
-def test_slack_shows_where_an_alert_is_judged(judged: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slack_gets_the_link_to_the_feedback_page(message_with_links: Message, monkeypatch: pytest.MonkeyPatch) -> None:
     with receiving() as (url, got):
         monkeypatch.setenv("SLACK", url)
-        assert send(judged, type="slack", url={"env": "SLACK"}, **LOOPBACK) == Sent()
+        assert send(message_with_links, type="slack", url={"env": "SLACK"}, **LOOPBACK) == Sent()
     ((_, body),) = got
     assert [shown["text"] for shown in body["attachments"][1:]] == [
         "<https://lozenge.example.com/feedback/a.b-c?d=1&amp;e=2|&lt;b&gt;Large amount &amp; more&lt;/b&gt;>, "

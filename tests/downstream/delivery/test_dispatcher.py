@@ -39,7 +39,7 @@ def take(store: Store, record: MakeRecord, count: int, *channels: str, first: in
 
 @contextmanager
 def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[Metrics]:
-    """Runs the deliverer beside the test and raises what ended it; what it counts."""
+    """Runs the dispatcher in a thread and raises what ended it; what it counts."""
     failures: list[BaseException] = []
     there = Routing.model_validate({"channels": channels}).channels
     metrics = Metrics("test")
@@ -322,9 +322,9 @@ def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> Non
     ):
         wait_for(lambda: all_sent(store))
     assert list(seen.values()) == [2]
-    (letter,) = [o for o in pending(store) if o.topic == TOPICS.dead_letters("downstream")]
-    assert (letter.key, letter.value) == (notification.key, notification.value)
-    headers = dict(letter.headers)
+    (dead_letter,) = [o for o in pending(store) if o.topic == TOPICS.dead_letters("downstream")]
+    assert (dead_letter.key, dead_letter.value) == (notification.key, notification.value)
+    headers = dict(dead_letter.headers)
     assert headers["__connect.errors.stage"] == b"deliver"
     assert headers["__connect.errors.exception.message"] == b"channel ops: HTTP 500 (2 attempts)"
     assert headers["ce_id"] == notification.id.encode()
@@ -395,12 +395,12 @@ def test_both_secrets_sign_while_one_is_being_changed(
 
 
 @pytest.mark.parametrize("gives_up", [False, True])
-def test_messages_of_a_case_arrive_in_the_order_in_which_they_were_told(
+def test_messages_of_a_case_arrive_in_the_order_of_their_notifications(
     store: Store, record: MakeRecord, gives_up: bool
 ) -> None:
     """The first is refused until all of another case has arrived, or for good."""
-    tell_of(store, [record(0), record(1), record(2, entity={"type": "card", "id": "card-8"})])
-    mine, other = told(store).values()
+    notify_until_resolved(store, [record(0), record(1), record(2, entity={"type": "card", "id": "card-8"})])
+    mine, other = statuses_by_case(store).values()
     opened = next(iter(mine))
     arrived: list[str] = []
 
@@ -417,24 +417,24 @@ def test_messages_of_a_case_arrive_in_the_order_in_which_they_were_told(
     assert len(arrived) == len(mine) + len(other) - gives_up
 
 
-def tell_of(store: Store, records: Sequence[Record]) -> None:
-    """Takes in one alert after the other, and tells of their cases until all are over."""
+def notify_until_resolved(store: Store, records: Sequence[Record]) -> None:
+    """Receives one alert after the other, and notifies of their cases until all are resolved."""
     cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_timeout": "1s", "send_resolved": True}
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}), TOPICS)
     for one in records:
         with store.transaction(exclusive=True) as t:
             pipeline.receive(pipeline.decode([one]), t)
 
-    def all_over() -> bool:
+    def all_resolved() -> bool:
         with store.transaction(exclusive=True) as t:
             pipeline.evaluate_due(t, 100)
-        return all(list(case.values())[-1] == "resolved" for case in told(store).values())
+        return all(list(case.values())[-1] == "resolved" for case in statuses_by_case(store).values())
 
-    wait_for(all_over)
+    wait_for(all_resolved)
 
 
-def told(store: Store) -> dict[str, dict[str, str]]:
-    """Of each case in the order of telling: its notifications and what they say."""
+def statuses_by_case(store: Store) -> dict[str, dict[str, str]]:
+    """The notifications of each case and their statuses, in order."""
     cases: dict[str, dict[str, str]] = {}
     for sent in pending(store):
         cases.setdefault(str(sent.case_id), {})[sent.id] = msgspec.json.decode(sent.body or "")["data"]["status"]

@@ -1,4 +1,4 @@
-"""What becomes of each record that arrives."""
+"""How each record that arrives is decoded and classified."""
 
 from collections.abc import Callable
 
@@ -49,13 +49,13 @@ def test_a_repeat_collapses_in_the_batch_and_from_memory(record: MakeRecord) -> 
     assert later.outcome is Outcome.DUPLICATE
 
 
-def test_what_a_detector_raises_beyond_its_room_is_parked_and_no_other_ones(record: MakeRecord) -> None:
+def test_alerts_beyond_the_rate_limit_of_their_detector_are_rate_limited(record: MakeRecord) -> None:
     other = record(9, detector="card_velocity")
     outcomes = [a.outcome for a in classify(record(0), record(1), record(1), record(2), other, remaining=2)]
     assert outcomes == ["accepted", "accepted", "duplicate", "rate limited", "accepted"]
 
 
-def test_the_trace_of_the_alert_goes_on(record: MakeRecord) -> None:
+def test_the_trace_of_the_alert_continues(record: MakeRecord) -> None:
     trace = b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
     plain = record()
     (received,) = classify(Record(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)]))
@@ -99,8 +99,8 @@ def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeR
     assert asked == 2
 
 
-def test_text_is_bounded_and_says_what_it_left_out() -> None:
+def test_text_is_bounded_and_says_how_much_was_cut() -> None:
     evidence = {"event_ids": [f"e{n}" for n in range(40)], "values": {}}
-    told = text({"reason": "x" * 9000, "evidence": evidence})
-    assert len(told) <= 4010
+    shown = text({"reason": "x" * 9000, "evidence": evidence})
+    assert len(shown) <= 4010
     assert text({"reason": "many", "evidence": evidence}).endswith("- and 28 more")

@@ -11,7 +11,7 @@ BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1
 
 
 def statuses(desk: Desk) -> list[str]:
-    return [told["status"] for told in desk.told()]
+    return [n["status"] for n in desk.notifications()]
 
 
 def silence(desk: Desk, *matchers: str, seconds: float = 600) -> Silence:
@@ -22,7 +22,7 @@ def silence(desk: Desk, *matchers: str, seconds: float = 600) -> Silence:
 
 
 def take_one_and_silence_the_next(desk: Desk, record: MakeRecord) -> None:
-    """A case of two alerts: the first is told, the second is not."""
+    """A case of two alerts: the first is notified, the second is not."""
     desk.routing(route=BY_CARD | {"send_resolved": True})
     desk.take(record(0))
     silence(desk, 'detector = "large_amount"', seconds=90_000)

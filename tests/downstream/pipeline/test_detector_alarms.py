@@ -9,21 +9,21 @@ from tests.downstream.conftest import Desk
 MakeRecord = Callable[..., Record]
 
 
-def test_a_flood_is_told_of_once_an_hour(desk: Desk, record: MakeRecord) -> None:
+def test_a_flood_is_reported_once_an_hour(desk: Desk, record: MakeRecord) -> None:
     desk.routing(rate_limit={"alerts": 1, "within": "1m"})
     desk.take(*(record(n) for n in range(5)))
     desk.take(*(record(n) for n in range(5, 9)))
-    alarms = [told for told in desk.told() if told["detector"] == "lozenge"]
-    assert [(told["title"], told["subject"]) for told in alarms] == [
+    alarms = [n for n in desk.notifications() if n["detector"] == "lozenge"]
+    assert [(notifications["title"], notifications["subject"]) for notifications in alarms] == [
         ("large_amount exceeds its rate limit", "detector:large_amount")
     ]
 
 
-def test_a_detector_that_falls_silent_against_its_history_is_told_of_once(desk: Desk, record: MakeRecord) -> None:
+def test_a_detector_that_falls_silent_against_its_history_is_reported_once(desk: Desk, record: MakeRecord) -> None:
     def raise_silence_alarms() -> list[str]:
         with desk.store.transaction(exclusive=True) as t:
             desk.pipeline.raise_silence_alarms(t)
-        return [told["title"] for told in desk.told() if told["detector"] == "lozenge"]
+        return [n["title"] for n in desk.notifications() if n["detector"] == "lozenge"]
 
     for number in range(4 * 24):
         desk.take(record(number), record(1000 + number))
@@ -53,4 +53,4 @@ def test_a_detector_that_is_new_may_be_silent(desk: Desk, record: MakeRecord) ->
     desk.now += 30 * 86_400
     with desk.store.transaction(exclusive=True) as t:
         desk.pipeline.raise_silence_alarms(t)
-    assert all(told["detector"] == "large_amount" for told in desk.told())
+    assert all(notifications["detector"] == "large_amount" for notifications in desk.notifications())

@@ -30,27 +30,29 @@ def test_a_silence_holds_back_the_repeats_of_a_case_and_not_its_end(desk: Desk, 
     assert statuses(desk) == ["opened", "updated", "resolved"]
 
 
-def test_a_case_is_repeated_while_any_alert_of_it_that_was_told_lasts_and_is_not_silenced(
-    desk: Desk, record: MakeRecord
-) -> None:
+def test_a_case_repeats_while_a_notified_alert_lasts_and_is_not_silenced(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD | {"repeat_interval": "10m", "send_resolved": True})
     desk.take(record(0))
     silence(desk, 'detector = "card_velocity"', seconds=90_000)
     desk.take(record(1, detector="card_velocity", title="Silenced"))
     desk.later(600)
-    assert statuses(desk) == ["opened", "updated"], "the silence is not of the alert that was told"
+    assert statuses(desk) == ["opened", "updated"], "the silence does not match the notified alert"
     desk.later(2000)
     desk.take(record(2, detector="card_velocity", title="Silenced"))
     desk.later(1000)
     for _ in range(4):
         desk.later(600)
-    assert statuses(desk) == ["opened", "updated", "updated"], "what was told is over, and only silenced alerts last"
+    assert statuses(desk) == ["opened", "updated", "updated"], (
+        "the notified alert has ended, and only silenced alerts last"
+    )
     desk.later(600)
     assert statuses(desk) == ["opened", "updated", "updated", "resolved"]
-    assert {told["title"] for told in desk.told()} == {"Large amount"}, "nothing is said of silenced alerts"
+    assert {notifications["title"] for notifications in desk.notifications()} == {"Large amount"}, (
+        "nothing is said of silenced alerts"
+    )
 
 
-def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: Desk, record: MakeRecord) -> None:
+def test_the_end_of_a_case_is_notified_once_although_an_alert_in_it_is_silenced(desk: Desk, record: MakeRecord) -> None:
     take_one_and_silence_the_next(desk, record)
     desk.later(10_000)
     for _ in range(5):
@@ -58,24 +60,24 @@ def test_the_end_of_a_case_is_told_once_though_an_alert_in_it_is_silenced(desk: 
     assert statuses(desk) == ["opened", "resolved"]
 
 
-def test_a_silenced_alert_is_told_when_the_silence_ends_before_it_is_over(desk: Desk, record: MakeRecord) -> None:
+def test_a_silenced_alert_is_notified_when_the_silence_ends_first(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD)
     silence(desk, 'detector = "large_amount"', seconds=450)
     desk.take(record(0, release="r1"), record(1, release="r2"))
     desk.later(300)
-    assert desk.told() == []
+    assert desk.notifications() == []
     desk.later(300)
-    (told,) = desk.told()
-    assert len(told["alert_ids"]) == 2
+    (notification,) = desk.notifications()
+    assert len(notification["alert_ids"]) == 2
 
 
-def test_an_alert_that_is_silenced_until_it_is_over_is_never_told(desk: Desk, record: MakeRecord) -> None:
+def test_an_alert_that_is_silenced_until_its_end_is_never_notified(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"]})
     held = silence(desk, "entity = card:card-7", seconds=4000)
     desk.take(record(0), record(1, entity={"type": "card", "id": "card-8"}))
     for _ in range(20):
         desk.later(300)
-    assert len(desk.told()) == 1
+    assert len(desk.notifications()) == 1
     assert "planned works" in str(held)
     assert desk.later(10_000) == 0, "its case is closed"
 
@@ -95,14 +97,14 @@ def test_a_silence_can_be_ended(desk: Desk, record: MakeRecord) -> None:
         assert t.silences.expire(held.id)
         assert not t.silences.expire(held.id)
     desk.later(300)
-    assert len(desk.told()) == 1
+    assert len(desk.notifications()) == 1
 
 
-def test_what_nobody_could_look_at_in_time_is_told_all_the_same(desk: Desk, record: MakeRecord) -> None:
+def test_an_evaluation_that_comes_late_still_notifies(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD | {"group_wait": "30s"})
     desk.take(record(0))
     desk.later(100_000)
-    assert len(desk.told()) == 1
+    assert len(desk.notifications()) == 1
 
 
 INHIBIT = {"source_matchers": ["severity = critical"], "target_matchers": ["severity <= medium"], "equal": ["entity"]}
@@ -113,9 +115,9 @@ def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -
     card_8 = {"type": "card", "id": "card-8"}
     desk.take(record(0, severity="low"), record(1, severity="critical"), record(2, severity="high"))
     desk.take(record(3, severity="medium"), record(4, severity="low", entity=card_8))
-    assert [told["severity"] for told in desk.told()] == ["critical", "high", "low"]
+    assert [notifications["severity"] for notifications in desk.notifications()] == ["critical", "high", "low"]
     desk.later(3700)
-    assert len(desk.told()) == 3, "they were over with the one that inhibited them"
+    assert len(desk.notifications()) == 3, "they were over with the one that inhibited them"
 
 
 def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
@@ -132,13 +134,13 @@ def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
     desk.routing(inhibit_rules=[INHIBIT])
     with desk.store.transaction(exclusive=True) as t:
         desk.pipeline.apply_new_inhibitions(set(), t)
-    before = len(desk.told())
+    before = len(desk.notifications())
     desk.take(*(record(n, severity="low", entity=card) for n, card in ((10, card_8), (11, card_9))))
-    assert len(desk.told()) == before + 2, "one alert that would inhibit is over, and one is rate_limited"
+    assert len(desk.notifications()) == before + 2, "one alert that would inhibit is over, and one is rate_limited"
     desk.take(record(12, severity="low"))
-    assert len(desk.told()) == before + 2
+    assert len(desk.notifications()) == before + 2
     desk.later(2601)
-    assert len(desk.told()) == before + 3, "it inhibits as long as it lasts, and no longer"
+    assert len(desk.notifications()) == before + 3, "it inhibits as long as it lasts, and no longer"
 
 
 def test_a_rule_that_is_known_is_not_worked_out_again(desk: Desk, record: MakeRecord) -> None:
@@ -160,14 +162,14 @@ def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) 
         ]
     )
     desk.take(record(0), record(1))
-    assert len(desk.told()) == 2
+    assert len(desk.notifications()) == 2
 
 
 def test_a_route_keeps_quiet_in_its_window(desk: Desk, record: MakeRecord) -> None:
     night = {"name": "night", "matchers": ["severity <= high"], "mute_time_intervals": ["sunday"]}
     desk.routing(time_intervals={"sunday": {"weekdays": ["sun"], "times": ["00:00-12:30"]}}, route={"routes": [night]})
     desk.take(record(0), record(1, severity="critical"))
-    assert [told["severity"] for told in desk.told()] == ["critical"]
+    assert [notifications["severity"] for notifications in desk.notifications()] == ["critical"]
     for _ in range(7):
         desk.later(300)
-    assert [told["severity"] for told in desk.told()] == ["critical", "high"]
+    assert [notifications["severity"] for notifications in desk.notifications()] == ["critical", "high"]

@@ -22,7 +22,7 @@ MakeRecord = Callable[..., Record]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 
-def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record: MakeRecord) -> None:
+def test_without_a_routing_file_each_alert_is_notified_alone_at_once(desk: Desk, record: MakeRecord) -> None:
     (received,) = desk.take(record())
     with desk.store.reading() as t:
         (sent,) = t.outbox.pending(10)
@@ -32,19 +32,31 @@ def test_without_a_file_each_alert_is_told_by_itself_at_once(desk: Desk, record:
     assert headers["ce_type"] == b"lozenge.notification.v1"
     assert headers["ce_id"] == sent.id.encode()
     assert headers[TRACEPARENT]
-    told = Codec.of("notification").decode(sent.value)
+    notification = Codec.of("notification").decode(sent.value)
     assert received.alert is not None
-    assert (told["status"], told["routes"], told["alert_ids"]) == ("opened", ["default"], [received.alert.id])
-    assert (told["score"], told["detectors"], told["severity"]) == (0.9, ["large_amount"], "high")
+    assert (notification["status"], notification["routes"], notification["alert_ids"]) == (
+        "opened",
+        ["default"],
+        [received.alert.id],
+    )
+    assert (notification["score"], notification["detectors"], notification["severity"]) == (
+        0.9,
+        ["large_amount"],
+        "high",
+    )
     assert desk.later(7200) == 0, "the case is closed: nothing can come of it any more"
 
 
-def test_channels_are_told_the_same_as_kafka(desk: Desk, record: MakeRecord) -> None:
+def test_channels_get_the_same_fields_as_kafka(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops", "chat"]})
     desk.take(record())
-    (told,) = desk.told()
-    assert told["entity"] == {"type": "card", "id": "card-7"}
-    assert (told["detector"], told["seq"], told["subject"]) == ("large_amount", 0, "card:card-7")
+    (notification,) = desk.notifications()
+    assert notification["entity"] == {"type": "card", "id": "card-7"}
+    assert (notification["detector"], notification["seq"], notification["subject"]) == (
+        "large_amount",
+        0,
+        "card:card-7",
+    )
     assert desk.deliveries() == [("ops", "due"), ("chat", "due")]
 
 
@@ -53,13 +65,13 @@ def test_ids_are_the_same_on_every_run(tmp_path: Any, record: MakeRecord) -> Non
     for desk in desks:
         desk.take(record())
         desk.store.close()
-    assert desks[0].told() == desks[1].told()
+    assert desks[0].notifications() == desks[1].notifications()
 
 
-def test_a_repeat_is_not_told_again(desk: Desk, record: MakeRecord) -> None:
+def test_a_repeated_alert_is_not_notified_again(desk: Desk, record: MakeRecord) -> None:
     desk.take(record(1))
     desk.take(record(1))
-    assert len(desk.told()) == 1
+    assert len(desk.notifications()) == 1
 
 
 def test_alerts_of_several_detectors_about_one_card_are_one_case(desk: Desk, record: MakeRecord) -> None:
@@ -69,9 +81,9 @@ def test_alerts_of_several_detectors_about_one_card_are_one_case(desk: Desk, rec
     desk.take(record(2, entity={"type": "card", "id": "card-8"}))
     assert statuses(desk) == ["opened", "opened"], "the second alert of card 7 waits for the interval"
     desk.later(299)
-    assert len(desk.told()) == 2
+    assert len(desk.notifications()) == 2
     desk.later(1)
-    first, _, update = desk.told()
+    first, _, update = desk.notifications()
     assert (update["status"], update["case_id"]) == ("updated", first["case_id"])
     assert (update["severity"], update["detectors"]) == ("high", ["card_velocity", "large_amount"])
     assert update["score"] == pytest.approx(0.9)
@@ -84,13 +96,13 @@ def test_group_wait_gathers_the_first_alerts(desk: Desk, record: MakeRecord) -> 
     desk.take(record(0))
     desk.later(20)
     desk.take(record(1))
-    assert desk.told() == []
+    assert desk.notifications() == []
     desk.later(10)
-    (told,) = desk.told()
-    assert len(told["alert_ids"]) == 2
+    (notification,) = desk.notifications()
+    assert len(notification["alert_ids"]) == 2
 
 
-def test_an_idle_case_tells_something_new_at_once(desk: Desk, record: MakeRecord) -> None:
+def test_an_idle_case_notifies_a_new_alert_at_once(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD)
     desk.take(record(0))
     desk.later(400)
@@ -107,10 +119,10 @@ def test_a_case_is_over_with_its_last_alert_and_the_next_one_opens_another(desk:
     assert statuses(desk) == ["opened", "updated"]
     desk.later(1800)
     desk.take(record(2))
-    told = desk.told()
-    assert [t["status"] for t in told] == ["opened", "updated", "resolved", "opened"]
-    assert told[2]["case_id"] == told[0]["case_id"] != told[3]["case_id"]
-    assert told[2]["alert_ids"] == []
+    notifications = desk.notifications()
+    assert [t["status"] for t in notifications] == ["opened", "updated", "resolved", "opened"]
+    assert notifications[2]["case_id"] == notifications[0]["case_id"] != notifications[3]["case_id"]
+    assert notifications[2]["alert_ids"] == []
 
 
 def test_a_case_is_repeated_while_it_lasts(desk: Desk, record: MakeRecord) -> None:
@@ -119,10 +131,10 @@ def test_a_case_is_repeated_while_it_lasts(desk: Desk, record: MakeRecord) -> No
     for _ in range(5):
         desk.later(1200)
     assert statuses(desk) == ["opened", "updated", "updated"]
-    assert len({told["notification_id"] for told in desk.told()}) == 3
+    assert len({n["notification_id"] for n in desk.notifications()}) == 3
 
 
-def test_news_wait_for_their_time_though_without_them_the_case_were_over_before(desk: Desk, record: MakeRecord) -> None:
+def test_new_alerts_wait_for_their_time_although_the_case_would_end_before(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD | {"repeat_interval": "58m"})
     desk.take(record(0))
     desk.later(3480)
@@ -134,7 +146,7 @@ def test_news_wait_for_their_time_though_without_them_the_case_were_over_before(
     assert statuses(desk) == ["opened", "updated", "updated"]
 
 
-def test_the_end_of_a_case_is_told_though_it_was_over_before_it_could_be_opened(desk: Desk, record: MakeRecord) -> None:
+def test_the_end_of_a_case_is_notified_although_it_ended_before_it_was_opened(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD | {"group_wait": "1m", "send_resolved": True})
     desk.take(record(0))
     desk.later(3600)
@@ -155,7 +167,7 @@ def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk,
     assert statuses(desk) == ["opened", "resolved"]
 
 
-def test_a_case_of_very_many_alerts_is_told_in_parts(
+def test_a_case_of_very_many_alerts_is_notified_in_parts(
     desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify_policy, "MAX_NOTIFIED", 3)
@@ -163,9 +175,9 @@ def test_a_case_of_very_many_alerts_is_told_in_parts(
     desk.take(*(record(n) for n in range(7)))
     for _ in range(4):
         desk.later(60)
-    told = desk.told()
-    assert [len(t["alert_ids"]) for t in told] == [3, 3, 1]
-    assert len({id for t in told for id in t["alert_ids"]}) == 7
+    notifications = desk.notifications()
+    assert [len(t["alert_ids"]) for t in notifications] == [3, 3, 1]
+    assert len({id for t in notifications for id in t["alert_ids"]}) == 7
 
 
 def test_an_alert_that_two_routes_take_is_a_case_of_each(desk: Desk, record: MakeRecord) -> None:
@@ -173,11 +185,11 @@ def test_an_alert_that_two_routes_take_is_a_case_of_each(desk: Desk, record: Mak
     urgent = {"name": "urgent", "matchers": ["severity >= high"], "channels": ["oncall"]}
     desk.routing(route={"channels": ["ops"], "routes": [audit, urgent]})
     desk.take(record())
-    assert [told["routes"] for told in desk.told()] == [["audit"], ["urgent"]]
+    assert [n["routes"] for n in desk.notifications()] == [["audit"], ["urgent"]]
     assert [channel for channel, _ in desk.deliveries()] == ["archive", "oncall"]
 
 
-def test_a_case_whose_route_is_gone_is_told_by_the_root(desk: Desk, record: MakeRecord) -> None:
+def test_a_case_whose_route_is_gone_is_notified_by_the_root(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"], "routes": [BY_CARD | {"name": "cards", "group_wait": "1m"}]})
     desk.take(record())
     desk.routing(route={"channels": ["ops"]})
@@ -189,7 +201,7 @@ CHANNELS = {name: {"type": "kafka", "topic": name} for name in ("ops", "oncall",
 
 
 def of_each(desk: Desk, status: str) -> list[str]:
-    """The channels that were told this status."""
+    """The channels that received this status."""
     with desk.store.reading() as t:
         query = sql.select(tables.deliveries.c.channel, tables.outbox.c.body).join(
             tables.outbox, tables.outbox.c.id == tables.deliveries.c.notification_id
@@ -199,7 +211,7 @@ def of_each(desk: Desk, status: str) -> list[str]:
 
 
 @pytest.mark.parametrize("below", [[], [BY_CARD | {"name": "new", "channels": ["chat"]}]], ids=["removed", "renamed"])
-def test_the_end_of_a_case_whose_route_is_gone_is_told_to_those_who_were_told_of_it(
+def test_the_end_of_a_case_whose_route_is_gone_goes_to_the_channels_that_it_was_notified_to(
     desk: Desk, record: MakeRecord, below: list[Any]
 ) -> None:
     route = BY_CARD | {"name": "cards", "channels": ["oncall", "chat"], "send_resolved": True}
@@ -211,10 +223,12 @@ def test_the_end_of_a_case_whose_route_is_gone_is_told_to_those_who_were_told_of
         desk.later(3600)
     assert statuses(desk) == ["opened", "resolved"]
     assert of_each(desk, "resolved") == (["chat", "oncall"] if below else ["oncall"]), "and to no channel that is gone"
-    assert desk.told()[1]["case_id"] == desk.told()[0]["case_id"]
+    assert desk.notifications()[1]["case_id"] == desk.notifications()[0]["case_id"]
 
 
-def test_news_of_a_case_whose_route_is_gone_go_to_the_root_and_its_end_to_all(desk: Desk, record: MakeRecord) -> None:
+def test_new_alerts_of_a_case_whose_route_is_gone_go_to_the_root_and_its_end_to_all(
+    desk: Desk, record: MakeRecord
+) -> None:
     route = BY_CARD | {"name": "cards", "channels": ["oncall"], "send_resolved": True}
     desk.routing(channels=CHANNELS, route={"channels": ["ops"], "routes": [route]})
     desk.take(record(0))
@@ -227,7 +241,7 @@ def test_news_of_a_case_whose_route_is_gone_go_to_the_root_and_its_end_to_all(de
     assert of_each(desk, "resolved") == ["oncall", "ops"]
 
 
-def test_the_end_of_a_case_goes_to_who_was_told_of_it_though_its_route_has_other_channels_now(
+def test_the_end_of_a_case_goes_to_its_first_channels_although_its_route_has_others_now(
     desk: Desk, record: MakeRecord
 ) -> None:
     route = BY_CARD | {"send_resolved": True}
@@ -238,7 +252,7 @@ def test_the_end_of_a_case_goes_to_who_was_told_of_it_though_its_route_has_other
     assert of_each(desk, "resolved") == ["oncall", "ops"]
 
 
-def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:
+def test_a_flood_is_rate_limited_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:
     from lozenge_downstream.model import Outcome
 
     desk.routing(rate_limit={"alerts": 2, "within": "1m"})
@@ -258,4 +272,4 @@ def test_a_flood_is_parked_and_can_be_released_or_dropped(desk: Desk, record: Ma
 
 
 def of_large_amount(desk: Desk) -> list[Any]:
-    return [told for told in desk.told() if told["detector"] == "large_amount"]
+    return [n for n in desk.notifications() if n["detector"] == "large_amount"]

@@ -20,7 +20,7 @@ def test_a_secret_in_a_file_appears_nowhere(tmp_path: Path) -> None:
     assert SECRET not in str(read.model_dump())
 
 
-def test_noise_is_counted_by_minutes_and_no_route_has_the_roots_name(tmp_path: Path) -> None:
+def test_a_rate_limit_is_per_minutes_and_no_route_has_the_name_of_the_root(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, '[rate_limit]\nwithin = "30s"\n[route]\nname = "a"\n[[route.routes]]\nname = "a"\n')
     assert [problem.partition(":")[0] for problem in caught.value.problems] == [
@@ -36,7 +36,7 @@ def test_a_route_may_have_any_text_for_a_name_and_nothing_else(tmp_path: Path) -
     assert caught.value.problems == ("route.routes.0.name: Input should be a valid string",)
 
 
-def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_problem_is_reported_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHORT", "whsec_c2hvcnQ=")
     monkeypatch.setenv("NOISE", "%%%")
     with pytest.raises(ConfigError) as caught:
@@ -90,7 +90,7 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
             [[webhooks]]
             """,
         )
-    told = "\n".join(caught.value.problems)
+    report = "\n".join(caught.value.problems)
     for part in (
         "channels.a.url",
         "NOT_SET_ANYWHERE is not set",
@@ -121,8 +121,8 @@ def test_every_problem_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Monke
         "examples.0.alert.severity: ",
         "webhooks: Extra inputs are not permitted",
     ):
-        assert part in told, part
-    assert told.count("soon") == 1, "what children inherit is told once"
+        assert part in report, part
+    assert report.count("soon") == 1, "what children inherit is reported once"
     assert "%%%" not in str(caught.value)
     assert caught.value.exit_code == 2
 
@@ -163,7 +163,7 @@ def test_secrets_that_are_elsewhere_are_checked_for_their_form_along_with_all_el
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing but a remark\n"])
-def test_a_file_in_which_nothing_stands_is_wrong(tmp_path: Path, text: str) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, text)
     assert caught.value.problems == ("it is empty",)
@@ -189,7 +189,7 @@ WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
     ],
     ids=lambda text: text[:40],
 )
-def test_whatever_a_file_holds_is_a_problem_that_is_told(tmp_path: Path, text: str, place: str) -> None:
+def test_whatever_a_file_holds_its_problem_is_reported(tmp_path: Path, text: str, place: str) -> None:
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, text)
     assert any(problem.startswith(place) for problem in caught.value.problems), caught.value.problems

@@ -35,7 +35,7 @@ def test_a_store_on_a_full_disk_is_to_be_tried_again(tmp_path: Path) -> None:
         store = Store(url)
         with filled(folder), pytest.raises(StoreUnavailable, match="full") as caught, store.transaction() as t:
             t.positions.move(PLACE, None, 1)
-        assert caught.value.exit_code == 3, "or whoever supervises it gives it up"
+        assert caught.value.exit_code == 3, "else its supervisor gives it up"
         with store.transaction() as t:
             t.positions.move(PLACE, None, 1)
         store.close()

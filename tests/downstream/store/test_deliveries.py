@@ -33,18 +33,18 @@ def failures(desk: Desk, notification_id: str) -> list[dict[str, Any]]:
         return found
 
 
-def told_three_times(desk: Desk, record: MakeRecord) -> list[str]:
-    """The notifications of one case, all due on two channels, in the order in which they were told."""
+def notified_three_times(desk: Desk, record: MakeRecord) -> list[str]:
+    """The notifications of one case, all due on two channels, in order."""
     desk.routing(route={"channels": ["ops", "chat"], "group_by": ["entity"], "group_interval": "1s"})
     for number in range(3):
         desk.take(record(number))
         desk.now += 1
-    return [told["notification_id"] for told in desk.told()]
+    return [n["notification_id"] for n in desk.notifications()]
 
 
 @pytest.mark.parametrize("end", [SENT, FAILED])
 def test_what_another_notifier_has_ended_meanwhile_is_not_due_again(desk: Desk, record: MakeRecord, end: str) -> None:
-    told_three_times(desk, record)
+    notified_three_times(desk, record)
     with desk.store.transaction() as t:
         [late] = t.deliveries.due("ops", 1)
     settle(desk, end, None if end == SENT else "HTTP 400")
@@ -59,7 +59,7 @@ def test_what_another_notifier_has_ended_meanwhile_is_not_due_again(desk: Desk, 
 def test_of_a_case_a_channel_is_given_the_next_message_once_the_one_before_has_ended(
     desk: Desk, record: MakeRecord, end: str
 ) -> None:
-    first, second, third = told_three_times(desk, record)
+    first, second, third = notified_three_times(desk, record)
     assert due(desk) == [first]
     assert settle(desk, DUE, "HTTP 500", later=60) == first
     assert due(desk) == [], "what follows waits as long as what is tried again"
@@ -71,29 +71,29 @@ def test_of_a_case_a_channel_is_given_the_next_message_once_the_one_before_has_e
     assert due(desk) == []
 
 
-def test_what_is_told_while_its_case_is_tried_again_is_due_no_sooner(desk: Desk, record: MakeRecord) -> None:
+def test_a_message_of_a_case_that_is_being_retried_is_due_no_sooner(desk: Desk, record: MakeRecord) -> None:
     """Else a channel whose receiver is away for a day would be looked through in vain at every look."""
-    told_three_times(desk, record)
+    notified_three_times(desk, record)
     settle(desk, DUE, "HTTP 500", later=600)
     desk.take(record(3))
     with desk.store.reading() as t:
-        rows = t.deliveries.of([told["notification_id"] for told in desk.told()])
+        rows = t.deliveries.of([n["notification_id"] for n in desk.notifications()])
     assert {row["due_at"] for row in rows if row["channel"] == "ops"} == {desk.now + 600}
 
 
-def test_messages_of_a_case_are_sent_again_in_the_order_in_which_they_were_told(desk: Desk, record: MakeRecord) -> None:
-    told = told_three_times(desk, record)
-    for _ in told:
+def test_messages_of_a_case_are_sent_again_in_order(desk: Desk, record: MakeRecord) -> None:
+    ids = notified_three_times(desk, record)
+    for _ in ids:
         settle(desk, SENT)
     with desk.store.transaction() as t:
         assert t.deliveries.again("ops", 1, None, TOPICS.notifications) == 2
-    for one in told[1:]:
+    for one in ids[1:]:
         assert due(desk) == [one]
         settle(desk, SENT)
     assert due(desk) == []
 
 
-def test_to_find_what_is_due_reads_of_each_case_what_was_told_just_before(tmp_path: Path) -> None:
+def test_finding_due_deliveries_reads_only_the_previous_message_of_each_case(tmp_path: Path) -> None:
     """Else each message of a long case would cost more than the last."""
     statement = executed(f"sqlite:///{tmp_path / 'store.db'}", lambda t: t.deliveries.due("ops", 5), "SELECT")
     with sqlite3.connect(tmp_path / "store.db") as connection:

@@ -34,7 +34,7 @@ def publish(desk: Desk) -> None:
 
 
 def deliver(desk: Desk, first: int) -> list[str]:
-    """Ends the `first` deliveries that are due; which notifications those told."""
+    """Ends the `first` deliveries that are due; the ids of their notifications."""
     with desk.store.transaction() as t:
         due = t.deliveries.due("ops", first)
         t.deliveries.settle([Attempt(delivery, SENT, desk.now) for delivery in due])
@@ -63,11 +63,11 @@ def test_a_notification_is_forgotten_with_the_last_of_its_deliveries(desk: Desk,
     desk.take(record(0))
     publish(desk)
     desk.now += 5000
-    (told,) = deliver(desk, 1)
+    (delivered,) = deliver(desk, 1)
     delete_expired(desk)
     with desk.store.reading() as t:
-        assert t.outbox.by_id(told).id == told
-        assert len(t.deliveries.of([told])) == 1
+        assert t.outbox.by_id(delivered).id == delivered
+        assert len(t.deliveries.of([delivered])) == 1
     desk.now += 1
     delete_expired(desk)
     assert (kept(desk)["outbox"], kept(desk)["deliveries"]) == (0, 0)

@@ -9,16 +9,16 @@ from tests.downstream.conftest import Desk
 MakeRecord = Callable[..., Record]
 
 
-def test_seq_goes_on_without_a_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:
+def test_seq_has_no_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:
     desk.take(record(0))
     with suppress(ZeroDivisionError), desk.store.transaction(exclusive=True) as t:
         desk.pipeline.receive(desk.pipeline.decode([record(1)]), t)
         raise ZeroDivisionError
     desk.take(record(2))
-    assert [told["seq"] for told in desk.told()] == [0, 1]
+    assert [n["seq"] for n in desk.notifications()] == [0, 1]
 
 
-def test_memory_outlives_the_process(url: str, record: MakeRecord) -> None:
+def test_received_alerts_survive_the_process(url: str, record: MakeRecord) -> None:
     for outcome in ("accepted", "duplicate"):
         desk = Desk(url)
         (received,) = desk.take(record(0))

@@ -30,7 +30,7 @@ def test_an_alert_that_could_not_be_written_is_refused(given: dict[str, Any], co
     assert complaint in str(refused.value)
 
 
-def test_an_alert_tells_all_that_is_wrong_with_it() -> None:
+def test_an_alert_reports_all_of_its_problems() -> None:
     with pytest.raises(ValueError, match=r"reason is int.*score 2.*severity 'x'"):
         Alert(reason=1, score=2, severity="x")  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The fold's contract: nothing that it tells depends on batches or restarts, and every clause holds by itself."""
+"""The fold's contract: its alerts do not depend on batches or restarts, and every clause holds by itself."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ class Tally(State):
 
 
 def step(tally: Tally, event: Event, _: None) -> Iterator[Alert | Timer]:
-    """Tells every third event; sets a timer for each; spoils its state before it fails."""
+    """Emits an alert for every third event; sets a timer for each; spoils its state before it fails."""
     tally.count += 1
     tally.total += event.amount
     tally.last = event.event_time
@@ -47,7 +47,7 @@ def step(tally: Tally, event: Event, _: None) -> Iterator[Alert | Timer]:
 
 
 def on_timer(tally: Tally, fired_at: datetime, _: None) -> Iterator[Alert | Timer]:
-    """Tells each timer, and sets one more after an even number of events."""
+    """Emits an alert for each timer, and sets one more after an even number of events."""
     yield Alert(reason=f"silent since {tally.last}, {tally.count} events")
     if tally.count % 2 == 0:
         tally.count += 1
@@ -67,7 +67,7 @@ def reasons(outcomes: Iterable[Outcome]) -> list[str]:
     return [outcome.alert.reason for outcome in outcomes if isinstance(outcome, Raised)]
 
 
-def told(outcome: Outcome) -> tuple[object, ...]:
+def visible(outcome: Outcome) -> tuple[object, ...]:
     cause = outcome.event and outcome.event.event_id
     if isinstance(outcome, Failure):
         return outcome.key, cause, outcome.at, str(outcome.error)
@@ -95,7 +95,7 @@ class Store:
 
 
 def with_restarts(how: Fold[Tally], events: Sequence[Any], size: int) -> list[Outcome]:
-    """Batches of `size`; before each one the slot is made anew from what was stored."""
+    """Batches of `size`; before each one the state is restored from what was stored."""
     store, outcomes = Store(), list[Outcome]()
     for start in range(0, len(events), size):
         slot = store.slot(how)
@@ -120,17 +120,17 @@ _EVENTS = st.lists(
 @settings(max_examples=150, deadline=None)
 def test_batches_and_restarts_change_nothing(events: list[Any]) -> None:
     how = tallying()
-    plain = [told(outcome) for outcome in advance(PartitionState(how, None), *events)]
+    plain = [visible(outcome) for outcome in advance(PartitionState(how, None), *events)]
     for size in (1, 7, 1000):
-        assert [told(outcome) for outcome in with_restarts(how, events, size)] == plain, f"batches of {size}"
+        assert [visible(outcome) for outcome in with_restarts(how, events, size)] == plain, f"batches of {size}"
 
 
 @given(_EVENTS)
 @settings(max_examples=50, deadline=None)
-def test_a_key_alone_tells_the_same_alerts_of_its_events(events: list[Any]) -> None:
+def test_a_key_emits_the_same_alerts_with_and_without_other_keys(events: list[Any]) -> None:
     how = tallying(on_timer=None, expires=timedelta(days=1))
-    among = [told(o) for o in advance(PartitionState(how, None), *events) if o.key == key_bytes("a")]
-    alone = [told(o) for o in advance(PartitionState(how, None), *(e for e in events if e.card_id == "a"))]
+    among = [visible(o) for o in advance(PartitionState(how, None), *events) if o.key == key_bytes("a")]
+    alone = [visible(o) for o in advance(PartitionState(how, None), *(e for e in events if e.card_id == "a"))]
     assert among == alone
 
 
@@ -161,7 +161,7 @@ def test_a_late_event_is_folded() -> None:
     assert reasons(advance(slot, event("1", 60), event("2", 60, amount=2), event("3", -500)))[0] == "3 events, 4"
 
 
-def test_expiry_is_on_the_keys_own_clock_and_starts_afresh() -> None:
+def test_expiry_is_on_the_keys_own_clock_and_starts_from_scratch() -> None:
     slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 0))
     assert reasons(advance(slot, event("3", 30)))[0] == "3 events, 3"  # silent for exactly 30 minutes
@@ -203,7 +203,7 @@ def test_repeats_are_ignored_up_to_the_limit() -> None:
     assert entry.state.count == before + 1
 
 
-def test_an_exception_leaves_the_state_and_is_told_once() -> None:
+def test_an_exception_leaves_the_state_and_is_reported_once() -> None:
     slot = PartitionState(tallying(), None)
     advance(slot, event("1"))
     before = msgspec.json.encode(slot.entries[key_bytes("a")])

@@ -39,12 +39,12 @@ def _modules_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def folder(root: Path, name: str, *, module: str = MODULE, project: str | None = PROJECT) -> Path:
-    place = root / name
-    place.mkdir()
-    (place / f"{name}.py").write_text(module)
+    path = root / name
+    path.mkdir()
+    (path / f"{name}.py").write_text(module)
     if project is not None:
-        (place / "pyproject.toml").write_text(project.format(name=name))
-    return place
+        (path / "pyproject.toml").write_text(project.format(name=name))
+    return path
 
 
 def test_a_folder_holds_a_detector(tmp_path: Path) -> None:
@@ -59,9 +59,9 @@ def test_a_folder_without_its_module(tmp_path: Path) -> None:
 
 
 def test_a_module_whose_import_fails(tmp_path: Path) -> None:
-    place = folder(tmp_path, "made_up", module="import a_package_that_nobody_has")
+    path = folder(tmp_path, "made_up", module="import a_package_that_nobody_has")
     with pytest.raises(DetectorError, match=r"importing detector made_up: ModuleNotFoundError: .*a_package"):
-        from_folder(place)
+        from_folder(path)
     assert "made_up" not in sys.modules
 
 
@@ -76,9 +76,9 @@ def test_a_module_without_a_detector(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_the_folders(tmp_path: Path) -> None:
-    place = folder(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
+    path = folder(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
     with pytest.raises(DetectorError, match=r"its pyproject\.toml calls it another"):
-        from_folder(place)
+        from_folder(path)
 
 
 def test_no_declaration(tmp_path: Path) -> None:
@@ -92,10 +92,10 @@ def test_a_bad_declaration(tmp_path: Path) -> None:
 
 
 def test_a_declaration_that_is_not_utf8(tmp_path: Path) -> None:
-    place = folder(tmp_path, "made_up")
-    (place / "pyproject.toml").write_bytes(PROJECT.replace("Nothing", "Für").encode("latin-1"))
+    path = folder(tmp_path, "made_up")
+    (path / "pyproject.toml").write_bytes(PROJECT.replace("Nothing", "Für").encode("latin-1"))
     with pytest.raises(ConfigError, match=r"reading .*pyproject\.toml: .*\n  -> save it as UTF-8"):
-        from_folder(place)
+        from_folder(path)
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -103,7 +103,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     monkeypatch.setattr(loader, "entry_points", lambda group: points)
 
 
-def test_an_unknown_detector_is_told_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_detector_is_refused_with_the_names_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_points(monkeypatch, "made_up_b", "made_up_a")
     with pytest.raises(DetectorError, match="detector large: this environment has made_up_a, made_up_b") as caught:
         installed("large")

@@ -1,4 +1,4 @@
-"""A declaration is refused with everything that is wrong with it, each with the line to change."""
+"""A manifest is refused with every problem, each with the line to change."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -31,25 +31,25 @@ def problems(text: str) -> tuple[str, ...]:
     return raised.value.problems
 
 
-def test_a_good_one_says_what_it_says() -> None:
-    name, version, declaration = parse(GOOD, "pyproject.toml")
-    assert (name, version, declaration.kind, declaration.owner) == ("large_amount", "1.2.0", "rule", "fraud")
-    assert declaration.trigger == timedelta(milliseconds=500)
-    assert declaration.tables["limits"].path == "limits.csv"
+def test_a_valid_manifest_is_read() -> None:
+    name, version, manifest = parse(GOOD, "pyproject.toml")
+    assert (name, version, manifest.kind, manifest.owner) == ("large_amount", "1.2.0", "rule", "fraud")
+    assert manifest.trigger == timedelta(milliseconds=500)
+    assert manifest.tables["limits"].path == "limits.csv"
 
 
 def test_defaults() -> None:
-    declaration = parse(GOOD, "pyproject.toml")[2]
-    assert (declaration.key, declaration.key_column) == ("card", "card_id")
-    assert (declaration.severity, declaration.guarantee) == ("medium", "exactly-once")
-    assert declaration.lateness is None
+    manifest = parse(GOOD, "pyproject.toml")[2]
+    assert (manifest.key, manifest.key_column) == ("card", "card_id")
+    assert (manifest.severity, manifest.guarantee) == ("medium", "exactly-once")
+    assert manifest.lateness is None
 
 
-def test_every_problem_is_told_at_once_with_its_line() -> None:
+def test_every_problem_is_reported_at_once_with_its_line() -> None:
     bad = GOOD.replace("large_amount", "Large-Amount").replace('"rule"', '"rul"').replace('"500ms"', '"soon"')
     found = problems(bad.replace('owner = "fraud"', 'owned = "fraud"'))
-    places = [problem.split(":")[0] for problem in found]
-    assert places == [
+    found_at = [problem.split(":")[0] for problem in found]
+    assert found_at == [
         "project.name",
         "tool.lozenge.kind (line 6)",
         "tool.lozenge.owner",
@@ -91,12 +91,12 @@ def test_lateness_and_window_belong_to_aggregates_only(kind: str) -> None:
     wrong, right = (text, with_both) if kind == "aggregate" else (with_both, text)
     assert "lateness" in problems(wrong)[0]
     assert "window" in problems(with_lateness)[0]
-    _, _, declaration = parse(right, "x")
-    assert declaration.memory == (timedelta(minutes=70) if kind == "aggregate" else timedelta())
+    _, _, manifest = parse(right, "x")
+    assert manifest.memory == (timedelta(minutes=70) if kind == "aggregate" else timedelta())
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful"])
-def test_only_what_remembers_says_what_becomes_of_its_memory(kind: str) -> None:
+def test_only_a_detector_with_state_has_a_state_policy(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"')
     assert parse(text, "x")[2].state == "keep"
     rebuilt = text.replace("trigger", 'state = "rebuild"\ntrigger')
@@ -114,13 +114,13 @@ def test_every_kind_may_have_every_guarantee(kind: str, guarantee: str) -> None:
     assert parse(text, "x")[2].guarantee == guarantee
 
 
-def test_what_begins_at_the_newest_event_has_no_policy_for_what_it_missed() -> None:
+def test_a_job_that_starts_at_the_newest_event_has_no_policy_for_missed_events() -> None:
     text = GOOD.replace("trigger", 'guarantee = "at-most-once"\nmissed = "skip"\ntrigger')
     assert "remove missed" in problems(text)[0]
 
 
 @pytest.mark.parametrize("kind", ["rule", "stateful"])
-def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> None:
+def test_only_a_detector_without_state_may_process_the_newest_events_first(kind: str) -> None:
     text = GOOD.replace('"rule"', f'"{kind}"').replace("trigger", 'backlog = "newest-first"\ntrigger')
     if kind == "stateful":
         assert "depends on the events before" in problems(text)[0]
@@ -130,9 +130,9 @@ def test_only_what_remembers_nothing_may_judge_the_newest_first(kind: str) -> No
 
 def test_it_survives_as_json() -> None:
     text = GOOD.replace('"rule"', '"aggregate"').replace("trigger", 'window = "36h"\nlateness = "90s"\ntrigger')
-    declaration = parse(text, "x")[2]
-    assert Manifest.model_validate_json(declaration.model_dump_json()) == declaration
-    assert declaration.model_dump(mode="json")["window"] == "36h"
+    manifest = parse(text, "x")[2]
+    assert Manifest.model_validate_json(manifest.model_dump_json()) == manifest
+    assert manifest.model_dump(mode="json")["window"] == "36h"
 
 
 def test_a_csv_table_needs_columns_and_no_other_takes_them() -> None:

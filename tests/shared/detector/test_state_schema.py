@@ -39,7 +39,7 @@ def changed(**fields: Any) -> str | None:
     return refusal(shaped(Seen), shaped(msgspec.defstruct("Seen", wanted, bases=(State,), kw_only=True)))
 
 
-def test_a_shape_tells_key_time_and_every_field() -> None:
+def test_a_shape_holds_the_key_the_expiry_and_every_field() -> None:
     assert shaped(Seen, ("card_id", "merchant_id")) == {
         "by": ["card_id", "merchant_id"],
         "expires": "1h",
@@ -62,7 +62,7 @@ def test_the_same_state_is_taken_over() -> None:
 
 
 def test_fields_may_go_and_come_with_a_default() -> None:
-    assert changed(counts=None, told=(bool, False)) is None
+    assert changed(counts=None, emitted=(bool, False)) is None
 
 
 def test_a_field_may_take_more_than_before_but_not_less() -> None:
@@ -85,7 +85,7 @@ def test_a_changed_type_is_refused_by_name(field: dict[str, Any], said: str) -> 
 
 
 def test_a_new_field_without_a_default_is_refused_wherever_it_is() -> None:
-    assert changed(told=(bool,)) == "told has no default now, and what is stored may lack it"
+    assert changed(emitted=(bool,)) == "emitted has no default now, and what is stored may lack it"
 
     class Dear(Charge):
         merchant: str
@@ -100,8 +100,8 @@ def test_a_new_field_without_a_default_is_refused_wherever_it_is() -> None:
     assert changed(charges=(list[Cheap], [])) is None
 
 
-def test_every_reason_is_told() -> None:
-    assert (changed(at=(int, 0), told=(bool,)) or "").count(";") == 1
+def test_every_reason_is_reported() -> None:
+    assert (changed(at=(int, 0), emitted=(bool,)) or "").count(";") == 1
 
 
 @pytest.mark.parametrize("by", [("merchant_id",), ("card_id", "merchant_id")])

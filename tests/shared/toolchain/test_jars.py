@@ -56,7 +56,7 @@ def test_wrong_content_is_never_installed(monkeypatch: pytest.MonkeyPatch) -> No
     assert not cache_path("ivy").exists(), "or the next attempt would find the same file"
 
 
-def test_jar_changed_after_installation_is_refused_and_mended() -> None:
+def test_a_jar_that_changed_after_installation_is_refused_and_replaced() -> None:
     changed = jars.install() / "connector/a-1.jar"
     changed.write_bytes(b"other")
     with pytest.raises(ToolchainError, match=r"a-1\.jar has SHA-256"):

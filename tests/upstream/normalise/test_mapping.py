@@ -1,4 +1,4 @@
-"""A mapping is data: every problem of every file is told at once, and a further format needs no code."""
+"""A mapping is data: every problem of every file is reported at once, and a further format needs no code."""
 
 import shutil
 from importlib import resources

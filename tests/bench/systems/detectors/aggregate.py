@@ -1,6 +1,6 @@
-"""The aggregate of the benchmark: counts the events of each card, without end, and tells every so-many-th.
+"""The aggregate of the benchmark: counts the events of each card, without end, and alerts on every so-many-th.
 
-Its one window lasts a century: the peers beside it count without windows.
+Its one window lasts a century: the peers count without windows.
 """
 
 from pyspark.sql import DataFrame
@@ -18,8 +18,8 @@ def detect(events: DataFrame, settings: Count, tables: Tables) -> DataFrame:
     counts = events.groupBy(window, "card_id").agg(F.count("*").alias("n"), F.max("event_time").alias("at"))
     due = counts.where(F.col("n") >= settings.every)
     every = F.lit(settings.every).cast("long")
-    told = due.withColumn("count", F.explode(F.sequence(every, F.col("n"), every)))
-    return told.select(
+    alerts = due.withColumn("count", F.explode(F.sequence(every, F.col("n"), every)))
+    return alerts.select(
         *alert(
             entity=F.col("card_id"),
             window=F.col("window"),

@@ -125,12 +125,12 @@ public class Streams {
     }
   }
 
-  /** Tells each count of a card that is due. */
+  /** Emits each count of a card that is due. */
   static class Count extends Stateful<Long> {
     private final long every = order.get("every").asLong();
 
     @Override
-    GenericRecord judge(String card, GenericRecord event) {
+    GenericRecord alertOn(String card, GenericRecord event) {
       Long before = store.get(card);
       long count = before == null ? 1 : before + 1;
       store.put(card, count);
@@ -140,10 +140,10 @@ public class Streams {
     }
   }
 
-  /** Tells a card that is in another country than it was last. */
+  /** Emits a card that is in another country than it was last. */
   static class Follow extends Stateful<String> {
     @Override
-    GenericRecord judge(String card, GenericRecord event) {
+    GenericRecord alertOn(String card, GenericRecord event) {
       String last = store.get(card), country = event.get("country").toString();
       store.put(card, country);
       if (last == null || last.equals(country)) return null;
@@ -157,7 +157,7 @@ public class Streams {
     KeyValueStore<String, S> store;
     private FixedKeyProcessorContext<String, GenericRecord> context;
 
-    abstract GenericRecord judge(String card, GenericRecord event);
+    abstract GenericRecord alertOn(String card, GenericRecord event);
 
     @Override
     public void init(FixedKeyProcessorContext<String, GenericRecord> given) {
@@ -167,7 +167,7 @@ public class Streams {
 
     @Override
     public void process(FixedKeyRecord<String, GenericRecord> record) {
-      GenericRecord alert = judge(record.key(), record.value());
+      GenericRecord alert = alertOn(record.key(), record.value());
       if (alert != null) context.forward(record.withValue(alert));
     }
   }
@@ -197,8 +197,8 @@ public class Streams {
     Serde<?> values = counts ? Serdes.Long() : Serdes.String();
     StoreBuilder<?> store = Stores.keyValueStoreBuilder(Stores.persistentKeyValueStore(STORE), Serdes.String(), values);
     builder.addStateStore(store);
-    FixedKeyProcessorSupplier<String, GenericRecord, GenericRecord> judge = counts ? Count::new : Follow::new;
-    return events.processValues(judge, STORE);
+    FixedKeyProcessorSupplier<String, GenericRecord, GenericRecord> processor = counts ? Count::new : Follow::new;
+    return events.processValues(processor, STORE);
   }
 
   private static Schema schema(String name) {

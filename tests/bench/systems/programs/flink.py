@@ -64,7 +64,7 @@ def large(value: bytes) -> Iterator[bytes]:
         yield encoded(alert)
 
 
-def judged(events: DataStream) -> DataStream:
+def alerts_of(events: DataStream) -> DataStream:
     if KIND == "rule":
         return events.flat_map(large, output_type=BYTES)
     cards = events.key_by(lambda value: decoded(value)["card_id"], key_type=Types.STRING())
@@ -97,7 +97,7 @@ def main() -> None:
         .build()
     )
     events = env.from_source(source, WatermarkStrategy.no_watermarks(), "events", BYTES)
-    judged(events).sink_to(sink)
+    alerts_of(events).sink_to(sink)
     env.execute(ORDER["name"])
 
 

@@ -23,24 +23,24 @@ def count(event: dict[str, Any]) -> dict[str, Any] | None:
 
 def follow(event: dict[str, Any]) -> dict[str, Any] | None:
     card = event["card_id"]
-    told = moved(event, countries.get(card))
+    alert = moved(event, countries.get(card))
     countries[card] = event["country"]
-    return told
+    return alert
 
 
-JUDGES: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
+PROCESSORS: dict[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = {
     "rule": rule,
     "aggregate": count,
     "fold": follow,
 }
 
 
-judge = JUDGES[KIND]
+process = PROCESSORS[KIND]
 
 
-def alert(message: Message) -> Record | None:
-    told = judge(decoded(message.value() or b""))
-    return None if told is None else (encoded(told), message.key())
+def produced(message: Message) -> Record | None:
+    found = process(decoded(message.value() or b""))
+    return None if found is None else (encoded(found), message.key())
 
 
-loop(ORDER["input"], ORDER["output"], alert)
+loop(ORDER["input"], ORDER["output"], produced)

@@ -17,9 +17,9 @@ def count(event: dict[str, Any], state: State) -> dict[str, Any] | None:
 
 
 def follow(event: dict[str, Any], state: State) -> dict[str, Any] | None:
-    told = moved(event, state.get("country"))
+    alert = moved(event, state.get("country"))
     state.set("country", event["country"])
-    return told
+    return alert
 
 
 def main() -> None:

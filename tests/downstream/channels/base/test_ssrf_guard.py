@@ -104,7 +104,7 @@ def test_a_name_that_resolves_differently_the_second_time_is_asked_once(monkeypa
     monkeypatch.setattr("httpcore2.AnyIOBackend.connect_tcp", connect)
     with pytest.raises(OSError):
         asyncio.run(connected_to("rebinds.example"))
-    assert connected == ["8.8.8.8"], "the connection goes to the address that was judged"
+    assert connected == ["8.8.8.8"], "the connection goes to the address that was checked"
 
 
 def test_one_private_address_among_public_ones_is_enough_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:

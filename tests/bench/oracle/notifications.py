@@ -1,4 +1,4 @@
-"""What both are made to say in the same words: which alerts of which group were told when."""
+"""The notifications of both systems in one form: which alerts of which group were notified when."""
 
 import json
 from collections.abc import Mapping
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class AlertGroup(NamedTuple):
     """A group: its receiver, and the labels that its alerts have in common, as text."""
 
     receiver: str
-    group: str
+    labels: str
 
 
-def place(receiver: str, group: Mapping[str, str]) -> Place:
+def group_of(receiver: str, group: Mapping[str, str]) -> AlertGroup:
     """The group with these labels."""
-    return Place(receiver, json.dumps(group, sort_keys=True))
+    return AlertGroup(receiver, json.dumps(group, sort_keys=True))
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class There:
     """One message of Alertmanager's: the alerts of its group that last, and those that are over since the last one."""
 
     at: float
-    place: Place
+    group: AlertGroup
     firing: frozenset[str]
     over: frozenset[str]
 
@@ -33,6 +33,6 @@ class Here:
     """One of ours: what is new."""
 
     at: float
-    place: Place
+    group: AlertGroup
     status: str
     news: frozenset[str]
