@@ -36,7 +36,7 @@ from tests.bench.harness.consumer import Arrival, Recorder
 from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.statistics import quantile
 from tests.bench.harness.system import WEBHOOK_SECRET
-from tests.bench.harness.webhooks import Noting
+from tests.bench.harness.webhooks import Noting, serve
 
 RATES = {10: 30, 300: 20, 1_000: 20}
 """Alerts a second, and for how many seconds."""
@@ -77,14 +77,8 @@ class Receiver(Recorder):
 
 
 def _serve(kind: type[Noting], orders: Connection, count: "Synchronized[int]") -> None:
-    with kind(count) as receiver:
-        orders.send(receiver.url)
-        while True:
-            try:
-                orders.recv()
-            except EOFError:
-                return
-            orders.send(receiver.take())
+    receiver = kind(count)
+    serve(receiver, orders, receiver.take)
 
 
 @pytest.fixture(scope="module")

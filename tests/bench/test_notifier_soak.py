@@ -33,7 +33,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench.harness.consumer import Recorder
 from tests.bench.harness.platform import TOPICS
 from tests.bench.harness.system import WEBHOOK_SECRET
-from tests.bench.harness.webhooks import Noting
+from tests.bench.harness.webhooks import Noting, serve
 from tests.bench.test_notifier import Alerts
 
 ALERTS = int(os.environ.get("LOZENGE_SOAK_ALERTS", "1000000"))
@@ -102,14 +102,8 @@ async def _pieces(piece: bytes, pause: float) -> AsyncIterator[bytes]:
 
 def _serve(orders: Connection, count: "Synchronized[int]") -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # uvicorn logs each connection that is reset
-    with Misbehaving(count) as receiver:
-        orders.send(receiver.url)
-        while True:
-            try:
-                orders.recv()
-            except EOFError:
-                return
-            orders.send(receiver.repeats)
+    receiver = Misbehaving(count)
+    serve(receiver, orders, lambda: receiver.repeats)
 
 
 @pytest.mark.skipif(ALERTS < 1, reason="none wanted")

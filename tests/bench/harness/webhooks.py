@@ -1,6 +1,7 @@
 """The measuring receiver of webhooks: it notes when each message was there as a whole, and answers at once."""
 
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.sharedctypes import Synchronized
 
@@ -45,12 +46,18 @@ class Noting(Receiver):
         return taken
 
 
-def _serve(orders: Connection, count: "Synchronized[int]") -> None:
-    with Noting(count) as receiver:
+def serve(receiver: Receiver, orders: Connection, take: Callable[[], object]) -> None:
+    """The process of a receiver: sends its URL, then what `take` gives for each order, until the other side closes."""
+    with receiver:
         orders.send(receiver.url)
         while True:
             try:
                 orders.recv()
             except EOFError:
                 return
-            orders.send(receiver.take())
+            orders.send(take())
+
+
+def _serve(orders: Connection, count: "Synchronized[int]") -> None:
+    receiver = Noting(count)
+    serve(receiver, orders, receiver.take)

@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.model import Record
 from lozenge_downstream.routing.config import Routing
 from tests.downstream.conftest import Desk
+from tests.http_server import QuietHandler, serving
 
 MakeRecord = Callable[..., Record]
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
@@ -52,7 +51,7 @@ def receiving(status: int = 200, location: str | None = None) -> Iterator[tuple[
     """A receiver of JSON that answers `status`, and where else to go."""
     got: list[Any] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             got.append((self.path, json.loads(self.rfile.read(int(self.headers["content-length"])))))
             self.send_response(status)
@@ -61,15 +60,5 @@ def receiving(status: int = 200, location: str | None = None) -> Iterator[tuple[
                 self.send_header("location", location)
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", got
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as url:
+        yield url, got

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
 from tests.downstream.conftest import SECRET
 from tests.downstream.delivery.conftest import hook
+from tests.http_server import QuietHandler, serving
 
 TOPICS = Topics()
 MakeRecord = Callable[..., Record]
@@ -69,7 +70,7 @@ def misbehaving(answer: Answer) -> Iterator[tuple[str, dict[str, int]]]:
     """A receiver that calls `answer` with the number of times it saw this webhook-id before."""
     seen: dict[str, int] = defaultdict(int)
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -78,20 +79,8 @@ def misbehaving(answer: Answer) -> Iterator[tuple[str, dict[str, int]]]:
             seen[self.headers["webhook-id"]] += 1
             answer(self, before)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/", seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as url:
+        yield f"{url}/", seen
 
 
 def reply(handler: BaseHTTPRequestHandler, status: int, **headers: str) -> None:

@@ -11,21 +11,7 @@ import pytest
 from lozenge.detector import loader
 from lozenge.detector.loader import from_folder, installed
 from lozenge.errors import ConfigError, DetectorError
-
-MODULE = """
-from lozenge import Detector, Settings
-detector = Detector(lambda events, settings, tables: events, settings=Settings)
-"""
-PROJECT = """
-[project]
-name = "{name}"
-version = "1.0"
-
-[tool.lozenge]
-kind = "rule"
-owner = "nobody"
-title = "Nothing"
-"""
+from tests.shared.detector_folder import PROJECT, write_detector
 
 
 @pytest.fixture(autouse=True)
@@ -38,17 +24,8 @@ def _modules_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
             del sys.modules[name]
 
 
-def folder(root: Path, name: str, *, module: str = MODULE, project: str | None = PROJECT) -> Path:
-    path = root / name
-    path.mkdir()
-    (path / f"{name}.py").write_text(module)
-    if project is not None:
-        (path / "pyproject.toml").write_text(project.format(name=name))
-    return path
-
-
 def test_a_folder_holds_a_detector(tmp_path: Path) -> None:
-    loaded = from_folder(folder(tmp_path, "made_up"))
+    loaded = from_folder(write_detector(tmp_path, "made_up"))
     assert (loaded.name, loaded.version, loaded.folder) == ("made_up", "1.0", tmp_path / "made_up")
     assert from_folder(tmp_path / "made_up").detector is loaded.detector
 
@@ -59,7 +36,7 @@ def test_a_folder_without_its_module(tmp_path: Path) -> None:
 
 
 def test_a_module_whose_import_fails(tmp_path: Path) -> None:
-    path = folder(tmp_path, "made_up", module="import a_package_that_nobody_has")
+    path = write_detector(tmp_path, "made_up", module="import a_package_that_nobody_has")
     with pytest.raises(DetectorError, match=r"importing detector made_up: ModuleNotFoundError: .*a_package"):
         from_folder(path)
     assert "made_up" not in sys.modules
@@ -67,32 +44,32 @@ def test_a_module_whose_import_fails(tmp_path: Path) -> None:
 
 def test_a_module_that_ends_the_process(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match="importing detector made_up: SystemExit: 7"):
-        from_folder(folder(tmp_path, "made_up", module="raise SystemExit(7)"))
+        from_folder(write_detector(tmp_path, "made_up", module="raise SystemExit(7)"))
 
 
 def test_a_module_without_a_detector(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"no `detector = Detector\(\.\.\.\)`"):
-        from_folder(folder(tmp_path, "made_up", module="detect = None"))
+        from_folder(write_detector(tmp_path, "made_up", module="detect = None"))
 
 
 def test_a_name_that_is_not_the_folders(tmp_path: Path) -> None:
-    path = folder(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
+    path = write_detector(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
     with pytest.raises(DetectorError, match=r"its pyproject\.toml calls it another"):
         from_folder(path)
 
 
 def test_no_declaration(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"pyproject\.toml is not there"):
-        from_folder(folder(tmp_path, "made_up", project=None))
+        from_folder(write_detector(tmp_path, "made_up", project=None))
 
 
 def test_a_bad_declaration(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tool\.lozenge\.kind \(line 7\)"):
-        from_folder(folder(tmp_path, "made_up", project=PROJECT.replace('"rule"', '"rul"')))
+        from_folder(write_detector(tmp_path, "made_up", project=PROJECT.replace('"rule"', '"rul"')))
 
 
 def test_a_declaration_that_is_not_utf8(tmp_path: Path) -> None:
-    path = folder(tmp_path, "made_up")
+    path = write_detector(tmp_path, "made_up")
     (path / "pyproject.toml").write_bytes(PROJECT.replace("Nothing", "Für").encode("latin-1"))
     with pytest.raises(ConfigError, match=r"reading .*pyproject\.toml: .*\n  -> save it as UTF-8"):
         from_folder(path)
@@ -119,13 +96,13 @@ def test_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_installed_detector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(folder(tmp_path, "made_up")))
+    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up")))
     entry_points(monkeypatch, "made_up")
     assert installed().name == installed("made_up").name == "made_up"
 
 
 def test_an_installed_detector_whose_import_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(folder(tmp_path, "made_up", module="1 / 0")))
+    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up", module="1 / 0")))
     entry_points(monkeypatch, "made_up")
     with pytest.raises(DetectorError, match="importing detector made_up: ZeroDivisionError"):
         installed("made_up")

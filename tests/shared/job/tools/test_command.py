@@ -14,23 +14,9 @@ import pytest
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import ConfigError
 from lozenge.job.tools import command
+from tests.shared.detector_folder import MODULE, write_detector
 
-SOURCE = """
-from lozenge import Detector, Settings
-
-print("imported")
-detector = Detector(lambda events, settings, tables: events, settings=Settings)
-"""
-MANIFEST = """
-[project]
-name = "noisy"
-version = "1"
-
-[tool.lozenge]
-kind = "rule"
-owner = "you"
-title = "A test"
-"""
+PRINTS_AT_IMPORT = 'print("imported")\n' + MODULE
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +27,7 @@ def _logs_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "noisy"
-    folder.mkdir()
-    (folder / "noisy.py").write_text(SOURCE)
-    (folder / "pyproject.toml").write_text(MANIFEST)
+    folder = write_detector(tmp_path, "noisy", module=PRINTS_AT_IMPORT)
     monkeypatch.setattr(sys, "argv", ["describe", str(folder)])
     return folder
 
