@@ -14,7 +14,7 @@ from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process.logging import logger
 from lozenge_downstream.api import api
@@ -51,7 +51,7 @@ class Notifier:
         self._silence_check_at = (
             time.monotonic() + SILENCE_CHECK_SECONDS
         )  # alerts that are not read yet look like silence
-        self._metrics = Metrics(DOWNSTREAM)
+        self._metrics = NotifierMetrics(DOWNSTREAM)
         self._store = Store(settings.store.get_secret_value())
         self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
         secret = settings.link_secret

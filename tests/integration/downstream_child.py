@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.__main__ import main
 from lozenge_downstream.delivery import outbox_relay
 from lozenge_downstream.delivery.channel_worker import ChannelWorker
@@ -83,7 +83,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "published, before the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesBeforeCommit),
     "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
-    "marked as published, after the SQL commit": lambda: before(Metrics, "emitted"),
+    "marked as published, after the SQL commit": lambda: before(NotifierMetrics, "emitted"),
     "webhook answered, before it is recorded": lambda: before(ChannelWorker, "_write"),
     "webhook recorded, before the SQL commit": lambda: after(Deliveries, "settle"),
 }

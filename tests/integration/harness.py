@@ -27,7 +27,7 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from tests.integration import clients
 from tests.integration.probe import ACTIVITY, Record, probe
 
@@ -185,7 +185,7 @@ def running(
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
     make = make or job_loop_of(loaded.declaration)
-    run = Running(make(loaded, settings, kafka, spark, Metrics(loaded.name)))
+    run = Running(make(loaded, settings, kafka, spark, JobMetrics(loaded.name)))
     _RUNNING.append(run)
     try:
         yield run

@@ -11,7 +11,7 @@ import pytest
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge_deploy.observe.metrics_reader import MetricsReader
 from tests.deploy.command import ROOT, lozenge, surroundings
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:
     kafka = KafkaSettings(bootstrap=broker.bootstrap)
     ensure_topics(kafka, TOPICS.platform_topics())
-    metrics = Metrics("spotter", "g1", "1.2.0")
+    metrics = JobMetrics("spotter", "g1", "1.2.0")
     metrics.records(7)
 
     def reported() -> bool:

@@ -26,7 +26,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.spark import internals
 from tests.integration.clients import read_by_kafka_python
 from tests.integration.harness import (
@@ -175,7 +175,7 @@ def test_an_older_generation_that_starts_late_is_refused(
 def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
     settings = JobSettings(work=tmp_path / "old", generation=1)
-    old = Running(JobLoop(loaded, settings, kafka, spark, Metrics(loaded.name)))
+    old = Running(JobLoop(loaded, settings, kafka, spark, JobMetrics(loaded.name)))
     wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("1/"), "the claim of generation 1")
     with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2):
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("2/"), "the claim of generation 2")

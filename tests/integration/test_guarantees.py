@@ -33,7 +33,7 @@ from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import TransactionalWriter
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import CoverageSegment, gaps
 from lozenge_deploy.observe.coverage_report import coverage_of
@@ -191,7 +191,7 @@ def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
 
 def _die(step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, hour: int) -> None:
     """Runs it until it dies at `step` of the batch of this hour."""
-    run = Running(Halting(loaded, JobSettings(work=work, generation=hour + 1), kafka, spark, Metrics(loaded.name)))
+    run = Running(Halting(loaded, JobSettings(work=work, generation=hour + 1), kafka, spark, JobMetrics(loaded.name)))
     caught_up(kafka, run)
     dying: Any = run.runner
     dying.step, dying.armed = step, True
@@ -244,7 +244,7 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
 ) -> None:
     """At least once it still tells what it had judged; at most once nobody tells that."""
     loaded = new_detector(kafka, Detector(every_event, settings=Settings), tmp_path, guarantee=guarantee)
-    old = Sleeping(loaded, JobSettings(work=tmp_path / "old"), kafka, spark, Metrics(loaded.name))
+    old = Sleeping(loaded, JobSettings(work=tmp_path / "old"), kafka, spark, JobMetrics(loaded.name))
     run = Running(old)
     caught_up(kafka, run)
     old.armed = True

@@ -23,7 +23,7 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
 from lozenge_deploy.observe.group_lag import lag_of
@@ -74,13 +74,13 @@ def reading(kafka: KafkaSettings, app: str) -> Reading:
 
 def test_totals_outlive_the_instance_and_whoever_adds_them_up(kafka: KafkaSettings, app: str) -> None:
     for generation, count in (("g1", 100), ("g2", 20)):
-        metrics = Metrics(app, generation, "1.0.0")
+        metrics = JobMetrics(app, generation, "1.0.0")
         with Reporter(metrics, kafka):
             metrics.records(count)
             metrics.lag(3)
     now = reading(kafka, app)
     assert (now.records, now.instances, now.lag) == (120, 0, 0)
-    metrics = Metrics(app, "g3", "1.1.0")
+    metrics = JobMetrics(app, "g3", "1.1.0")
     with Reporter(metrics, kafka):
         metrics.records(1)
         metrics.lag(3)
@@ -94,7 +94,7 @@ def test_status_of_one_says_where_it_stands(kafka: KafkaSettings, spark: SparkSe
     loaded = new_detector(kafka, rule, tmp_path)
     with (
         running(loaded, kafka, spark, tmp_path, release="1.0.0", generation=7),
-        Reporter(Metrics(loaded.name, "g7", "1.0.0"), kafka),
+        Reporter(JobMetrics(loaded.name, "g7", "1.0.0"), kafka),
     ):
         send(kafka, [event(n) for n in range(5)])
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts")
@@ -334,7 +334,7 @@ def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, 
 
 def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app: str) -> None:
     for generation in ("g1", "g2"):
-        with Reporter(metrics := Metrics(app, generation, "1.0.0"), kafka):
+        with Reporter(metrics := JobMetrics(app, generation, "1.0.0"), kafka):
             metrics.records(30)
     port = free_port(0)
     command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", str(port)]

@@ -27,7 +27,7 @@ from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.dead_letter_queue import unresolved
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.coverage import BACKFILLED, OFFSETS_RESET, CoverageSegment, Interval, gaps, intervals, overlaps
 from lozenge_deploy.observe.coverage_report import coverage_of, explain
 from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
@@ -233,7 +233,7 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     )
     assert (start.ended, start.since) == (before, end)
     assert gaps(coverage_of(kafka, loaded.name)), "the first process did not end in the middle"
-    beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, Metrics(loaded.name))
+    beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, JobMetrics(loaded.name))
     beside.start()  # as a job does that shares its partitions for a while
     beside.stop()
     beside.start()

@@ -15,7 +15,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
@@ -99,7 +99,7 @@ class Job:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.order(**first)
-        self.run = Running(make(loaded, settings, kafka, spark.newSession(), Metrics(loaded.name)))
+        self.run = Running(make(loaded, settings, kafka, spark.newSession(), JobMetrics(loaded.name)))
 
     def order(self, **order: Any) -> None:
         JobSpec(**order).write(self.folder)

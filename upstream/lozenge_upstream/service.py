@@ -25,7 +25,7 @@ from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import TopicError
 from lozenge.kafka import schema_topic, topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
@@ -67,7 +67,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     log = logging.logger()
     if settings.is_demo_key:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
-    metrics = Metrics(UPSTREAM, settings.instance)
+    metrics = UpstreamMetrics(UPSTREAM, settings.instance)
     spark = starting.result()
     name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)

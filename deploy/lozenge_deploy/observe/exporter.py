@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from lozenge.errors import LozengeError, UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import metric_families
 from lozenge.metrics.snapshot import decode
 from lozenge.process.shutdown import StopSignal
 from lozenge_deploy.observe.metrics_reader import MetricsReader, catch_up_seconds
@@ -29,7 +29,7 @@ from lozenge_deploy.observe.metrics_table import App
 LOOPBACK = "127.0.0.1"
 PORT = 9464
 _POLL_SECONDS = 1.0
-_REGISTERED = Metrics.families()
+_REGISTERED = metric_families()
 _FAMILIES = {f.name: f for f in _REGISTERED} | {sample.name: f for f in _REGISTERED for sample in f.samples}
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from lozenge.contracts.topics import Topics
 from lozenge.errors import Poison
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
 from lozenge_downstream.channels.base.channel import Channel, Drop, Message, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
@@ -44,7 +44,13 @@ class ChannelWorker:
     """Sends to one channel while `may`. It belongs to one event loop; that loop's threads use the `store`."""
 
     def __init__(
-        self, name: str, channel: Channel, store: Store, topics: Topics, may: Callable[[], bool], metrics: Metrics
+        self,
+        name: str,
+        channel: Channel,
+        store: Store,
+        topics: Topics,
+        may: Callable[[], bool],
+        metrics: NotifierMetrics,
     ) -> None:
         self._name, self._channel, self._store, self._topics = name, channel, store, topics
         self._may, self._metrics = may, metrics

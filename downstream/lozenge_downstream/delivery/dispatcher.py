@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from lozenge.contracts.topics import Topics
 from lozenge.errors import LozengeError
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
 from lozenge_downstream import lease_holder
 from lozenge_downstream.channels.base.channel import Channel
@@ -25,7 +25,7 @@ class Dispatcher:
         topics: Topics,
         channels: Callable[[], Mapping[str, Channel]],
         holds: Callable[[str], bool],
-        metrics: Metrics,
+        metrics: NotifierMetrics,
     ) -> None:
         self._store, self._topics = store, topics
         self._channels, self._holds, self._metrics = channels, holds, metrics

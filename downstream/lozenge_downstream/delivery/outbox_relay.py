@@ -15,7 +15,7 @@ from lozenge.contracts.dead_letters import TRUNCATED
 from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
 from lozenge.errors import Fatal
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
 from lozenge_downstream.dead_letter_encoder import truncate
 from lozenge_downstream.model import Outgoing
@@ -42,7 +42,7 @@ def outputs(topics: Topics) -> tuple[str, ...]:
 class OutboxRelay:
     """Publishes while it `may`. It counts notifications and their latency from detection to commit."""
 
-    def __init__(self, kafka: KafkaSettings, store: Store, metrics: Metrics, may: Callable[[], bool]) -> None:
+    def __init__(self, kafka: KafkaSettings, store: Store, metrics: NotifierMetrics, may: Callable[[], bool]) -> None:
         self._kafka, self._store, self._metrics, self._may = kafka, store, metrics, may
         self._wakeup = threading.Event()
         self._singly = 0

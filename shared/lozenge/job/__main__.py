@@ -14,7 +14,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
@@ -55,7 +55,7 @@ def main() -> int:
             master=job.master,
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
-        metrics = Metrics(identity.app, job.instance, job.release)
+        metrics = JobMetrics(identity.app, job.instance, job.release)
         loop = job_loop_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
         doing = f"running {identity.app}"
         with (

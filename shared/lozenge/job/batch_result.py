@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lozenge.detector.events import Alert
 from lozenge.errors import DecodeError, EncodeError, Poison
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def joined(results: Sequence[BatchResult], excluded: Sequence[FailedRecord]) -> 
     )
 
 
-def count(metrics: Metrics, published: BatchResult) -> None:
+def count(metrics: JobMetrics, published: BatchResult) -> None:
     """Counts alerts and dead letters at the moment of their publication."""
     metrics.emitted(len(published.alerts))
     for failure in published.failures:

@@ -1,12 +1,12 @@
 """Every metric name, label and bucket of the platform.
 
-An app counts into `Metrics`: it never blocks, its labels are bounded, and every series is at zero from the start.
-An instance is one start of one process: its counters begin at zero, and no other start has its name.
+An app counts into the metrics of its kind: counting never blocks, labels are bounded, and every series is at zero from
+the start. An instance is one start of one process: its counters begin at zero, and no other start has its name.
 """
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
@@ -15,93 +15,37 @@ from lozenge.metrics.snapshot import encode
 from lozenge.process.env_settings import THIS_START
 from lozenge.process.usage import Cost
 
-STAGES = ("decode", "normalise", "detect", "timer", "encode", "deliver")
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
 """Seconds; fine where a detector lives, coarse where it catches up."""
 
 
-class Metrics:
-    """The counters of one instance of one app. Thread-safe; times in seconds, lag in offsets."""
+class AppMetrics:
+    """What every app counts, for one instance of one app. Thread-safe; times in seconds, lag in offsets."""
+
+    STAGES: ClassVar[tuple[str, ...]] = ()
+    """The stages in which a record of this app can fail."""
 
     def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
         self.app, self.instance, self.release = app, instance, release
         self.registry = CollectorRegistry()
-        self._records = Counter("lozenge_records", "Input records whose effect is committed", registry=self.registry)
-        self._begun = Counter("lozenge_offsets_begun", "Input offsets in batches that began", registry=self.registry)
-        self._committed = Counter(
-            "lozenge_offsets_committed", "Input offsets in batches that were committed", registry=self.registry
-        )
-        self._emitted = Counter("lozenge_emitted", "Output records committed", registry=self.registry)
-        self._dead = Counter("lozenge_dead_letters", "Dead letters committed", ["stage"], registry=self.registry)
-        self._cut = Counter(
-            "lozenge_dead_letters_cut", "Dead letters too large for Kafka, whose end is lost", registry=self.registry
-        )
-        self._batches = Histogram(
-            "lozenge_batch_seconds", "Batch duration", buckets=LATENCY_BUCKETS, registry=self.registry
-        )
+        self._records = self._counter("lozenge_records", "Input records whose effect is committed")
+        self._emitted = self._counter("lozenge_emitted", "Output records committed")
+        self._dead = self._counter("lozenge_dead_letters", "Dead letters committed", "stage")
+        buckets: Any = {"buckets": LATENCY_BUCKETS, "registry": self.registry}
+        self._batches = Histogram("lozenge_batch_seconds", "Batch duration", **buckets)
         self._latency = Histogram(
-            "lozenge_latency_seconds", "From the raw record's arrival to the output's commit",
-            buckets=LATENCY_BUCKETS, registry=self.registry,
-        )  # fmt: skip
-        self._lag = Gauge("lozenge_lag_offsets", "Input offsets not yet processed", registry=self.registry)
-        self._ahead = Gauge(
-            "lozenge_reads_ahead", "1 in Real-Time Mode: it has read more than it has committed", registry=self.registry
+            "lozenge_latency_seconds", "From the raw record's arrival to the output's commit", **buckets
         )
-        self._circuit_open = Gauge(
-            "lozenge_breaker_open",
-            "1 if the job is paused: its code fails on too much of its input",
-            registry=self.registry,
-        )
-        # only a notifier has such a file: an alarm on 0 would fire for every other app
-        self._routing = Gauge("lozenge_routing_valid", "1 if the routing file is as it should be", registry=None)
-        self._has_routing = False
-        self._due = Gauge(
-            "lozenge_deliveries_due", "Notifications on their way to a channel", ["channel"], registry=self.registry
-        )
-        self._deliveries = Counter(
-            "lozenge_deliveries", "Attempts to deliver, by how they ended: sent, retried (later) or failed (for good)",
-            ["channel", "outcome"], registry=self.registry,
-        )  # fmt: skip
-        self._held = Gauge(
-            "lozenge_alerts_rate_limited",
-            "Alerts beyond the rate limit of their detector",
-            ["detector"],
-            registry=self.registry,
-        )
-        self._precision = Gauge(
-            "lozenge_precision", "Share of labelled alerts that were confirmed", ["detector", "release"],
-            registry=self.registry,
-        )  # fmt: skip
-        self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=self.registry)
-        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=self.registry)
+        self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed")
+        self._cpu = self._counter("lozenge_cpu_seconds", "Processor seconds of the process tree")
+        self._memory = self._gauge("lozenge_memory_bytes", "Resident memory of the process tree")
         self._cost = Cost(0.0, 0)
-        for stage in STAGES:
+        for stage in self.STAGES:
             self._dead.labels(stage)
-
-    @classmethod
-    def families(cls) -> list[Metric]:
-        """Every family that an app may publish."""
-        metrics = cls("")
-        metrics.routing(True)
-        return list(metrics.registry.collect())
 
     def records(self, count: int) -> None:
         """Counts input records whose effect was committed."""
         self._records.inc(count)
-
-    def begun(self, offsets: int) -> None:
-        """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
-        self._begun.inc(offsets)
-
-    def batch_progress(self, lag: int, read: int) -> None:
-        """Progress within a batch in Real-Time Mode: the `lag` in offsets, and how many more offsets were `read`."""
-        self._ahead.set(1)
-        self._lag.set(lag)
-        self._begun.inc(read)
-
-    def committed(self, offsets: int) -> None:
-        """Counts input offsets that a batch has committed. What is missing to those begun was processed twice."""
-        self._committed.inc(offsets)
 
     def emitted(self, count: int) -> None:
         """Counts output records that were committed."""
@@ -110,10 +54,6 @@ class Metrics:
     def dead_letters(self, count: int, stage: str) -> None:
         """Counts dead letters of one of `STAGES`."""
         self._dead.labels(stage).inc(count)
-
-    def dead_letter_cut(self) -> None:
-        """Counts a dead letter that Kafka does not take whole."""
-        self._cut.inc()
 
     def batch(self, seconds: float) -> None:
         """Records one batch's duration."""
@@ -127,39 +67,6 @@ class Metrics:
     def lag(self, offsets: int) -> None:
         """Sets the number of input offsets not yet processed."""
         self._lag.set(offsets)
-
-    def circuit_open(self, is_open: bool) -> None:
-        """Sets whether the job is paused because its code fails on too much of its input."""
-        self._circuit_open.set(is_open)
-
-    def routing(self, valid: bool) -> None:
-        """Sets whether the notifier's routing file can be used as it is now."""
-        self._routing.set(valid)
-        if not self._has_routing:
-            self.registry.register(self._routing)
-            self._has_routing = True
-
-    def notifications(
-        self,
-        due: Mapping[str, int],
-        rate_limited: Mapping[str, int],
-        precision: Mapping[tuple[str, str], float],
-    ) -> None:
-        """Sets what the notifiers' store holds: deliveries due by channel, rate-limited alerts by detector, and the
-        share of confirmed alerts by detector and release."""
-        for gauge in (self._due, self._held, self._precision):
-            gauge.clear()
-        for channel, count in due.items():
-            self._due.labels(channel).set(count)
-        for detector, count in rate_limited.items():
-            self._held.labels(detector).set(count)
-        for (detector, release), share in precision.items():
-            self._precision.labels(detector, release).set(share)
-
-    def deliveries(self, channel: str, *, sent: int = 0, retried: int = 0, failed: int = 0) -> None:
-        """Counts attempts to deliver to a channel of the routing file, by how they ended; its series begin at zero."""
-        for outcome, count in (("sent", sent), ("retried", retried), ("failed", failed)):
-            self._deliveries.labels(channel, outcome).inc(count)
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""
@@ -187,3 +94,115 @@ class Metrics:
             "ended": ended,
             "samples": samples,
         }
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(name, meaning, labels, registry=self.registry)
+
+
+class QueryMetrics(AppMetrics):
+    """What a streaming query of Spark counts as well: how far it has read and committed."""
+
+    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+        super().__init__(app, instance, release)
+        self._begun = self._counter("lozenge_offsets_begun", "Input offsets in batches that began")
+        self._committed = self._counter("lozenge_offsets_committed", "Input offsets in batches that were committed")
+        self._ahead = self._gauge("lozenge_reads_ahead", "1 in Real-Time Mode: it has read more than it has committed")
+
+    def begun(self, offsets: int) -> None:
+        """Counts input offsets of which a batch begins; those of a batch that is not committed come again."""
+        self._begun.inc(offsets)
+
+    def batch_progress(self, lag: int, read: int) -> None:
+        """Progress within a batch in Real-Time Mode: the `lag` in offsets, and how many more offsets were `read`."""
+        self._ahead.set(1)
+        self._lag.set(lag)
+        self._begun.inc(read)
+
+    def committed(self, offsets: int) -> None:
+        """Counts input offsets that a batch has committed. What is missing to those begun was processed twice."""
+        self._committed.inc(offsets)
+
+
+class JobMetrics(QueryMetrics):
+    """The metrics of a detector's job."""
+
+    STAGES = ("decode", "detect", "timer", "encode")
+
+    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+        super().__init__(app, instance, release)
+        self._circuit_open = self._gauge(
+            "lozenge_breaker_open", "1 if the job is paused: its code fails on too much of its input"
+        )
+
+    def circuit_open(self, is_open: bool) -> None:
+        """Sets whether the job is paused because its code fails on too much of its input."""
+        self._circuit_open.set(is_open)
+
+
+class UpstreamMetrics(QueryMetrics):
+    """The metrics of an instance of upstream."""
+
+    STAGES = ("decode", "normalise")
+
+
+class NotifierMetrics(AppMetrics):
+    """The metrics of a notifier: of its process, and of the store that it shares with others."""
+
+    STAGES = ("decode", "deliver")
+
+    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+        super().__init__(app, instance, release)
+        self._cut = self._counter("lozenge_dead_letters_cut", "Dead letters too large for Kafka, whose end is lost")
+        self._routing = self._gauge("lozenge_routing_valid", "1 if the routing file is as it should be")
+        self._routing.set(1)
+        self._due = self._gauge("lozenge_deliveries_due", "Notifications on their way to a channel", "channel")
+        self._deliveries = self._counter(
+            "lozenge_deliveries",
+            "Attempts to deliver, by how they ended: sent, retried (later) or failed (for good)",
+            *("channel", "outcome"),
+        )
+        self._rate_limited = self._gauge(
+            "lozenge_alerts_rate_limited", "Alerts beyond the rate limit of their detector", "detector"
+        )
+        self._precision = self._gauge(
+            "lozenge_precision", "Share of labelled alerts that were confirmed", "detector", "release"
+        )
+
+    def dead_letter_cut(self) -> None:
+        """Counts a dead letter that Kafka does not take whole."""
+        self._cut.inc()
+
+    def routing(self, valid: bool) -> None:
+        """Sets whether the routing file can be used as it is now."""
+        self._routing.set(valid)
+
+    def notifications(
+        self,
+        due: Mapping[str, int],
+        rate_limited: Mapping[str, int],
+        precision: Mapping[tuple[str, str], float],
+    ) -> None:
+        """Sets what the notifiers' store holds: deliveries due by channel, rate-limited alerts by detector, and the
+        share of confirmed alerts by detector and release."""
+        for gauge in (self._due, self._rate_limited, self._precision):
+            gauge.clear()
+        for channel, count in due.items():
+            self._due.labels(channel).set(count)
+        for detector, count in rate_limited.items():
+            self._rate_limited.labels(detector).set(count)
+        for (detector, release), share in precision.items():
+            self._precision.labels(detector, release).set(share)
+
+    def deliveries(self, channel: str, *, sent: int = 0, retried: int = 0, failed: int = 0) -> None:
+        """Counts attempts to deliver to a channel of the routing file, by how they ended; its series begin at zero."""
+        for outcome, count in (("sent", sent), ("retried", retried), ("failed", failed)):
+            self._deliveries.labels(channel, outcome).inc(count)
+
+
+def metric_families() -> list[Metric]:
+    """Every family that an app may publish."""
+    found = {f.name: f for kind in (JobMetrics, UpstreamMetrics, NotifierMetrics) for f in kind("").registry.collect()}
+    return list(found.values())

@@ -11,14 +11,14 @@ from types import TracebackType
 from confluent_kafka import KafkaException, Producer
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import AppMetrics
 from lozenge.process.usage import Meter
 
 
 class Reporter:
-    """Publishes a `Metrics` snapshot every `interval` seconds while it is entered, once at the end, and on request."""
+    """Publishes a snapshot every `interval` seconds while it is entered, once at the end, and on request."""
 
-    def __init__(self, metrics: Metrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
+    def __init__(self, metrics: AppMetrics, kafka: KafkaSettings, interval: float = 1.0) -> None:
         self._metrics, self._interval, self._meter = metrics, interval, Meter()
         self._topic = kafka.topics.metrics
         # A small queue that drops when the broker is away: metrics never hold memory or the job.

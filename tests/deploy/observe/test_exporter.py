@@ -5,7 +5,7 @@ import time
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, NotifierMetrics, UpstreamMetrics
 from lozenge_deploy.observe.exporter import Apps
 from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
@@ -19,24 +19,21 @@ def exported(*snapshots: Snapshot) -> list[str]:
     return generate_latest(registry).decode().splitlines()
 
 
-def snapshot_of(metrics: Metrics, ago: float = 0.0) -> Snapshot:
+def snapshot_of(metrics: AppMetrics, ago: float = 0.0) -> Snapshot:
     samples = metrics.snapshot()["samples"]
     return Snapshot(metrics.app, metrics.instance, metrics.release, time.time() - ago, samples)
 
 
 def test_an_app_is_one_series_across_all_of_its_instances() -> None:
-    gone, alive = Metrics("upstream", "g1", "1.0.0"), Metrics("upstream", "g2", "1.1.0")
+    gone, alive = UpstreamMetrics("upstream", "g1", "1.0.0"), UpstreamMetrics("upstream", "g2", "1.1.0")
     for metrics in (gone, alive):
         metrics.records(3)
         metrics.lag(7)
         metrics.latency(0.2)
         metrics.dead_letters(2, "decode")
-        metrics.deliveries("ops", sent=5, retried=1)
     lines = exported(snapshot_of(gone, ago=ALIVE_SECONDS + 1), snapshot_of(alive))
     assert 'lozenge_records_total{app="upstream"} 6.0' in lines
     assert 'lozenge_dead_letters_total{app="upstream",stage="decode"} 4.0' in lines
-    assert 'lozenge_deliveries_total{app="upstream",channel="ops",outcome="sent"} 10.0' in lines
-    assert 'lozenge_deliveries_total{app="upstream",channel="ops",outcome="failed"} 0.0' in lines
     assert 'lozenge_latency_seconds_bucket{app="upstream",le="0.25"} 2.0' in lines
     assert 'lozenge_latency_seconds_count{app="upstream"} 2.0' in lines
     assert 'lozenge_lag_offsets{app="upstream"} 7.0' in lines
@@ -44,17 +41,27 @@ def test_an_app_is_one_series_across_all_of_its_instances() -> None:
 
 
 def test_only_the_notifier_exports_whether_its_routing_file_is_valid() -> None:
-    notifier = Metrics("downstream")
+    notifier = NotifierMetrics("downstream")
     notifier.routing(False)
-    lines = exported(snapshot_of(Metrics("upstream")), snapshot_of(Metrics("large_amount")), snapshot_of(notifier))
+    others = UpstreamMetrics("upstream"), JobMetrics("large_amount")
+    lines = exported(*map(snapshot_of, others), snapshot_of(notifier))
     assert [line for line in lines if line.startswith("lozenge_routing_valid")] == [
         'lozenge_routing_valid{app="downstream"} 0.0'
     ]
     assert "# TYPE lozenge_routing_valid gauge" in lines
 
 
+def test_the_deliveries_of_all_notifiers_are_one_series() -> None:
+    gone, alive = NotifierMetrics("downstream", "n1"), NotifierMetrics("downstream", "n2")
+    for metrics in (gone, alive):
+        metrics.deliveries("ops", sent=5, retried=1)
+    lines = exported(snapshot_of(gone, ago=ALIVE_SECONDS + 1), snapshot_of(alive))
+    assert 'lozenge_deliveries_total{app="downstream",channel="ops",outcome="sent"} 10.0' in lines
+    assert 'lozenge_deliveries_total{app="downstream",channel="ops",outcome="failed"} 0.0' in lines
+
+
 def test_every_family_has_its_type_and_its_meaning() -> None:
-    lines = exported(snapshot_of(Metrics("upstream")))
+    lines = exported(snapshot_of(UpstreamMetrics("upstream")))
     assert {
         "# TYPE lozenge_records_total counter",
         "# TYPE lozenge_cpu_seconds_total counter",
@@ -65,14 +72,14 @@ def test_every_family_has_its_type_and_its_meaning() -> None:
 
 
 def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
-    lines = exported(snapshot_of(Metrics("upstream", "g1", "1.0.0"), ago=ALIVE_SECONDS + 1))
+    lines = exported(snapshot_of(UpstreamMetrics("upstream", "g1", "1.0.0"), ago=ALIVE_SECONDS + 1))
     assert 'lozenge_records_total{app="upstream"} 0.0' in lines
     assert 'lozenge_instances{app="upstream",release="1.0.0"} 0.0' in lines
     assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
 
 
 def test_who_falls_behind_never_catches_up() -> None:
-    metrics = Metrics("upstream")
+    metrics = UpstreamMetrics("upstream")
     snapshots = []
     for ago in (20.0, 10.0, 0.0):
         metrics.records(10)
@@ -83,7 +90,7 @@ def test_who_falls_behind_never_catches_up() -> None:
 
 def test_a_label_may_hold_anything() -> None:
     channel = 'the "night", {ops} & 100 % é'
-    metrics = Metrics("downstream")
+    metrics = NotifierMetrics("downstream")
     metrics.deliveries(channel, sent=1)
     quoted = channel.replace('"', '\\"')
     line = f'lozenge_deliveries_total{{app="downstream",channel="{quoted}",outcome="sent"}} 1.0'

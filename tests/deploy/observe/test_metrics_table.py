@@ -1,11 +1,11 @@
 import pytest
 
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, UpstreamMetrics
 from lozenge_deploy.observe.metrics_reader import Reading, reading_of
 from lozenge_deploy.observe.metrics_table import ALIVE_SECONDS, App, Snapshot
 
 
-def snapshot_of(metrics: Metrics, at: float, *, ended: bool = False) -> Snapshot:
+def snapshot_of(metrics: AppMetrics, at: float, *, ended: bool = False) -> Snapshot:
     snapshot = metrics.snapshot(ended=ended)
     return Snapshot(metrics.app, metrics.instance, metrics.release, at, snapshot["samples"], ended)
 
@@ -17,11 +17,11 @@ def read(app: App, now: float) -> Reading:
 
 
 def test_an_app_counts_on_with_a_new_instance() -> None:
-    app, first = App(), Metrics("upstream", "g1")
+    app, first = App(), UpstreamMetrics("upstream", "g1")
     first.records(100)
     first.dead_letters(2, "decode")
     app.take(snapshot_of(first, 10.0))
-    second = Metrics("upstream", "g2")
+    second = UpstreamMetrics("upstream", "g2")
     app.take(snapshot_of(second, 15.0))
     second.records(50)
     second.dead_letters(1, "decode")
@@ -32,7 +32,7 @@ def test_an_app_counts_on_with_a_new_instance() -> None:
 
 
 def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
-    app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
+    app, first, second = App(), UpstreamMetrics("upstream", "g1"), UpstreamMetrics("upstream", "g2")
     first.lag(70)
     second.lag(5)
     app.take(snapshot_of(first, 10.0))
@@ -45,7 +45,7 @@ def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
 
 
 def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
-    app, long_since = App(), Metrics("upstream", "g1")
+    app, long_since = App(), UpstreamMetrics("upstream", "g1")
     long_since.records(1_000_000)
     app.take(snapshot_of(long_since, 10.0))
     long_since.records(10)
@@ -54,7 +54,7 @@ def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
 
 
 def test_who_was_only_silent_is_not_counted_twice() -> None:
-    app, first, second = App(), Metrics("upstream", "g1"), Metrics("upstream", "g2")
+    app, first, second = App(), UpstreamMetrics("upstream", "g1"), UpstreamMetrics("upstream", "g2")
     first.records(10)
     second.records(5)
     app.take(snapshot_of(first, 10.0))
@@ -66,7 +66,7 @@ def test_who_was_only_silent_is_not_counted_twice() -> None:
 
 
 def test_latencies_are_those_of_the_last_half_minute() -> None:
-    app, metrics = App(), Metrics("upstream")
+    app, metrics = App(), UpstreamMetrics("upstream")
     for _ in range(100):
         metrics.latency(1000.0)
     for at in range(0, 60, 5):
@@ -78,7 +78,7 @@ def test_latencies_are_those_of_the_last_half_minute() -> None:
 
 
 def caught_up_in(processed_per_second: int, arriving_per_second: int, *, left: int = 100_000) -> float | None:
-    app, metrics = App(), Metrics("large_amount")
+    app, metrics = App(), JobMetrics("large_amount")
     app.take(snapshot_of(metrics, 0.0))  # it starts, and knows of nothing yet
     for at in range(1, 22):
         metrics.records(processed_per_second)
@@ -101,7 +101,7 @@ def test_who_keeps_up_has_nothing_to_catch_up() -> None:
 
 
 def test_nobody_knows_how_long_a_job_needs_that_has_just_begun() -> None:
-    app, metrics = App(), Metrics("large_amount")
+    app, metrics = App(), JobMetrics("large_amount")
     for at in (1.0, 3.0):
         metrics.records(10)
         metrics.lag(100_000)
@@ -114,7 +114,7 @@ def test_nothing_is_known_before_the_first_snapshot() -> None:
 
 
 def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> None:
-    app, realtime = App(), Metrics("rule")
+    app, realtime = App(), JobMetrics("rule")
     realtime.batch_progress(lag=9, read=1)
     app.take(snapshot_of(realtime, 10.0))
     realtime.batch_progress(lag=7, read=500)
@@ -123,7 +123,7 @@ def test_the_rate_is_of_what_is_read_also_while_its_commit_is_minutes_away() -> 
 
 
 def test_latencies_cover_all_alerts_where_the_last_half_minute_has_none() -> None:
-    app, metrics = App(), Metrics("rule")
+    app, metrics = App(), JobMetrics("rule")
     metrics.latency(0.3)
     for at in range(0, 120, 5):
         app.take(snapshot_of(metrics, float(at)))

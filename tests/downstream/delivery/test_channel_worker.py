@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.topics import Topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
 from lozenge_downstream.routing.config import Routing
@@ -19,7 +19,7 @@ TOPICS = Topics()
 
 async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
     """Whether a worker ends that is cancelled so many steps of the event loop after it was woken."""
-    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, Metrics("test"))
+    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, NotifierMetrics("test"))
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0.05)
     worker.wake()
@@ -48,7 +48,7 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, Metrics("test")), []
+    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, NotifierMetrics("test")), []
 
     def slowly(attempts: Any) -> None:
         time.sleep(0.2)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from lozenge.contracts.topics import Topics
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.model import Outgoing, Record
@@ -39,11 +39,11 @@ def take(store: Store, record: MakeRecord, count: int, *channels: str, first: in
 
 
 @contextmanager
-def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[Metrics]:
+def delivering(store: Store, **channels: dict[str, Any]) -> Iterator[NotifierMetrics]:
     """Runs the dispatcher in a thread and raises what ended it; what it counts."""
     failures: list[BaseException] = []
     there = Routing.model_validate({"channels": channels}).channels
-    metrics = Metrics("test")
+    metrics = NotifierMetrics("test")
     deliverer = Dispatcher(store, TOPICS, lambda: there, lambda lease: True, metrics)
     stop = threading.Event()
 
@@ -459,7 +459,7 @@ def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record:
     there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
     stop = threading.Event()
     thread = threading.Thread(
-        target=Dispatcher(store, TOPICS, lambda: there, lambda _: False, Metrics("test")).run, args=[stop]
+        target=Dispatcher(store, TOPICS, lambda: there, lambda _: False, NotifierMetrics("test")).run, args=[stop]
     )
     thread.start()
     time.sleep(1)

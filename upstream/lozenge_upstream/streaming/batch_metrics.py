@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
@@ -47,7 +47,7 @@ def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFr
 class Progress:
     """Reports finished batches: metrics, and one log line for a batch with dead letters."""
 
-    def __init__(self, metrics: Metrics, reporter: Reporter) -> None:
+    def __init__(self, metrics: UpstreamMetrics, reporter: Reporter) -> None:
         self._metrics, self._reporter = metrics, reporter
         self._committed: deque[tuple[int, float, float]] = deque()
 

@@ -25,7 +25,7 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import stop_at_too_many
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.spark.kafka_sink import UNBATCHED
 from lozenge.spark.query_progress import TriggerProgress
 
@@ -37,7 +37,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
     """The job of an aggregate whose `mode` is "realtime". One thread publishes and commits."""
 
     def __init__(
-        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: JobMetrics
     ) -> None:
         super().__init__(loaded, job, kafka, spark, metrics)
         self._changelog = AggregateChangelog(kafka, self._identity.candidates)

@@ -14,7 +14,7 @@ from lozenge.errors import Fenced, first_line
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
 from lozenge.protocol.coverage import left_behind
 
@@ -26,7 +26,7 @@ class BackfillWorker:
     """A thread of a live job, in its session. It ends when no gap is left, when stopped, or when it is fenced."""
 
     def __init__(
-        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: JobMetrics
     ) -> None:
         self._loaded, self._job, self._kafka, self._spark = loaded, job, kafka, spark
         self._metrics = metrics

@@ -5,7 +5,7 @@ A paused job commits nothing, so nothing is lost. It retries once a minute, and 
 
 from lozenge.errors import Flood
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
 
 RETRY_INTERVAL_SECONDS = 60.0
@@ -14,7 +14,7 @@ RETRY_INTERVAL_SECONDS = 60.0
 class CircuitBreaker:
     """Reports in status, metrics and log whether the circuit is open."""
 
-    def __init__(self, reporter: JobStatusReporter, metrics: Metrics) -> None:
+    def __init__(self, reporter: JobStatusReporter, metrics: JobMetrics) -> None:
         self._reporter, self._metrics = reporter, metrics
 
     def open(self, flood: Flood) -> None:

@@ -44,7 +44,7 @@ from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.kafka.topic_reader import bounds
-from lozenge.metrics.app_metrics import Metrics
+from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
 from lozenge.protocol.commit_metadata import CommitMetadata
@@ -76,7 +76,7 @@ class JobLoop:
     """Whether alerts are published before the offsets of their events are committed."""
 
     def __init__(
-        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: Metrics
+        self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: JobMetrics
     ) -> None:
         self._loaded, self._declaration = loaded, loaded.declaration
         self._job, self._kafka, self._spark, self._metrics = job, kafka, spark, metrics

@@ -1,0 +1,53 @@
+"""Each kind of app publishes its own series, all of them from the start."""
+
+import inspect
+from collections.abc import Collection
+
+import pytest
+
+from lozenge.metrics.app_metrics import (
+    AppMetrics,
+    JobMetrics,
+    NotifierMetrics,
+    QueryMetrics,
+    UpstreamMetrics,
+    metric_families,
+)
+
+BREAKER, BEGUN, ROUTING = "lozenge_breaker_open", "lozenge_offsets_begun_total", "lozenge_routing_valid"
+KINDS = (JobMetrics, UpstreamMetrics, NotifierMetrics)
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "stages"),
+    [
+        (JobMetrics, {BREAKER, BEGUN}, {"decode", "detect", "timer", "encode"}),
+        (UpstreamMetrics, {BEGUN}, {"decode", "normalise"}),
+        (NotifierMetrics, {ROUTING}, {"decode", "deliver"}),
+    ],
+)
+def test_every_series_of_a_kind_is_there_from_the_start(
+    kind: type[AppMetrics], own: Collection[str], stages: set[str]
+) -> None:
+    samples = kind("app").snapshot()["samples"]
+    assert {BREAKER, BEGUN, ROUTING} & samples.keys() == own
+    assert samples["lozenge_records_total"] == samples["lozenge_lag_offsets"] == 0.0
+    dead = {name for name in samples if name.startswith("lozenge_dead_letters_total")}
+    assert dead == {f"lozenge_dead_letters_total{{stage={stage}}}" for stage in stages}
+
+
+def test_a_routing_file_is_valid_until_it_is_not() -> None:
+    notifier = NotifierMetrics("downstream")
+    assert notifier.snapshot()["samples"][ROUTING] == 1.0
+    notifier.routing(False)
+    assert notifier.snapshot()["samples"][ROUTING] == 0.0
+
+
+def test_the_families_are_those_of_every_kind() -> None:
+    names = {family.name for family in metric_families()}
+    assert names == {family.name for kind in KINDS for family in kind("app").registry.collect()}
+
+
+@pytest.mark.parametrize("kind", [AppMetrics, QueryMetrics, *KINDS])
+def test_no_kind_has_more_methods_than_a_reader_can_hold(kind: type[AppMetrics]) -> None:
+    assert len(inspect.getmembers(kind, inspect.isfunction)) <= 15
