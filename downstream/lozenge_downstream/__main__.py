@@ -1,14 +1,13 @@
 """`python -m lozenge_downstream`: runs the notifier until SIGTERM or SIGINT."""
 
-import signal
 import sys
-import threading
 
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
+from lozenge.process.shutdown import StopSignal
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import Settings
 from lozenge_downstream.timing import DEFAULT, Timing
@@ -16,9 +15,7 @@ from lozenge_downstream.timing import DEFAULT, Timing
 
 def main(timing: Timing = DEFAULT) -> int:
     """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker or no store."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignal()
     logging.configure(DOWNSTREAM)
     try:
         settings, kafka = load(Settings, KafkaSettings)

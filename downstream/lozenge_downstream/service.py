@@ -7,6 +7,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from lozenge.contracts.schemas import newest
@@ -38,7 +39,7 @@ DAY_SECONDS = 86_400.0
 
 
 class Notifier:
-    """One notifier. `run` returns when `stop` is set, and raises the error that ended any of its loops."""
+    """One notifier. `run` returns once a stop is requested, and raises the error that ended any of its loops."""
 
     def __init__(self, settings: Settings, kafka: KafkaSettings, timing: Timing) -> None:
         self._routing = ConfigReload(settings.routing)
@@ -70,18 +71,19 @@ class Notifier:
             self._pipeline.apply_new_inhibitions(t.cases.active_rules(), t)
         self._warn_of_orphans()
 
-    def run(self, stop: threading.Event) -> None:
-        """Runs until `stop` is set. Everything that was read is recorded then, the rest waits in the store."""
+    def run(self, stop: Callable[[], bool]) -> None:
+        """Runs until `stop`. Everything that was read is recorded then, the rest waits in the store."""
+        ended = threading.Event()
         with Reporter(self._metrics, self._kafka), self._api, ThreadPoolExecutor(2) as threads:
             self._renew_leases()
-            loops: list[Future[None]] = [threads.submit(part.run, stop) for part in (self._relay, self._dispatcher)]
+            loops: list[Future[None]] = [threads.submit(part.run, ended) for part in (self._relay, self._dispatcher)]
             for loop in loops:
-                loop.add_done_callback(lambda ended: stop.set() if ended.exception() else None)
+                loop.add_done_callback(lambda _: ended.set())
             try:
-                while not stop.is_set():
+                while not (stop() or ended.is_set()):
                     self._step()
             finally:
-                stop.set()
+                ended.set()
                 self._wake()
                 self._consumer.close()
         self._leases.give_up()

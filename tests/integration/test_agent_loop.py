@@ -61,14 +61,14 @@ def jobs(name: str) -> Iterator[Jobs]:
 
 
 @contextmanager
-def running(kafka: KafkaSettings, folder: Path, jobs: Jobs) -> Iterator[Agent]:
-    agent = Agent(kafka, folder, launcher=jobs, timing=QUICK, cleanup_seconds=0.5)
-    thread = threading.Thread(target=agent.run)
+def running(kafka: KafkaSettings, folder: Path, jobs: Jobs) -> Iterator[threading.Event]:
+    agent, stop = Agent(kafka, folder, launcher=jobs, timing=QUICK, cleanup_seconds=0.5), threading.Event()
+    thread = threading.Thread(target=agent.run, args=[stop])
     thread.start()
     try:
-        yield agent
+        yield stop
     finally:
-        agent.stop()
+        stop.set()
         thread.join(DEADLINE_SECONDS)
         assert not thread.is_alive()
 
@@ -129,14 +129,14 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
 def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
-    with Control(kafka) as control, running(kafka, tmp_path, jobs) as agent:
+    with Control(kafka) as control, running(kafka, tmp_path, jobs) as stop:
         one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
         control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
         [live] = job_processes(tmp_path / name)
         lead(kafka, "elsewhere")
         until(lambda: not live.alive())
         assert live.exit_code() == 0
-        agent.stop()
+        stop.set()
         lead(kafka, "")
         control.change(one, "retire", goal=Goal.RETIRED)
 
@@ -159,7 +159,7 @@ def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
             one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
             with running(kafka, tmp_path, jobs):
-                first.stop()
+                first.set()
                 until(lambda: any(h.what == "adopted" for h in control.history(name)))
                 two = control.change(one, "settings", settings={"limit": 3})
                 control.await_outcome(two, DEADLINE_SECONDS, lambda _: None)

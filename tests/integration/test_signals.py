@@ -139,6 +139,26 @@ def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothi
     assert alerts(kafka, "sleeper") == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+@pytest.mark.parametrize(
+    ("command", "says", "makes"),
+    [
+        (["-m", "lozenge_deploy.agent"], "elected leader", "log"),
+        (["-m", "lozenge_downstream"], "", "lozenge-downstream.db"),
+    ],
+    ids=["agent", "notifier"],
+)
+def test_the_agent_and_the_notifier_end_at_a_boundary(
+    command: list[str], says: str, makes: str, number: signal.Signals, broker: Broker, tmp_path: Path
+) -> None:
+    with started(command, says, broker, tmp_path) as (process, log):
+        wait_for((tmp_path / makes).exists, makes)
+        process.send_signal(number)
+        process.wait(60)
+        assert process.returncode == 0, log.read_text()
+        assert "Traceback" not in log.read_text()
+
+
 def test_the_exporter_ends_at_once(broker: Broker, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

@@ -4,14 +4,13 @@ FOLDER holds the jobs' files (`.lozenge/jobs`). SIGTERM and SIGINT end the agent
 codes: 0 after a signal, 2 for wrong settings, 3 if the broker does not answer.
 """
 
-import signal
 import sys
 from pathlib import Path
 
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
-from lozenge.process.shutdown import end
+from lozenge.process.shutdown import StopSignal, end
 from lozenge_deploy.agent.agent import Agent
 from lozenge_deploy.control.leader_election import TIMING, Timing
 
@@ -20,6 +19,7 @@ FOLDER = Path(".lozenge/jobs")
 
 def main(timing: Timing = TIMING) -> int:
     """Runs until a signal; returns the exit code."""
+    stop = StopSignal()
     logging.configure("agent")
     try:
         folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
@@ -27,9 +27,7 @@ def main(timing: Timing = TIMING) -> int:
     except LozengeError as error:
         logging.logger().error(error.message, hint=error.hint)
         return error.exit_code
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.stop())
-    agent.run()
+    agent.run(stop)
     return 0
 
 

@@ -1,7 +1,6 @@
 """The agent's loop: while it is the leader, it ticks the replica set of every detector several times a second."""
 
 import socket
-import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from lozenge.kafka.group_offsets import newest_commit_metadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
+from lozenge.process.shutdown import Stop
 from lozenge_deploy.agent.controller import TIMEOUTS, Timeouts
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
@@ -24,6 +24,7 @@ from lozenge_deploy.releases.release_store import Releases
 
 TICK_SECONDS = 0.1
 CLEANUP_SECONDS = 30.0
+BROKER_PAUSE_SECONDS = 1.0
 SLEPT_SECONDS = 10.0
 """A longer time between two ticks of a leader means that the machine or the process slept."""
 
@@ -57,17 +58,12 @@ class Agent:
         self._logs = JobLogs(kafka)
         self._cleaned_up_at = 0.0
         self._outbox: list[Row] = []
-        self._stop = threading.Event()
         self._ticked_at = time.time(), time.monotonic()
         self._broker_stable_since = float("-inf")  # a controller grants adopted jobs their time by itself
 
-    def stop(self) -> None:
-        """Requests the end of `run`; safe in a signal handler. The jobs keep running."""
-        self._stop.set()
-
-    def run(self) -> None:
-        """Runs as a leader or a follower, until `stop`."""
-        while not self._stop.wait(TICK_SECONDS):
+    def run(self, stop: Stop) -> None:
+        """Runs as a leader or a follower until `stop` is requested. The jobs keep running."""
+        while not stop.wait(TICK_SECONDS):
             try:
                 if self._leadership.tick():
                     self._lead()
@@ -79,7 +75,7 @@ class Agent:
                 self._follow()
             except BrokerUnavailable as error:
                 self._broker_unavailable(error)
-                self._stop.wait(1)
+                stop.wait(BROKER_PAUSE_SECONDS)
             self._logs.ship([job for replicas in self._replica_sets.values() for job in replicas.running()])
             self._clean_up()
         self._shut_down()

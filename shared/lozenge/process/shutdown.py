@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 from lozenge.process.logging import logger
 
@@ -39,6 +39,14 @@ def stopped_by_signals(stop: Callable[[], None], doing: str) -> Iterator[None]:
         overdue.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+class Stop(Protocol):
+    """A request to stop that a loop can wait for, such as a `StopSignal` or a `threading.Event`."""
+
+    def wait(self, seconds: float, /) -> bool:
+        """Sleeps for `seconds`, or until the request; returns whether it was made."""
+        ...
 
 
 class StopSignal:
