@@ -111,7 +111,7 @@ class Pipeline:
 
     def evaluate_due(self, t: Transaction, limit: int) -> int:
         """Evaluates the cases that are due, `limit` at most; returns how many."""
-        groups = [_Group(case, self._route(case.route), is_new=False) for case in t.cases.due(limit)]
+        groups = [_Group(case, self.routing.route.named(case.route), is_new=False) for case in t.cases.due(limit)]
         if groups:
             self._notify(groups, t)
         return len(groups)
@@ -214,12 +214,3 @@ class Pipeline:
         rules = self.routing.inhibit_rules
         inhibitors = t.cases.inhibitors(equals_of(rules, alerts)) if rules and alerts else {}
         return Mutes(t.silences.active() if alerts else [], rules, inhibitors)
-
-    def _route(self, name: str) -> Route:
-        """The route of this name. Where a newer routing file has none it is the root, so that nothing is lost.
-
-        Whether the former route notified the end of a case is unknown by then, so the end is notified.
-        """
-        root = self.routing.route
-        found = next((placed.route for placed in root.walk() if placed.route.name == name), None)
-        return found or root.model_copy(update={"send_resolved": True})

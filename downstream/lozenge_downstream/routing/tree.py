@@ -91,6 +91,14 @@ class Route(BaseModel):
                 break
         return found or [self]
 
+    def named(self, name: str) -> "Route":
+        """The route of this name, at or below this one; for a name that is gone this one, so that nothing is lost.
+
+        Whether the route that is gone notified the end of a case is unknown, so the end is notified.
+        """
+        found = next((placed.route for placed in self.walk() if placed.route.name == name), None)
+        return found or self.model_copy(update={"send_resolved": True})
+
     def group_of(self, alert_id: str, labels: Labels) -> dict[str, str]:
         """The labels that the alerts of one case have in common."""
         return {"alert_id": alert_id} if self.alone else {name: labels.get(name, "") for name in self.group_by}
