@@ -19,7 +19,7 @@ def refused(release: Release, instances: int, partitions: int, state: str = "kee
     name = release.detector
     if refusal := out_of_range(name, instances, partitions):
         return refusal
-    if instances > 1 and release.kind == "aggregate":
+    if instances > 1 and not release.kind.fits_instances:
         return UsageError(
             f"running {name} in {instances} instances: the state of an aggregate is in one instance's checkpoint",
             hint=f"one instance can have more cores: `lozenge set {name} --cores 2`",

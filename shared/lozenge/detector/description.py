@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest
 
 
@@ -26,6 +27,6 @@ class Description(BaseModel):
     schemas: list[int]
 
     @property
-    def kind(self) -> str:
-        """The declared kind: rule, aggregate or stateful."""
+    def kind(self) -> DetectorKind:
+        """The declared kind."""
         return self.declaration.kind

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.durations import TextDuration
@@ -68,7 +69,7 @@ class Manifest(_Strict):
     rule, by 0.6 to 0.9 s in an aggregate.
     """
 
-    kind: Literal["rule", "aggregate", "stateful"]
+    kind: DetectorKind
     owner: Annotated[str, Field(min_length=1)]
     key: Literal["card", "terminal", "merchant", "account"] = "card"
     title: Annotated[str, Field(min_length=1)]
@@ -146,7 +147,7 @@ class Manifest(_Strict):
     @property
     def stateless(self) -> bool:
         """Whether its alerts on an event depend on that event alone."""
-        return self.kind == "rule"
+        return self.kind.stateless
 
     @property
     def published_by_spark(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from lozenge.contracts.dead_letters import DeadLetter
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.record import Place, places_of
 from lozenge.errors import UsageError
 
@@ -63,7 +64,7 @@ class DeadLetterSelection:
         return sorted(selected, key=lambda dead_letter: (dead_letter.topic, dead_letter.origin, dead_letter.place))
 
 
-def replayable(app: str, kind: str, selected: Sequence[DeadLetter]) -> list[DeadLetter]:
+def replayable(app: str, kind: DetectorKind, selected: Sequence[DeadLetter]) -> list[DeadLetter]:
     """Those of the dead letters of a detector of this kind that can be replayed; raises UsageError if none can."""
     found = [dead_letter for dead_letter in selected if dead_letter.origin[1] >= 0]
     if selected and not found:
@@ -71,7 +72,7 @@ def replayable(app: str, kind: str, selected: Sequence[DeadLetter]) -> list[Dead
             f"replaying dead letters of {app}: no record failed, but a {selected[0].stage}",
             hint=f"a fixed release repeats that from the events; then `lozenge dlq drop {app}`",
         )
-    if found and kind != "rule":
+    if found and not kind.stateless:
         first = dict(
             sorted((dead_letter.origin for dead_letter in found), reverse=True)
         )  # the lowest of each partition

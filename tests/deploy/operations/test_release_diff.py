@@ -5,6 +5,7 @@ import zipfile
 from datetime import timedelta
 from typing import Any
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest, Resources
 from lozenge_deploy.operations.release_diff import differences, settings_rows
 from lozenge_deploy.releases.build import Wheel
@@ -61,7 +62,7 @@ def test_defaults_dependencies_and_the_platform_are_named() -> None:
 
 def test_declared_values_are_named_as_in_the_declaration() -> None:
     declared = Manifest(
-        kind="rule", owner="me", title="Spotted", trigger=timedelta(seconds=2), resources=Resources(cores=2)
+        kind=DetectorKind.RULE, owner="me", title="Spotted", trigger=timedelta(seconds=2), resources=Resources(cores=2)
     )
     assert rows_of(before(), declaration=declared)[1:] == [
         ("declared resources.cores", 1, 2),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge_deploy.operations.state_migration import consequence, refused, rollback_policy
@@ -14,7 +15,7 @@ from tests.deploy.releases.test_release import release
 def fold(expires: str = "10m", by: str = "card_id", **fields: str) -> Release:
     """A stateful release of this shape."""
     shape: dict[str, Any] = {"by": [by], "expires": expires, "fields": fields, "required": sorted(fields)}
-    declaration = Manifest(kind="stateful", owner="me", title="Spotted")
+    declaration = Manifest(kind=DetectorKind.STATEFUL, owner="me", title="Spotted")
     return release(declaration=declaration, state_shape=shape)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
@@ -19,7 +20,7 @@ def release(**given: Any) -> Release:
     fields: dict[str, Any] = {
         "detector": "spotter",
         "version": "1.0.0",
-        "declaration": Manifest(kind="rule", owner="me", title="Spotted"),
+        "declaration": Manifest(kind=DetectorKind.RULE, owner="me", title="Spotted"),
         "settings": {"within": "10m"},
         "settings_digest": "aa",
         "settings_schema": {"properties": {}},

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.description import Description
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageError
@@ -91,7 +92,7 @@ def built(name: str, content: bytes = b"wheel") -> Built:
     description = Description(
         detector=name,
         version="1.0.0",
-        declaration=Manifest(kind="rule", owner="tests", title="A test"),
+        declaration=Manifest(kind=DetectorKind.RULE, owner="tests", title="A test"),
         settings={},
         settings_digest="",
         settings_schema={},

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lozenge.contracts.dead_letters import DeadLetter
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.contracts.record import Place, place_of
 from lozenge.errors import UsageError
 from lozenge.protocol.dlq_resolutions import DROPPED, DeadLetterSelection, Resolution, ranges_of, replayable
@@ -47,8 +48,8 @@ def test_a_resolution_names_exactly_its_dead_letters() -> None:
     assert Resolution(DROPPED, "id", ranges, 4).places() == set(places)
 
 
-@pytest.mark.parametrize("kind", ["stateful", "aggregate"])
-def test_a_detector_with_state_has_to_reprocess_its_events_in_order(kind: str) -> None:
+@pytest.mark.parametrize("kind", [DetectorKind.STATEFUL, DetectorKind.AGGREGATE])
+def test_a_detector_with_state_has_to_reprocess_its_events_in_order(kind: DetectorKind) -> None:
     with pytest.raises(UsageError) as refused:
         replayable("spotter", kind, DEAD_LETTERS)
     assert '`lozenge offsets spotter --to "0:4 1:9" --state rebuild`' in refused.value.hint
@@ -56,9 +57,9 @@ def test_a_detector_with_state_has_to_reprocess_its_events_in_order(kind: str) -
 
 def test_what_has_no_record_is_skipped_and_refused_alone() -> None:
     timer = dead_letter((0, 9), (2, -1), stage="timer")
-    assert replayable("spotter", "rule", [timer, *DEAD_LETTERS]) == DEAD_LETTERS
+    assert replayable("spotter", DetectorKind.RULE, [timer, *DEAD_LETTERS]) == DEAD_LETTERS
     with pytest.raises(UsageError, match="no record failed, but a timer"):
-        replayable("spotter", "rule", [timer])
+        replayable("spotter", DetectorKind.RULE, [timer])
 
 
 @pytest.mark.parametrize("text", ["nine", "1", "1:", "-1:2", "1:2:3"])

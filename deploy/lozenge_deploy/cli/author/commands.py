@@ -6,12 +6,12 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.errors import DetectorError, LozengeError, UsageError
 from lozenge_deploy.cli.options import (
     DRY_RUN,
@@ -31,17 +31,11 @@ if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import Outcome
 
 
-class Kind(StrEnum):
-    """The kinds of detector that `new` can write."""
-
-    RULE = "rule"
-    AGGREGATE = "aggregate"
-    STATEFUL = "stateful"
-
-
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
-    kind: Annotated[Kind, typer.Option(help="One event at a time, counts in windows, or state per key.")] = Kind.RULE,
+    kind: Annotated[
+        DetectorKind, typer.Option(help="One event at a time, counts in windows, or state per key.")
+    ] = DetectorKind.RULE,
     owner: Annotated[str, typer.Option(help="The owner of its alerts; by default you.")] = "",
     dry_run: DRY_RUN = False,
     output: OUTPUT = Format.TABLE,
