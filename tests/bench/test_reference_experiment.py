@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.contracts.topics import Topic
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import streams
@@ -25,7 +26,7 @@ BEGUN, COMMITTED = "lozenge_offsets_begun_total", "lozenge_offsets_committed_tot
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
-        bench = Bench(broker)
+        bench = Bench(KafkaSettings(bootstrap=broker.bootstrap))
         for n in range(RECORDS):
             bench.send(TOPICS.raw_json, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 5000), f"card-{n % 5000}")
         bench.flush()

@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from lozenge.contracts.topics import Topics
+from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import partitions
+from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
 from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
@@ -65,22 +66,31 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> Iterator[KafkaSettings]:
-    """The broker with a platform of the test's own: no other test has its topics, groups or transactional ids.
+@contextmanager
+def own_platform(broker: Broker, partitions: int = 4) -> Iterator[KafkaSettings]:
+    """The broker with a platform that no other test has. Its topics are those that belong to no detector.
 
-    A test names them by `kafka.topics`. The topics are deleted after it.
+    All topics of the platform are deleted after the block.
     """
-    platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.")
-    yield platform
-    delete_topics(platform)
-
-
-def delete_topics(platform: KafkaSettings) -> None:
-    """Deletes every topic of a platform that has a prefix."""
-    assert platform.topic_prefix
-    if names := [name for name in partitions(platform) if name.startswith(platform.topic_prefix)]:
+    platform = KafkaSettings(
+        bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.", partitions=partitions
+    )
+    ensure_topics(platform, platform.topics.platform_topics())
+    try:
+        yield platform
+    finally:
+        names = [name for name in topic_admin.partitions(platform) if name.startswith(prefix)]
         AdminClient(platform.client()).delete_topics(names)
+
+
+@pytest.fixture(scope="module")
+def kafka(broker: Broker) -> Iterator[KafkaSettings]:
+    """The broker with a platform of the file's own: no other file has its topics, groups or transactional ids.
+
+    A test names them by `kafka.topics`.
+    """
+    with own_platform(broker) as platform:
+        yield platform
 
 
 @pytest.fixture(scope="session")

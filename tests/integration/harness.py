@@ -17,7 +17,6 @@ from typing import Any
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.schemas import Schema, newest
-from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import Detector
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
@@ -30,8 +29,6 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from tests.integration import clients
 from tests.integration.probe import ACTIVITY, Record, probe
-
-TOPICS = Topics()
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DEADLINE_SECONDS = 180.0
@@ -96,11 +93,11 @@ def wider_events() -> Schema:
 def send(kafka: KafkaSettings, events: Iterable[dict[str, Any] | bytes], codec: Codec | None = None) -> None:
     """Writes canonical events (or any bytes, under the key "card_1") to the events topic."""
     codec = codec or EVENT
-    producer = clients.clients(kafka).producer
+    producer, topics = clients.clients(kafka).producer, kafka.topics
     for item in events:
         key = item["card_id"].encode() if isinstance(item, dict) else b"card_1"
         value = codec.encode(item) if isinstance(item, dict) else item
-        producer.produce(TOPICS.events, value, key, partition_of(key, TOPICS.partitions), headers={"x": b"1"})
+        producer.produce(topics.events, value, key, partition_of(key, topics.partitions), headers={"x": b"1"})
         producer.poll(0)
     assert producer.flush(30) == 0
 
@@ -112,14 +109,14 @@ def committed(kafka: KafkaSettings, topic: str) -> list[Record]:
 
 def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
     """The committed alerts of a detector. A test must not change them: the next call returns the same ones."""
-    return probe(kafka, TOPICS.alerts(detector)).decoded(ALERT.decode)
+    return probe(kafka, kafka.topics.alerts(detector)).decoded(ALERT.decode)
 
 
 def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> LoadedDetector:
     """A detector under a name of its own, whose group begins at the present end of the events topic."""
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
-    ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics(name)])
+    ensure_topics(kafka, kafka.topics.detector_topics(name))
     begin_at_the_end(kafka, name, declared.get("kind", "rule"))
     return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder)
 
@@ -127,17 +124,17 @@ def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **
 def begin_at_the_end(kafka: KafkaSettings, name: str, kind: str) -> None:
     """Commits the present end of the events topic for a detector.
 
-    An aggregate would read back what other tests have sent, and take later events for late ones: it finds nothing.
+    An aggregate would read back what other tests of the file have sent, and take later events for late ones.
     """
-    ends = clients.ends(kafka, TOPICS.events)
+    ends = clients.ends(kafka, kafka.topics.events)
     if kind == "aggregate":
-        clients.trim(kafka, TOPICS.events, ends)
+        clients.trim(kafka, kafka.topics.events, ends)
     move(kafka, name, ends)
 
 
-def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str = TOPICS.events) -> None:
-    """Commits `offsets` of `topic` for `group`, as any tool may while no member of it is there."""
-    wait_for(lambda: clients.commit(kafka, group, topic, offsets), f"the offsets of {group}")
+def move(kafka: KafkaSettings, group: str, offsets: dict[int, int], topic: str | None = None) -> None:
+    """Commits `offsets` for `group`, by default of the events topic, as any tool may while the group has no member."""
+    wait_for(lambda: clients.commit(kafka, group, topic or kafka.topics.events, offsets), f"the offsets of {group}")
 
 
 class Crash(LozengeError):
@@ -225,6 +222,6 @@ def ended_behind(process: "subprocess.Popen[bytes]", patience: float) -> Iterato
         process.wait()
 
 
-def group_offsets(kafka: KafkaSettings, group: str, topic: str = TOPICS.events) -> dict[int, tuple[int, str]]:
-    """(offset, metadata) by partition, as any lag tool sees them."""
-    return clients.group_offsets(kafka, group, topic)
+def group_offsets(kafka: KafkaSettings, group: str, topic: str | None = None) -> dict[int, tuple[int, str]]:
+    """(offset, metadata) by partition of `topic` (else of the events topic), as any lag tool sees them."""
+    return clients.group_offsets(kafka, group, topic or kafka.topics.events)

@@ -10,12 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import alerts, begin_at_the_end, send, wait_for
-
-TOPICS = Topics()
 
 PROJECT = """
 [project]
@@ -46,7 +43,7 @@ def run_through_kills(
     That is at the first of its alerts, of which each burst raises so many; at the last burst, when all have come.
     """
     name, log = folder.name, folder.parent / "log"
-    ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics(name)])
+    ensure_topics(kafka, kafka.topics.detector_topics(name))
     begin_at_the_end(kafka, name, kind)
     for generation, burst in enumerate(bursts, 1):
         enough = generation * alerts_each if generation == len(bursts) else (generation - 1) * alerts_each + 1
@@ -60,8 +57,7 @@ def run_through_kills(
 @contextmanager
 def _job(kafka: KafkaSettings, folder: Path, generation: int, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """Its process, which is killed with all that it has started."""
-    variables = {
-        "LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap,
+    variables = kafka.variables | {
         "LOZENGE_JOB_WORK": str(folder.parent),
         "LOZENGE_JOB_GENERATION": str(generation),
     }

@@ -1,7 +1,6 @@
 """A notifier among real parts: a broker, one store, one receiver, and what was sent so far."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
@@ -25,10 +23,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
-from tests.integration.conftest import Broker
 from tests.integration.probe import Record, TopicProbe
-
-TOPICS = Topics()
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that takes over at once from the one that had this name before."""
@@ -38,15 +33,13 @@ DEADLINE_SECONDS = 180.0
 STOP_SECONDS = 60.0
 LATEST = 10_000
 ALL_CARDS = 17
-READ = (TOPICS.notifications, TOPICS.feedback, TOPICS.dead_letters("downstream"))
-"""What a notifier writes."""
 
 
 @dataclass
 class World:
     """A broker without other alerts, one store, one receiver, and what was sent so far."""
 
-    broker: Broker
+    kafka: KafkaSettings
     receiver: Receiver
     folder: Path
     store: str
@@ -61,8 +54,8 @@ class World:
         self.producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
 
     @property
-    def kafka(self) -> KafkaSettings:
-        return KafkaSettings(bootstrap=self.broker.bootstrap)
+    def topics(self) -> Topics:
+        return self.kafka.topics
 
     def send(self, detector: str, numbers: range) -> None:
         """Writes alerts; the same numbers again are repeats."""
@@ -84,23 +77,26 @@ class World:
                 "labels": {},
             }
             self.alert_ids.add(alert["alert_id"])
-            partition = partition_of(card.encode(), TOPICS.partitions)
-            self.producer.produce(TOPICS.alerts(detector), self.codec.encode(alert), card.encode(), partition)
+            partition = partition_of(card.encode(), self.topics.partitions)
+            self.producer.produce(self.topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
         assert self.producer.flush(30) == 0
 
     def send_poison(self, detector: str, value: bytes) -> None:
-        self.producer.produce(TOPICS.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
+        self.producer.produce(self.topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
         assert self.producer.flush(30) == 0
         self.poison += 1
 
     def environment(self) -> dict[str, str]:
-        return os.environ | {
-            "LOZENGE_KAFKA_BOOTSTRAP": self.broker.bootstrap,
-            "LOZENGE_DOWNSTREAM_STORE": self.store,
-            "LOZENGE_DOWNSTREAM_ROUTING": str(self.folder / "routing.toml"),
-            "HOOK_SECRET": SECRET,
-            "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
-        }
+        return (
+            os.environ
+            | self.kafka.variables
+            | {
+                "LOZENGE_DOWNSTREAM_STORE": self.store,
+                "LOZENGE_DOWNSTREAM_ROUTING": str(self.folder / "routing.toml"),
+                "HOOK_SECRET": SECRET,
+                "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            }
+        )
 
     def start(self, point: str = "", **environment: str) -> subprocess.Popen[str]:
         command = [sys.executable, str(CHILD), *([point] if point else [])]
@@ -137,10 +133,10 @@ class World:
         """What stands in Kafka, which has to be without a gap; those of one case in their order."""
         codec = Codec.of("notification")
         seqs, found = defaultdict(list), []
-        for record in self.read(TOPICS.notifications):
+        for record in self.read(self.topics.notifications):
             found.append(codec.decode(record.value))
             seqs[record.partition].append(found[-1]["seq"])
-            assert partition_of(record.key, TOPICS.partitions) == record.partition
+            assert partition_of(record.key, self.topics.partitions) == record.partition
         for numbers in seqs.values():
             assert numbers == list(range(len(numbers)))
         return found
@@ -148,48 +144,33 @@ class World:
     def settle(self) -> None:
         """Waits until everything sent has come out everywhere, then checks that it came out once."""
         self.wait_for(lambda: self.receiver.count()["distinct"] >= len(self.alert_ids) - self.unrouted, "webhooks")
-        self.wait_for(lambda: len(self.read(TOPICS.notifications)) >= len(self.alert_ids), "notifications")
-        self.wait_for(lambda: len(self.read(TOPICS.dead_letters("downstream"))) >= self.poison, "dead letters")
+        self.wait_for(lambda: len(self.read(self.topics.notifications)) >= len(self.alert_ids), "notifications")
+        self.wait_for(lambda: len(self.read(self.topics.dead_letters("downstream"))) >= self.poison, "dead letters")
         self.check()
 
     def check(self) -> None:
         """Exactly once and gapless in the topic, at least once at the receiver."""
         told = Counter(alert_id for notification in self.notifications() for alert_id in notification["alert_ids"])
         assert told == Counter(self.alert_ids)
-        assert len(self.read(TOPICS.dead_letters("downstream"))) == self.poison
+        assert len(self.read(self.topics.dead_letters("downstream"))) == self.poison
         count = self.receiver.count()
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
 
 
 @contextmanager
-def world_of(broker: Broker, folder: Path, store: str) -> Iterator[World]:
-    """A notifier reads every alert topic and continues what stands in Kafka, so what others left there goes first."""
+def world_of(kafka: KafkaSettings, folder: Path, store: str) -> Iterator[World]:
+    """The platform must have no alerts yet: a notifier reads every alert topic and continues the notifications."""
     with Receiver(SECRET, latest=LATEST) as receiver, ExitStack() as stack:
         (folder / "routing.toml").write_text(
             '[rate_limit]\nalerts = 1000000\n[route]\nchannels = ["test"]\n'
             '[channels.test]\ntype = "webhook"\nnetworks = ["127.0.0.0/8"]\n'
             f'url = "{receiver.url}"\nsecret = {{ env = "HOOK_SECRET" }}\nfirst_retry = 0.2\n'
         )
-        world = World(broker, receiver, folder, store)
-        delete_expired(world)
-        detectors = [topic for name in ("one", "two") for topic in TOPICS.detector_topics(name)]
-        ensure_topics(world.kafka, [*TOPICS.platform_topics(), *detectors])
-        for topic in READ:
+        world, topics = World(kafka, receiver, folder, store), kafka.topics
+        detectors = [topic for name in ("one", "two") for topic in topics.detector_topics(name)]
+        ensure_topics(kafka, [*topics.platform_topics(), *detectors])
+        for topic in (topics.notifications, topics.feedback, topics.dead_letters("downstream")):
             world.probes[topic] = probe = TopicProbe(world.kafka, topic)
             stack.callback(probe.join)
             stack.callback(probe.close)  # before it is joined: callbacks run last first
         yield world
-
-
-def delete_expired(world: World) -> None:
-    """Removes all alerts and whatever a notifier has written; with the topics go the offsets of its group."""
-    admin = AdminClient(world.kafka.client())
-    every_alert = re.compile(TOPICS.alerts_pattern)
-
-    def left() -> list[str]:
-        return [name for name in admin.list_topics(timeout=10).topics if name in READ or every_alert.match(name)]
-
-    if earlier := left():
-        for future in admin.delete_topics(earlier).values():
-            future.result()
-    world.wait_for(lambda: not left(), "the end of the topics")

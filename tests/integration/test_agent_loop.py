@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from lozenge.contracts.topics import LOG_PARTITIONS, Topics
+from lozenge.contracts.topics import LOG_PARTITIONS
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
 from lozenge_deploy.agent.agent import Agent
 from lozenge_deploy.control.client import Control
@@ -20,16 +19,13 @@ from lozenge_deploy.control.leader_election import Timing
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.deploy.agent.controllers import FakeJobs
-from tests.integration.conftest import Broker
-
-TOPICS = Topics()
 
 DEADLINE_SECONDS = 90.0
 QUICK = Timing(lease=3.0, renew=0.5)
 
 
 class Jobs(FakeJobs):
-    """In the place of the launcher; what other tests have left in the topics never gets ready."""
+    """In the place of the launcher; what other tests of the file have left in the topics never gets ready."""
 
     def __init__(self, detector: str) -> None:
         super().__init__()
@@ -37,13 +33,6 @@ class Jobs(FakeJobs):
 
     def prepared(self, desired: DeploymentSpec) -> bool:
         return desired.detector == self._detector
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, TOPICS.platform_topics())
-    return settings
 
 
 @pytest.fixture
@@ -82,7 +71,7 @@ def until(condition: Callable[[], object]) -> None:
 
 def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:
     """The lines of a job's log in its topic."""
-    messages = read(kafka, TOPICS.logs, dict.fromkeys(range(LOG_PARTITIONS), 0))
+    messages = read(kafka, kafka.topics.logs, dict.fromkeys(range(LOG_PARTITIONS), 0))
     values = [m.value() or b"" for m in messages if m.key() == name.encode()]
     return [v for v in values if f'"instance": "{instance}"'.encode() in v]
 
@@ -147,7 +136,7 @@ def lead(kafka: KafkaSettings, agent: str) -> None:
     producer.init_transactions(30)
     producer.begin_transaction()
     lease = Lease(agent=agent, host="elsewhere", folder="/jobs")
-    producer.produce(TOPICS.leases, lease.model_dump_json().encode(), b"leader", partition=0)
+    producer.produce(kafka.topics.leases, lease.model_dump_json().encode(), b"leader", partition=0)
     producer.commit_transaction(30)
 
 

@@ -10,13 +10,10 @@ import pytest
 
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import Topics
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from tests.deploy.command import lozenge
-from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -24,9 +21,9 @@ LINK_SECRET = "a secret of sixteen"
 
 
 @pytest.fixture(scope="module")
-def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("asked")
-    with world_of(broker, folder, f"sqlite:///{folder / 'store.db'}") as world:
+    with world_of(kafka, folder, f"sqlite:///{folder / 'store.db'}") as world:
         yield world
 
 
@@ -54,7 +51,7 @@ def get(url: str) -> Any:
 
 def feedback(world: World) -> list[dict[str, Any]]:
     """All that people said, as another client reads it."""
-    found = [Codec.of("feedback").decode(record.value) for record in world.read(TOPICS.feedback)]
+    found = [Codec.of("feedback").decode(record.value) for record in world.read(world.topics.feedback)]
     return sorted(found, key=lambda said: said["at"])
 
 

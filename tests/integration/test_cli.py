@@ -8,24 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge_deploy.observe.metrics_reader import MetricsReader
 from tests.deploy.command import ROOT, lozenge, surroundings
-from tests.integration.conftest import Broker
 from tests.integration.harness import event, send, wait_for
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
 
-def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_path: Path) -> None:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, TOPICS.platform_topics())
+def test_status_shows_what_reports_and_peek_what_was_sent(kafka: KafkaSettings, tmp_path: Path) -> None:
     metrics = JobMetrics("spotter", "g1", "1.2.0")
     metrics.records(7)
 
@@ -38,26 +32,23 @@ def test_status_shows_what_reports_and_peek_what_was_sent(broker: Broker, tmp_pa
 
     with Reporter(metrics, kafka):
         wait_for(reported, "its first report")
-        run = lozenge("status", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+        run = lozenge("status", "-o", "json", cwd=tmp_path, **kafka.variables)
     [row] = [row for row in json.loads(run.stdout) if row["app"] == "spotter"]
     assert (row["release"], row["records"]) == ("1.2.0", 7)
 
     send(kafka, [event(n, card=f"card_{n}") for n in range(20)])
-    run = lozenge(
-        "peek", TOPICS.events, "-n", "3", "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap
-    )
+    run = lozenge("peek", kafka.topics.events, "-n", "3", "-o", "json", cwd=tmp_path, **kafka.variables)
     rows = json.loads(run.stdout)
     assert len(rows) == 3
     assert all(row["value"]["event_id"].startswith("event-") for row in rows)
-    run = lozenge("peek", "pay.nothing.v1", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap)
+    run = lozenge("peek", "pay.nothing.v1", cwd=tmp_path, **kafka.variables)
     assert (run.returncode, "there is no such topic" in run.stderr) == (2, True)
 
 
-def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> None:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics("large_amount")])
+def test_try_of_a_detector_in_the_checkout(kafka: KafkaSettings, tmp_path: Path) -> None:
+    ensure_topics(kafka, kafka.topics.detector_topics("large_amount"))
     send(kafka, [event(n, card=f"tried_{n}", amount="9000.00") for n in range(3)])
-    here = {"cwd": ROOT, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+    here = {"cwd": ROOT, **kafka.variables}
     run = lozenge("try", "large_amount", "--last", "10m", "-o", "json", **here)  # type: ignore[arg-type]
     assert run.returncode == 0, run.stderr
     [outcome] = json.loads(run.stdout)
@@ -66,9 +57,8 @@ def test_try_of_a_detector_in_the_checkout(broker: Broker, tmp_path: Path) -> No
     assert (run.returncode, "default_limit" in run.stderr) == (2, True)
 
 
-def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> None:
-    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), TOPICS.platform_topics())
-    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap, PYTHONUNBUFFERED="1")
+def test_watching_ends_with_130_on_ctrl_c(kafka: KafkaSettings, tmp_path: Path) -> None:
+    environment = surroundings(**kafka.variables, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "status", "--watch", "-o", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -77,14 +67,14 @@ def test_watching_ends_with_130_on_ctrl_c(broker: Broker, tmp_path: Path) -> Non
         assert process.wait(30) == 130
 
 
-def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(broker: Broker, tmp_path: Path) -> None:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, TOPICS.platform_topics())
+def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(
+    kafka: KafkaSettings, tmp_path: Path
+) -> None:
     (tmp_path / "detectors").mkdir()
     (tmp_path / "pyproject.toml").touch()
     assert lozenge("new", "spotter", cwd=tmp_path).returncode == 0
     module = tmp_path / "detectors" / "spotter" / "spotter.py"
-    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=broker.bootstrap, PYTHONUNBUFFERED="1")
+    environment = surroundings(**kafka.variables, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "dev", "spotter"]
     told, said = tmp_path / "told", tmp_path / "said"
     with told.open("wb") as out, said.open("wb") as err:

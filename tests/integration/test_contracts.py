@@ -20,7 +20,6 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import avro
-from tests.integration.conftest import Broker
 
 KEYS = [f"card_{random.Random(n).getrandbits(96):024x}" for n in range(9_990)] + [
     "a", "ab", "äöü", "卡片", "🂡", " ", "0", "card", "x" * 500, "\x00",
@@ -29,13 +28,12 @@ PARTITIONS = 7
 
 
 def test_the_partition_of_ten_thousand_keys_is_the_same_in_spark_python_and_librdkafka(
-    broker: Broker, spark: SparkSession
+    kafka: KafkaSettings, spark: SparkSession
 ) -> None:
     expected = {key: partition_of(key.encode(), PARTITIONS) for key in KEYS}
     frame = spark.createDataFrame([(key,) for key in KEYS], "key string")
     in_spark = frame.select("key", partition_column(F.col("key"), PARTITIONS).alias("p")).collect()
     assert {row["key"]: row["p"] for row in in_spark} == expected
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
     topic = f"partitions-{uuid.uuid4().hex[:8]}"
     ensure_topics(kafka, [Topic(topic, PARTITIONS)])
     delivered: dict[str, int] = {}
@@ -71,8 +69,7 @@ def test_an_event_has_the_same_bytes_from_spark_and_from_python(spark: SparkSess
     assert [codec.decode(value) for value in encoded] == records
 
 
-def test_group_offsets_with_metadata_are_seen_by_another_client(broker: Broker) -> None:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
+def test_group_offsets_with_metadata_are_seen_by_another_client(kafka: KafkaSettings) -> None:
     topic, group = f"offsets-{uuid.uuid4().hex[:8]}", f"group-{uuid.uuid4().hex[:8]}"
     ensure_topics(kafka, [Topic(topic, 1), Topic(f"{topic}-out", 1)])
     producer = Producer(kafka.client(transactional_id=f"{group}-0"))

@@ -8,22 +8,13 @@ import pytest
 from confluent_kafka import Producer
 from pydantic import BaseModel
 
-from lozenge.contracts.topics import Topics
 from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.client import ChangeFailed, ChangeTimedOut, Control
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
-from tests.integration.conftest import Broker
-
-TOPICS = Topics()
 
 LONG = 60.0
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture
@@ -37,7 +28,7 @@ def first(kafka: KafkaSettings) -> Iterator[DeploymentSpec]:
     """The first wish of a detector of the test's own, which no agent of another test shall see."""
     first = DeploymentSpec(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
     yield first
-    put(kafka, TOPICS.deployments, first.detector, None)
+    put(kafka, kafka.topics.deployments, first.detector, None)
 
 
 def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | None) -> None:
@@ -51,17 +42,17 @@ def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: Outcome, **mo
     live = outcome in (Outcome.WATCHED, Outcome.DONE)
     told = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
     told |= {"process": list(wanted.process)} if live else {}
-    put(kafka, TOPICS.status, wanted.detector, DeploymentStatus.model_validate(told))
+    put(kafka, kafka.topics.status, wanted.detector, DeploymentStatus.model_validate(told))
 
 
 def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSettings, control: Control) -> None:
     one, other = f"test_{uuid.uuid4().hex[:8]}", f"test_{uuid.uuid4().hex[:8]}"
     for reason in ("first", "second"):
-        put(kafka, TOPICS.status, one, DeploymentStatus(detector=one, reason=reason))
-    with Table(kafka, TOPICS.status, DeploymentStatus) as table:
+        put(kafka, kafka.topics.status, one, DeploymentStatus(detector=one, reason=reason))
+    with Table(kafka, kafka.topics.status, DeploymentStatus) as table:
         assert table.rows[one].reason == "second"
-        put(kafka, TOPICS.status, other, DeploymentStatus(detector=other))
-        put(kafka, TOPICS.status, one, None)
+        put(kafka, kafka.topics.status, other, DeploymentStatus(detector=other))
+        put(kafka, kafka.topics.status, one, None)
         changed: set[str] = set()
         while not {one, other} <= changed:
             changed |= set(table.poll(1.0))
@@ -71,9 +62,9 @@ def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSett
 
 def test_a_record_that_nobody_can_read_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
     name = f"test_{uuid.uuid4().hex[:8]}"
-    put(kafka, TOPICS.status, name, DeploymentStatus(detector=name, reason="readable"))
-    put(kafka, TOPICS.status, name, b'{"detector": 7')
-    with Table(kafka, TOPICS.status, DeploymentStatus) as table:
+    put(kafka, kafka.topics.status, name, DeploymentStatus(detector=name, reason="readable"))
+    put(kafka, kafka.topics.status, name, b'{"detector": 7')
+    with Table(kafka, kafka.topics.status, DeploymentStatus) as table:
         assert table.rows[name].reason == "readable"
 
 
@@ -119,7 +110,7 @@ def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Con
     two = control.change(one, "deploy", release="r2")
     observe(kafka, two, Outcome.FAILED, reason="it ended")
     back = one.model_copy(update={"revision": "back", "undoes": two.revision, "message": "it ended", "by": "agent"})
-    put(kafka, TOPICS.deployments, first.detector, back)
+    put(kafka, kafka.topics.deployments, first.detector, back)
     with pytest.raises(ChangeFailed, match="it ended"):
         control.await_outcome(two, LONG, lambda _: None)
 
@@ -156,9 +147,9 @@ def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
 def test_without_an_agent_it_says_so_before_the_time_is_up(
     kafka: KafkaSettings, first: DeploymentSpec, agent: str
 ) -> None:
-    put(kafka, TOPICS.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))
+    put(kafka, kafka.topics.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))
     with Control(kafka, no_agent_seconds=1.0) as control:
         wanted = control.apply(first)
         with pytest.raises(ChangeFailed, match="no agent answers"):
             control.await_outcome(wanted, LONG, lambda _: None)
-    put(kafka, TOPICS.leases, "leader", Lease(agent="", host="here", folder="/jobs"))
+    put(kafka, kafka.topics.leases, "leader", Lease(agent="", host="here", folder="/jobs"))

@@ -17,15 +17,14 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from lozenge.contracts.topics import DEAD_LETTER_BYTES, Topics
+from lozenge.contracts.topics import DEAD_LETTER_BYTES
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_downstream.dead_letter_encoder import TRUNCATED_BYTES
 from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -46,12 +45,12 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
 @pytest.fixture(scope="module")
 def world(own: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("downstream")
-    with world_of(own, folder, f"sqlite:///{folder / 'store.db'}") as world:
+    with world_of(KafkaSettings(bootstrap=own.bootstrap), folder, f"sqlite:///{folder / 'store.db'}") as world:
         yield world
 
 
 def group_offsets(world: World) -> dict[TopicPartition, int]:
-    admin = KafkaAdminClient(bootstrap_servers=world.broker.bootstrap)
+    admin = KafkaAdminClient(bootstrap_servers=world.kafka.bootstrap)
     try:
         return {place: found.offset for place, found in admin.list_group_offsets(["downstream"])["downstream"].items()}
     finally:
@@ -59,17 +58,17 @@ def group_offsets(world: World) -> dict[TopicPartition, int]:
 
 
 def test_alerts_of_all_detectors_come_out_once(world: World) -> None:
-    earlier = len(world.read(TOPICS.dead_letters("downstream")))
+    earlier = len(world.read(world.topics.dead_letters("downstream")))
     world.send("one", range(300))
     world.send("two", range(100))
     world.send("one", range(0, 300, 3))
     world.send_poison("two", b"not an alert")
     with world.notifier():
         world.settle()
-    (letter,) = world.read(TOPICS.dead_letters("downstream"))[earlier:]
+    (letter,) = world.read(world.topics.dead_letters("downstream"))[earlier:]
     headers = dict(letter.headers)
     assert (letter.key, letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
-    assert headers["__connect.errors.topic"] == TOPICS.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
 
 
 def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_whole(world: World) -> None:
@@ -77,7 +76,7 @@ def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_who
     world.send_poison("two", value)
     with world.notifier():
         world.settle()
-    assert value in {letter.value for letter in world.read(TOPICS.dead_letters("downstream"))}
+    assert value in {letter.value for letter in world.read(world.topics.dead_letters("downstream"))}
 
 
 def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
@@ -92,21 +91,21 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
             world.settle()
     finally:
         limit(world, DEAD_LETTER_BYTES)
-    letters = [r for r in world.read(TOPICS.dead_letters("downstream")) if r.key == b"poison"]
+    letters = [r for r in world.read(world.topics.dead_letters("downstream")) if r.key == b"poison"]
     numbers = [int(dict(letter.headers)["lozenge-seq"]) for letter in letters]
     assert numbers == list(range(len(numbers)))
     small, large, *others = letters[-len(values) :]
     assert [letter.value for letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
     assert (large.value, headers["lozenge-cut"]) == (values[1][:TRUNCATED_BYTES], b"900000")
-    assert headers["__connect.errors.topic"] == TOPICS.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
 
 
 def limit(world: World, size: int) -> None:
     """Changes how large a dead letter may be."""
     entry = ConfigEntry("max.message.bytes", str(size), incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, TOPICS.dead_letters("downstream"), incremental_configs=[entry])
+    topic = ConfigResource(ResourceType.TOPIC, world.topics.dead_letters("downstream"), incremental_configs=[entry])
     admin = AdminClient(world.kafka.client())  # it has to live until the answer is there
     for future in admin.incremental_alter_configs([topic]).values():
         future.result()
@@ -117,9 +116,9 @@ def test_the_group_shows_no_lag(world: World) -> None:
     world.send("two", range(600, 640))
     with world.notifier():
         world.settle()
-    consumer = KafkaConsumer(bootstrap_servers=world.broker.bootstrap)
+    consumer = KafkaConsumer(bootstrap_servers=world.kafka.bootstrap)
     offsets = group_offsets(world)
-    assert {place.topic for place in offsets} >= {TOPICS.alerts("one"), TOPICS.alerts("two")}
+    assert {place.topic for place in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
     assert offsets == consumer.end_offsets(list(offsets))
     consumer.close()
 
@@ -128,7 +127,7 @@ def test_a_new_detectors_topic_is_picked_up(world: World) -> None:
     with world.notifier():
         world.send("one", range(300, 310))
         world.settle()
-        ensure_topics(world.kafka, TOPICS.detector_topics("newcomer"))
+        ensure_topics(world.kafka, world.topics.detector_topics("newcomer"))
         world.send("newcomer", range(50))
         world.settle()
 
@@ -137,7 +136,7 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
     with world.notifier():
         world.send("one", range(310, 315))
         world.settle()
-    ensure_topics(world.kafka, TOPICS.detector_topics("meanwhile"))
+    ensure_topics(world.kafka, world.topics.detector_topics("meanwhile"))
     world.send("meanwhile", range(40))
     with world.notifier():
         world.settle()
@@ -146,9 +145,9 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
 def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
     (world.folder / "empty.toml").write_text("[route]\n")
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):
-        before = len(world.read(TOPICS.notifications))
+        before = len(world.read(world.topics.notifications))
         world.send("one", range(400, 410))
-        world.wait_for(lambda: len(world.read(TOPICS.notifications)) == before + 10, "notifications")
+        world.wait_for(lambda: len(world.read(world.topics.notifications)) == before + 10, "notifications")
     world.unrouted += 10
 
 
@@ -238,15 +237,15 @@ def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) 
 
 def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
     admin = AdminClient(world.kafka.client())
-    alerts = TOPICS.alerts("anew")
-    ensure_topics(world.kafka, TOPICS.detector_topics("anew"))
+    alerts = world.topics.alerts("anew")
+    ensure_topics(world.kafka, world.topics.detector_topics("anew"))
     world.send("anew", range(50))
     with world.notifier():
         world.settle()
     for future in admin.delete_topics([alerts]).values():
         future.result()
     world.wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
-    ensure_topics(world.kafka, TOPICS.detector_topics("anew"))
+    ensure_topics(world.kafka, world.topics.detector_topics("anew"))
     world.send("anew", range(48, 53))
     with world.notifier():
         world.settle()
@@ -256,7 +255,7 @@ def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
 def test_the_example_consumer_misses_nothing(world: World, language: str) -> None:
     command = [sys.executable, str(EXAMPLE)] if language == "python" else [*_java(), str(JAVA_EXAMPLE)]
     ended = subprocess.run(
-        [*command, world.broker.bootstrap],
+        [*command, world.kafka.bootstrap],
         env=world.environment(), capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
     )  # fmt: skip
     lines = ended.stdout.splitlines()

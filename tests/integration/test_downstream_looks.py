@@ -5,6 +5,7 @@ import signal
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.downstream.postgres import database, server
-from tests.integration.conftest import Broker
+from tests.integration.conftest import Broker, own_platform
 from tests.integration.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
@@ -26,12 +27,13 @@ FAR = 1000 * ALL_CARDS
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def world(broker: Broker, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("looks")
-    if request.param == "postgresql":
-        with server(folder / "postgres") as running, world_of(broker, folder, database(running, "notifier")) as world:
-            yield _gathering(world)
-    else:
-        with world_of(broker, folder, f"sqlite:///{folder / 'store.db'}") as world:
-            yield _gathering(world)
+    with ExitStack() as stack:
+        if request.param == "postgresql":
+            store = database(stack.enter_context(server(folder / "postgres")), "notifier")
+        else:
+            store = f"sqlite:///{folder / 'store.db'}"
+        platform = stack.enter_context(own_platform(broker))
+        yield _gathering(stack.enter_context(world_of(platform, folder, store)))
 
 
 def _gathering(world: World) -> World:

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from lozenge.kafka.settings import KafkaSettings
 from tests.downstream.postgres import database, server
-from tests.integration.conftest import Broker
 from tests.integration.notifying import World, world_of
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("shared")
-    with server(folder / "postgres") as running, world_of(broker, folder, database(running, "notifier")) as world:
+    with server(folder / "postgres") as running, world_of(kafka, folder, database(running, "notifier")) as world:
         yield world
 
 

@@ -17,7 +17,6 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import Schema, newest
-from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, StaleGeneration
@@ -42,8 +41,6 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -115,11 +112,6 @@ def crashing(base: type[JobLoop], at: int) -> type[JobLoop]:
     return type("Crashing", (base,), {"dies_at": at})
 
 
-@pytest.fixture
-def kafka(broker: Any) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
-
-
 @contextmanager
 def result_size(spark: SparkSession, limit: str) -> Iterator[None]:
     """How much of a job's result the driver takes, for the length of the block."""
@@ -183,14 +175,14 @@ def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: Spa
         old.join()
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "the new one's alerts")
     assert isinstance(old.error, Fenced)
-    assert len(read_by_kafka_python(kafka, TOPICS.alerts(loaded.name))) == 10
+    assert len(read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))) == 10
 
 
 def test_a_release_beside_the_live_one_leaves_it_untouched(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    ensure_topics(kafka, TOPICS.shadow_topics(loaded.name, "dev"))
+    ensure_topics(kafka, kafka.topics.shadow_topics(loaded.name, "dev"))
     with running(loaded, kafka, spark, tmp_path / "live", generation=3):
         # its first batch is empty and moves the stamp, not the offsets
         wait_for(
@@ -203,7 +195,9 @@ def test_a_release_beside_the_live_one_leaves_it_untouched(
             assert group_offsets(kafka, loaded.name) == live
             send(kafka, [event(n, amount="150.00") for n in range(8)])
             wait_for(lambda: len(alerts(kafka, loaded.name)) >= 8, "the live alerts")
-            wait_for(lambda: len(committed(kafka, TOPICS.shadow_alerts(loaded.name, "dev"))) >= 8, "the alerts beside")
+            wait_for(
+                lambda: len(committed(kafka, kafka.topics.shadow_alerts(loaded.name, "dev"))) >= 8, "the alerts beside"
+            )
     assert len(alerts(kafka, loaded.name)) == 8
 
 
@@ -215,14 +209,14 @@ def test_one_poisoned_record_in_ten_thousand_costs_one_dead_letter(
     send(kafka, many)
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 9_999, "9,999 alerts")
-    found = [dict(record.headers)["ce_id"] for record in read_by_kafka_python(kafka, TOPICS.alerts(loaded.name))]
+    found = [dict(record.headers)["ce_id"] for record in read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))]
     assert len(set(found)) == len(found) == 9_999
-    (letter,) = read_by_kafka_python(kafka, TOPICS.dead_letters(loaded.name))
+    (letter,) = read_by_kafka_python(kafka, kafka.topics.dead_letters(loaded.name))
     headers = dict(letter.headers)
     assert headers["__connect.errors.stage"] == b"detect"
     assert headers["__connect.errors.connector.name"] == loaded.name.encode()
     assert (headers["x"], headers["attempt"]) == (b"1", b"1")
-    original = next(r for r in committed(kafka, TOPICS.events) if r.value == letter.value and r.key == letter.key)
+    original = next(r for r in committed(kafka, kafka.topics.events) if r.value == letter.value and r.key == letter.key)
     assert headers["__connect.errors.offset"] == str(original.offset).encode()
 
 
@@ -234,7 +228,7 @@ def test_a_fold_puts_aside_the_event_that_raises_and_goes_on(
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 4, "4 alerts")
     assert sorted(a["evidence"]["values"]["n"] for a in alerts(kafka, loaded.name)) == ["2", "4", "6", "8"]
-    assert len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 1
+    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 1
 
 
 def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
@@ -253,12 +247,12 @@ def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
     loaded = new_detector(kafka, Detector(waiting, settings=Settings), tmp_path, kind="stateful")
     send(kafka, [event(1), *(event(n, at=timedelta(minutes=2)) for n in range(2, 30))])
     with running(loaded, kafka, spark, tmp_path):
-        wait_for(lambda: committed(kafka, TOPICS.dead_letters(loaded.name)), "the timer's dead letter")
-    (letter,) = committed(kafka, TOPICS.dead_letters(loaded.name))
+        wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the timer's dead letter")
+    (letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
     headers = dict(letter.headers)
     assert (letter.key, json.loads(letter.value)) == (b'["card_1"]', {"n": 1})
     assert headers["__connect.errors.stage"] == b"timer"
-    assert headers["__connect.errors.topic"] == TOPICS.state(loaded.name).encode()
+    assert headers["__connect.errors.topic"] == kafka.topics.state(loaded.name).encode()
     assert headers["__connect.errors.exception.message"].endswith(b'of key ["card_1"]: ValueError: not ready')
 
 
@@ -272,7 +266,7 @@ def test_an_alert_that_cannot_be_written_becomes_a_dead_letter_of_stage_encode(
     send(kafka, [event(1), event(2, amount="150.00"), event(3)])
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    (letter,) = committed(kafka, TOPICS.dead_letters(loaded.name))
+    (letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
     assert Codec.of("event").decode(letter.value)["event_id"] == "event-2"
     assert dict(letter.headers)["__connect.errors.stage"] == b"encode"
 
@@ -323,7 +317,7 @@ def test_bytes_that_are_no_event_become_a_dead_letter_of_stage_decode(
     send(kafka, [event(1, amount="150.00"), b"\x00\x00\x00\x00\x01garbage", b"not framed", event(2, amount="150.00")])
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    letters = committed(kafka, TOPICS.dead_letters(loaded.name))
+    letters = committed(kafka, kafka.topics.dead_letters(loaded.name))
     assert sorted(letter.value for letter in letters) == [b"\x00\x00\x00\x00\x01garbage", b"not framed"]
     assert {dict(letter.headers)["__connect.errors.stage"] for letter in letters} == {b"decode"}
 
@@ -338,7 +332,7 @@ def test_a_detector_that_raises_on_everything_commits_nothing(
         wait_for(lambda: "10 of the first 10 records" in run.runner.circuit_open, "the breaker")
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
-    assert committed(kafka, TOPICS.dead_letters(loaded.name)) == []
+    assert committed(kafka, kafka.topics.dead_letters(loaded.name)) == []
 
 
 def test_a_fold_that_raises_on_everything_commits_nothing(
@@ -357,7 +351,7 @@ def test_a_fold_that_raises_on_everything_commits_nothing(
         wait_for(lambda: "the detector raises on" in run.runner.circuit_open, "the breaker")
     after = group_offsets(kafka, loaded.name)
     assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
-    assert committed(kafka, TOPICS.dead_letters(loaded.name)) == []
+    assert committed(kafka, kafka.topics.dead_letters(loaded.name)) == []
 
 
 def test_a_field_that_upstream_adds_reaches_a_running_detector_without_a_restart(
@@ -374,7 +368,7 @@ def test_a_field_that_upstream_adds_reaches_a_running_detector_without_a_restart
         send(kafka, [event(2, amount="150.00", risk_hint="new")], Codec(schema))
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "the alert of the new schema")
         assert run.thread.is_alive()
-    assert committed(kafka, TOPICS.dead_letters(loaded.name)) == []
+    assert committed(kafka, kafka.topics.dead_letters(loaded.name)) == []
 
 
 def test_alert_ids_do_not_depend_on_batches_or_releases(
@@ -392,11 +386,11 @@ def _shadow_ids(
 ) -> set[bytes]:
     """The alert ids of a release beside the live one, from the live one's offsets on in batches of `size`."""
     smaller = replace(loaded, declaration=loaded.declaration.model_copy(update={"max_batch": size}))
-    ensure_topics(kafka, TOPICS.shadow_topics(loaded.name, release))
+    ensure_topics(kafka, kafka.topics.shadow_topics(loaded.name, release))
     start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
     move(kafka, f"{loaded.name}@{release}", start)
     end = sum(start.values()) + 30
     with running(smaller, kafka, spark, work, live=False, release=release) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) >= end, "the end of the topic")
-    found = committed(kafka, TOPICS.shadow_alerts(loaded.name, release))
+    found = committed(kafka, kafka.topics.shadow_alerts(loaded.name, release))
     return {dict(record.headers)["ce_id"] for record in found}

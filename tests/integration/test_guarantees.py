@@ -17,7 +17,6 @@ from lozenge import Detector, Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
-from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import BrokerUnavailable, Fenced
@@ -38,7 +37,6 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import CoverageSegment, gaps
 from lozenge_deploy.observe.coverage_report import coverage_of
 from tests.integration import clients
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     NOW,
     Crash,
@@ -51,8 +49,6 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.traffic import minutes
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -130,23 +126,18 @@ class Halting(JobLoop):
         setattr(owner, name, halted)
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
-
-
 def send_a_batch(kafka: KafkaSettings, card: str, hour: int) -> None:
     """Sends events of one card in one transaction, so that no two batches share them."""
     writer, codec, key = TransactionalWriter(kafka, f"{card}-feed"), Codec.of("event"), card.encode()
     sent = [event(next(_numbers), card, at=timedelta(hours=hour, seconds=20 * n)) for n in range(EVENTS)]
-    partition = partition_of(key, TOPICS.partitions)
+    partition = partition_of(key, kafka.topics.partitions)
     writer.fence()
-    writer.write([Record(TOPICS.events, partition, key, codec.encode(e)) for e in sent])
+    writer.write([Record(kafka.topics.events, partition, key, codec.encode(e)) for e in sent])
 
 
 def caught_up(kafka: KafkaSettings, run: Running) -> None:
     """Waits until it has decided all events that there are: what is sent from now on is a batch of its own."""
-    ends = clients.ends(kafka, TOPICS.events)
+    ends = clients.ends(kafka, kafka.topics.events)
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 
@@ -219,7 +210,7 @@ def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: Ka
     if guarantee != "at-most-once":
         assert left_out == []
         return
-    lines = read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment)
+    lines = read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
     assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
     if kind == "rule":
         assert [step.alerts for step in backfill(loaded, JobSettings(), kafka)] == [EVENTS]
@@ -274,10 +265,10 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
     before = group_offsets(kafka, loaded.name)
-    _takes_only_short_records(kafka, TOPICS.alerts(loaded.name))
+    _takes_only_short_records(kafka, kafka.topics.alerts(loaded.name))
     identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
     writer = AlertEncoder(identity, loaded.declaration, Settings())
-    committer = Committer(kafka, identity, TOPICS.partitions, loaded.declaration)
+    committer = Committer(kafka, identity, kafka.topics.partitions, loaded.declaration)
     committer.claim(1, Settings().digest)
     draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
     assert committer.publish([draft], writer) == [draft]

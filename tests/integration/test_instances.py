@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lozenge import Detector
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.kafka.settings import KafkaSettings
@@ -16,16 +15,8 @@ from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.job_status import Phase
-from tests.integration.conftest import Broker
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
 from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, told_once
-
-TOPICS = Topics()
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture(params=["rule", "stateful"])
@@ -50,7 +41,7 @@ def share(job: Job) -> int:
 
 def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
     committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
-    covered = intervals(read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment), committed)
+    covered = intervals(read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment), committed)
     assert (gaps(covered), overlaps(covered)) == ([], [])
 
 

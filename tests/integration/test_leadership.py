@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts.topics import Topics
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import Table
 from lozenge.kafka.settings import KafkaSettings
@@ -19,19 +18,9 @@ from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
-from tests.integration.conftest import Broker
-
-TOPICS = Topics()
 
 DEADLINE_SECONDS = 60.0
 QUICK = Timing(lease=3.0, renew=0.5)
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, TOPICS.control_topics())
-    return settings
 
 
 @pytest.fixture
@@ -57,11 +46,13 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def told(name: str, reason: str) -> Row:
-    return TOPICS.status, name, DeploymentStatus(detector=name, reason=reason)
+def told(kafka: KafkaSettings, name: str, reason: str) -> Row:
+    return kafka.topics.status, name, DeploymentStatus(detector=name, reason=reason)
 
 
-def test_one_leads_and_the_other_follows_at_once_when_it_resigns(agent: Callable[[], Leadership]) -> None:
+def test_one_leads_and_the_other_follows_at_once_when_it_resigns(
+    agent: Callable[[], Leadership], kafka: KafkaSettings
+) -> None:
     one, other = agent(), agent()
     until(one.tick)
     assert not other.tick()
@@ -79,20 +70,20 @@ def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
 ) -> None:
     one, other, name = agent(), agent(), f"test_{uuid.uuid4().hex[:8]}"
     until(one.tick)
-    one.write([told(name, "of the first")])
+    one.write([told(kafka, name, "of the first")])
     until(other.tick)
     assert one.leading  # as far as it knows
     with pytest.raises(LeadershipLost):
-        one.write([told(name, "of a sleeper"), told(f"{name}_too", "of a sleeper")])
+        one.write([told(kafka, name, "of a sleeper"), told(kafka, f"{name}_too", "of a sleeper")])
     assert not one.leading
     assert not one.tick()
-    other.write([told(name, "of the second")])
-    with Table(kafka, TOPICS.status, DeploymentStatus) as status:
+    other.write([told(kafka, name, "of the second")])
+    with Table(kafka, kafka.topics.status, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
 
 
-def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership]) -> None:
+def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
     one, other = agent(), agent()
     until(one.tick)
     until(other.tick)
@@ -100,7 +91,7 @@ def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership]) 
     assert other.tick()
 
 
-def test_two_that_ask_at_once_give_one_leader(agent: Callable[[], Leadership]) -> None:
+def test_two_that_ask_at_once_give_one_leader(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
     both = [agent(), agent()]
     with ThreadPoolExecutor(2) as threads:
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -117,7 +108,9 @@ def settled(both: list[Leadership]) -> bool:
     return len({each.leader.agent for each in both if each.leader}) == 1 and all(each.leader for each in both)
 
 
-def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Callable[[], Leadership]) -> None:
+def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(
+    agent: Callable[[], Leadership], kafka: KafkaSettings
+) -> None:
     one, other = agent(), agent()
     until(one.tick)
     until(lambda: not other.tick() and other.leader == one.leader)
@@ -125,13 +118,13 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(agent: Call
     while time.monotonic() < awake:
         assert one.tick()
     assert not other.tick()
-    one.write([told(f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
+    one.write([told(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
 
 
 def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, TOPICS.control_topics())
+        ensure_topics(kafka, kafka.topics.control_topics())
         one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), Timing(renew=0.2, call=1.0))
         until(lambda: leads(one))
         assert broker.pid
@@ -142,7 +135,7 @@ def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
         finally:
             os.kill(broker.pid, signal.SIGCONT)
         until(lambda: leads(one))
-        one.write([told("spotter", "again")])
+        one.write([told(kafka, "spotter", "again")])
         one.resign()
         one.close()
 

@@ -27,7 +27,6 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.operations.dlq_resend import refuse_unsendable, resend
 from tests.deploy.command import lozenge
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     NOW,
     alerts,
@@ -56,11 +55,6 @@ def fragile(events: DataFrame, settings: Fragile, tables: Tables) -> DataFrame:
     return events.where(number > 0).select(*alert(reason=F.lit("seen")))
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
-
-
 def mended(bad: str = "") -> JobSettings:
     """The order of a release that raises on the merchants `bad` only."""
     return JobSettings(release="r2", settings=json.dumps({"bad": bad}))
@@ -71,7 +65,15 @@ def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> Loade
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
     codec = Codec.of("event")
     written = [
-        dead(loaded.name, TOPICS.events, f"card_{c}", "detect", place=(c % 4, n), value=codec.encode(poison(n, m, c)))
+        dead(
+            kafka,
+            loaded.name,
+            kafka.topics.events,
+            f"card_{c}",
+            "detect",
+            place=(c % 4, n),
+            value=codec.encode(poison(n, m, c)),
+        )
         for n, (m, c) in enumerate(zip(merchants, map(int, cards), strict=True))
     ]
     write(kafka, written)
@@ -84,6 +86,7 @@ def poison(number: int, merchant: str, card: int) -> dict[str, Any]:
 
 
 def dead(
+    kafka: KafkaSettings,
     app: str,
     topic: str,
     key: str,
@@ -106,7 +109,7 @@ def dead(
             error=ValueError("missing:merchant_id"),
             failed_at=NOW,
         )
-    return Record(TOPICS.dead_letters(app), 1, key.encode(), value, headers)
+    return Record(kafka.topics.dead_letters(app), 1, key.encode(), value, headers)
 
 
 def write(kafka: KafkaSettings, records: list[Record]) -> None:
@@ -137,7 +140,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the alerts")
         wait_for(lambda: len(open_(kafka, loaded)) == 3, "the dead letters")
     before = {letter.key: letter for letter in open_(kafka, loaded)}
-    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", TOPICS.events)}
+    assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", kafka.topics.events)}
 
     assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [
         ReplayStep(3, 2, 1, 0, 0)
@@ -153,7 +156,7 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     assert (again.origin, again.first_failed_at) == (first.origin, first.first_failed_at)
     Resolver(kafka, loaded.name).write(DROPPED, [again], message="known")
     assert open_(kafka, loaded) == []
-    assert len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
+    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
     assert list(replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == []
     assert len(told(kafka, loaded)) == 2
 
@@ -223,10 +226,10 @@ def _open_breakers(runner: Any) -> Any:
 
 
 def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
-    write(kafka, [dead("upstream", TOPICS.raw_json, "key_of_a_test", "normalise", times=2)])
+    write(kafka, [dead(kafka, "upstream", kafka.topics.raw_json, "key_of_a_test", "normalise", times=2)])
     mine = DeadLetterSelection(key="key_of_a_test")
     assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping fixed")] == [1]
-    [raw] = [record for record in committed(kafka, TOPICS.raw_json) if record.key == b"key_of_a_test"]
+    [raw] = [record for record in committed(kafka, kafka.topics.raw_json) if record.key == b"key_of_a_test"]
     assert (raw.partition, raw.value) == (3, b'{"pan": 1}')
     headers = dict(raw.headers)
     assert headers["traceparent"] == b"00-1-2-01"
@@ -248,13 +251,13 @@ def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSet
 def test_what_cannot_go_back_is_refused_with_the_reason(
     kafka: KafkaSettings, app: str, topic: str, stage: str, said: str
 ) -> None:
-    letter = _letter(app, dead(app, topic, "key", stage))
+    letter = _letter(app, dead(kafka, app, kafka.topics.prefixed(topic), "key", stage))
     with pytest.raises(UsageError, match=said):
         refuse_unsendable(kafka, app, [letter])
 
 
 def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
-    whole = dead("downstream", TOPICS.alerts("x"), "key", "decode")
+    whole = dead(kafka, "downstream", kafka.topics.alerts("x"), "key", "decode")
     letter = _letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
     assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
     with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):
@@ -274,10 +277,10 @@ def _letter(app: str, record: Record) -> DeadLetter:
 
 def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSettings, tmp_path: Path) -> None:
     name = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path).name
-    write(kafka, [dead(name, TOPICS.events, f"card_{n}", "detect", times=n) for n in (1, 2)])
+    write(kafka, [dead(kafka, name, kafka.topics.events, f"card_{n}", "detect", times=n) for n in (1, 2)])
 
     def said(*arguments: str) -> Any:
-        run = lozenge(*arguments, "-o", "json", cwd=tmp_path, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+        run = lozenge(*arguments, "-o", "json", cwd=tmp_path, **kafka.variables)
         assert run.returncode == 0, run.stderr
         return json.loads(run.stdout)
 
@@ -286,7 +289,11 @@ def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSetting
     rows = said("dlq", "show", name)
     assert [(row["key"], row["attempt"]) for row in rows] == [("card_1", 1), ("card_2", 2)]
     [whole] = said("dlq", "show", name, rows[1]["position"])
-    assert (whole["value"], whole["resolution"], whole["from"]) == ({"pan": 1}, "unresolved", f"{TOPICS.events} 3:17")
+    assert (whole["value"], whole["resolution"], whole["from"]) == (
+        {"pan": 1},
+        "unresolved",
+        f"{kafka.topics.events} 3:17",
+    )
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
     assert said("dlq", "drop", name, rows[1]["position"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
     assert [letter.key for letter in unresolved(kafka, name)] == [b"card_1"]

@@ -8,14 +8,9 @@ import signal
 import pytest
 from confluent_kafka import Consumer
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.ingest.stale_members import remove_stale_members
-from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -27,26 +22,24 @@ GROUP = "of-the-dead"
 def member(kafka: KafkaSettings, name: str) -> Consumer:
     """One that has all partitions."""
     consumer = Consumer(kafka.client(group_id=GROUP, client_id=name, session_timeout_ms=SESSION_SECONDS * 1000))
-    consumer.subscribe([TOPICS.notifications])
+    consumer.subscribe([kafka.topics.notifications])
 
     def has_all() -> bool:
         consumer.poll(0.2)
-        return len(consumer.assignment()) == TOPICS.partitions
+        return len(consumer.assignment()) == kafka.topics.partitions
 
     wait_for(has_all, "all partitions")
     return consumer
 
 
-def die_as_member(bootstrap: str, name: str) -> None:
-    member(KafkaSettings(bootstrap=bootstrap), name)
+def die_as_member(kafka: KafkaSettings, name: str) -> None:
+    member(kafka, name)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_dead_members_of_the_same_name_leave_and_no_others(broker: Broker) -> None:
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(kafka, TOPICS.platform_topics())
+def test_dead_members_of_the_same_name_leave_and_no_others(kafka: KafkaSettings) -> None:
     assert remove_stale_members(kafka, GROUP, "one") == 0, "there is no group yet"
-    killed = multiprocessing.get_context("spawn").Process(target=die_as_member, args=(broker.bootstrap, "one"))
+    killed = multiprocessing.get_context("spawn").Process(target=die_as_member, args=(kafka, "one"))
     killed.start()
     killed.join()
     assert killed.exitcode == -signal.SIGKILL

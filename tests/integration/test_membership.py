@@ -14,17 +14,11 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.group_membership import Membership, PartitionState
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from tests.integration.conftest import Broker
 from tests.integration.harness import wait_for
 
 ALL = frozenset(range(4))
 SESSION_SECONDS = 2.0
 """Of a member that is killed: the others wait so long."""
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings.model_construct(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
@@ -31,19 +30,9 @@ from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
 from tests.deploy.command import lozenge, surroundings
-from tests.integration.conftest import Broker
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
 
-TOPICS = Topics()
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture(scope="module")
-def kafka(broker: Broker) -> KafkaSettings:
-    settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, TOPICS.platform_topics())
-    return settings
 
 
 @pytest.fixture
@@ -52,7 +41,7 @@ def app() -> str:
 
 
 def called(kafka: KafkaSettings, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return lozenge(*arguments, cwd=cwd, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+    return lozenge(*arguments, cwd=cwd, **kafka.variables)
 
 
 def answer(kafka: KafkaSettings, cwd: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -202,7 +191,7 @@ def test_a_shipper_outlives_a_broker_that_goes_and_comes_back(app: str, tmp_path
     log = tmp_path / "job.log"
     with EmbeddedBroker(tmp_path / "broker") as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, TOPICS.platform_topics())
+        ensure_topics(kafka, kafka.topics.platform_topics())
         shipper = Shipper(kafka)
         shipper.follow(log, app, "g1", "1.0.0")
         log.write_text("before\n")
@@ -272,7 +261,7 @@ def test_logs_follows_until_ctrl_c(kafka: KafkaSettings, app: str, tmp_path: Pat
     shipper = Shipper(kafka)
     shipper.follow(log, app, "g1", "1.0.0")
     ship_until(shipper, lambda: shipped(kafka, app))
-    environment = surroundings(LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap, PYTHONUNBUFFERED="1")
+    environment = surroundings(**kafka.variables, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "logs", app, "-f", "-o", "json"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -321,10 +310,10 @@ def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSes
 
 
 def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
-    ensure_topics(kafka, TOPICS.detector_topics(app))
+    ensure_topics(kafka, kafka.topics.detector_topics(app))
     producer = Producer(kafka.client())
     for key, value in ((b"gone", b"x"), (b"an-id", NOW.isoformat().encode()), (b"gone", None)):
-        producer.produce(TOPICS.state(app), value, key, 0)
+        producer.produce(kafka.topics.state(app), value, key, 0)
     assert producer.flush(10) == 0
     assert answer(kafka, tmp_path, "state", app, "an-id") == [{"key": ["an-id"], "closes": NOW.isoformat()}]
     assert answer(kafka, tmp_path, "state", app, "gone") == []
@@ -338,7 +327,7 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
             metrics.records(30)
     port = free_port(0)
     command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", str(port)]
-    environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    environment = os.environ | kafka.variables
 
     def told() -> str:
         try:

@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.record import places_of
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
@@ -34,10 +33,7 @@ from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
 from lozenge_deploy.operations import offset_reset
 from lozenge_deploy.operations.offset_reset import OffsetReset
 from tests.integration import clients
-from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, move, new_detector, running, send, wait_for
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -51,11 +47,6 @@ class Limit(Settings):
 
 def over(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
     return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.lit("over")))
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture
@@ -82,12 +73,12 @@ def now(kafka: KafkaSettings, detector: str) -> dict[int, int]:
 
 def ends(kafka: KafkaSettings) -> dict[int, int]:
     """Where the events end."""
-    return clients.ends(kafka, TOPICS.events)
+    return clients.ends(kafka, kafka.topics.events)
 
 
 def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
     """Moves it as `lozenge offsets` does."""
-    offset_reset.commit(kafka, OffsetReset(detector, TOPICS.events, now(kafka, detector), then, "keep", None))
+    offset_reset.commit(kafka, OffsetReset(detector, kafka.topics.events, now(kafka, detector), then, "keep", None))
 
 
 @pytest.fixture
@@ -142,7 +133,9 @@ def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
     judge(over_limit)
-    asked_for = OffsetReset(over_limit.name, TOPICS.events, now(kafka, over_limit.name), {0: begin[0]}, "keep", None)
+    asked_for = OffsetReset(
+        over_limit.name, kafka.topics.events, now(kafka, over_limit.name), {0: begin[0]}, "keep", None
+    )
     large(kafka, 16)
     judge(over_limit)
     offset_reset.commit(kafka, asked_for)
@@ -181,7 +174,7 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
     return next(
         line.since
-        for line in read_log(kafka, TOPICS.coverage(detector), CoverageSegment)
+        for line in read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
         if line.reason == OFFSETS_RESET
     )
 
@@ -196,7 +189,8 @@ def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
     monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
     monkeypatch.setattr(command, "find", lambda _: over_limit)
     monkeypatch.setattr(sys, "argv", ["backfill"])
-    monkeypatch.setenv("LOZENGE_KAFKA_BOOTSTRAP", kafka.bootstrap)
+    for variable, value in kafka.variables.items():
+        monkeypatch.setenv(variable, value)
 
     def told_to_end(*given: Any) -> Iterator[filling.BackfillStep]:
         for step in backfill(*given):
@@ -222,14 +216,16 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
 
     def steps() -> list[CoverageSegment]:
         return [
-            line for line in read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment) if line.reason == BACKFILLED
+            line
+            for line in read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
+            if line.reason == BACKFILLED
         ]
 
     end = ends(kafka)
     with running(loaded, kafka, spark, tmp_path, generation=5):
         wait_for(steps, "a step of what was left behind")
     start = next(
-        line for line in read_log(kafka, TOPICS.coverage(loaded.name), CoverageSegment) if line.generation == 5
+        line for line in read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment) if line.generation == 5
     )
     assert (start.ended, start.since) == (before, end)
     assert gaps(coverage_of(kafka, loaded.name)), "the first process did not end in the middle"
@@ -256,7 +252,7 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
 ) -> None:
     ids = large(kafka, 8)
     judge(over_limit)
-    last = read_log(kafka, TOPICS.coverage(over_limit.name), CoverageSegment)[-1].since
+    last = read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment)[-1].since
     admin = AdminClient(kafka.client())
     admin.delete_consumer_groups([over_limit.name])[over_limit.name].result(30)
     with pytest.raises(
@@ -264,11 +260,12 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     ):
         judge(over_limit)
     assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)
-    offset_reset.commit(kafka, OffsetReset(over_limit.name, TOPICS.events, last, ends(kafka), "keep", None))
+    offset_reset.commit(kafka, OffsetReset(over_limit.name, kafka.topics.events, last, ends(kafka), "keep", None))
     judge(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
     assert (
-        intervals(read_log(kafka, TOPICS.coverage(over_limit.name), CoverageSegment), ends(kafka))[0].begin >= last[0]
+        intervals(read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment), ends(kafka))[0].begin
+        >= last[0]
     )
 
 

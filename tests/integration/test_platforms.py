@@ -1,6 +1,6 @@
 """Two platforms share a broker: neither reads, moves or fences anything of the other."""
 
-import uuid
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -11,53 +11,48 @@ from lozenge.errors import Fenced, TopicError
 from lozenge.kafka import schema_topic
 from lozenge.kafka.group_offsets import Group, committed
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import check_topics, ensure_topics, partitions
+from lozenge.kafka.topic_admin import check_topics, partitions
 from lozenge.kafka.topic_reader import retained
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from tests.integration.conftest import Broker, delete_topics
+from tests.integration.conftest import Broker, own_platform
 
 
 @pytest.fixture
-def other(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"o{uuid.uuid4().hex[:8]}.", partitions=3)
+def other(broker: Broker) -> Iterator[KafkaSettings]:
+    with own_platform(broker, partitions=3) as platform:
+        yield platform
 
 
 def test_two_platforms_share_a_broker(kafka: KafkaSettings, other: KafkaSettings) -> None:
-    try:
-        for platform in (kafka, other):
-            ensure_topics(platform, platform.topics.platform_topics())
-        counts = partitions(kafka)
-        assert (counts[kafka.topics.events], counts[other.topics.events]) == (4, 3)
+    counts = partitions(kafka)
+    assert (counts[kafka.topics.events], counts[other.topics.events]) == (4, 3)
 
-        schema_topic.announce(kafka, [newest("event")])
-        assert schema_topic.learn(kafka, "event") == [newest("event")]
-        assert schema_topic.learn(other, "event") == []
+    schema_topic.announce(kafka, [newest("event")])
+    assert schema_topic.learn(kafka, "event") == [newest("event")]
+    assert schema_topic.learn(other, "event") == []
 
-        ours, theirs = TransactionalWriter(kafka, "app"), TransactionalWriter(other, "app")
-        ours.fence()
-        theirs.fence()  # one id each, so neither takes the other's
-        ours.write([Record(kafka.topics.events, 0, b"k", b"ours")])
-        theirs.write([Record(other.topics.events, 0, b"k", b"theirs")])
-        assert [m.value() for m in retained(kafka, kafka.topics.events, 4)] == [b"ours"]
-        assert [m.value() for m in retained(other, other.topics.events, 3)] == [b"theirs"]
+    ours, theirs = TransactionalWriter(kafka, "app"), TransactionalWriter(other, "app")
+    ours.fence()
+    theirs.fence()  # one id each, so neither takes the other's
+    ours.write([Record(kafka.topics.events, 0, b"k", b"ours")])
+    theirs.write([Record(other.topics.events, 0, b"k", b"theirs")])
+    assert [m.value() for m in retained(kafka, kafka.topics.events, 4)] == [b"ours"]
+    assert [m.value() for m in retained(other, other.topics.events, 3)] == [b"theirs"]
 
-        successor = TransactionalWriter(kafka, "app")
-        successor.fence()
-        with pytest.raises(Fenced):
-            ours.write([Record(kafka.topics.events, 0, b"k", b"late")])
-        theirs.write([Record(other.topics.events, 0, b"k", b"still theirs")])
+    successor = TransactionalWriter(kafka, "app")
+    successor.fence()
+    with pytest.raises(Fenced):
+        ours.write([Record(kafka.topics.events, 0, b"k", b"late")])
+    theirs.write([Record(other.topics.events, 0, b"k", b"still theirs")])
 
-        with closing(Group(kafka, "app", kafka.topics.events, 4)) as group:
-            successor.commit([], group, {0: 1}, CommitMetadata(1))
-        assert [p.offset for p in committed(kafka, "app")] == [1]
-        assert committed(other, "app") == []
-    finally:
-        delete_topics(other)
+    with closing(Group(kafka, "app", kafka.topics.events, 4)) as group:
+        successor.commit([], group, {0: 1}, CommitMetadata(1))
+    assert [p.offset for p in committed(kafka, "app")] == [1]
+    assert committed(other, "app") == []
 
 
 def test_a_platform_with_another_number_of_partitions_is_refused(kafka: KafkaSettings) -> None:
-    ensure_topics(kafka, [topic for topic in kafka.topics.platform_topics() if topic.name == kafka.topics.events])
     wider = kafka.model_copy(update={"partitions": 64})
     events = [topic for topic in wider.topics.platform_topics() if topic.name == wider.topics.events]
     with pytest.raises(TopicError, match="has 4 partitions, its contract says 64"):

@@ -9,16 +9,10 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.clients import commit, group_offsets, read_by_kafka_python, trim
-from tests.integration.conftest import Broker
 from tests.integration.probe import Record, probe
 
 pytestmark = pytest.mark.integration
 PARTITIONS = 3
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture

@@ -7,13 +7,12 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
-from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.integration
 
 
-def test_the_first_record_of_each_partition_is_found_where_there_is_one(broker: Broker) -> None:
-    kafka, topic = KafkaSettings(bootstrap=broker.bootstrap), "read-the-first"
+def test_the_first_record_of_each_partition_is_found_where_there_is_one(kafka: KafkaSettings) -> None:
+    topic = "read-the-first"
     ensure_topics(kafka, [Topic(topic, 4)])
     producer = Producer(kafka.client(transactional_id=topic))
     producer.init_transactions()

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import DetectorError
 from lozenge.job.drivers.realtime import RealtimeLoop
@@ -19,7 +18,6 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     alerts,
     committed,
@@ -31,8 +29,6 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.killing import detector_folder, run_through_kills
-
-TOPICS = Topics()
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -66,11 +62,6 @@ def over_and_slow(events: DataFrame, settings: Settings, tables: Tables) -> Data
 def with_python(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
     shout = F.udf(lambda text: text.upper(), "string")
     return events.select(*alert(reason=shout("merchant_id")))
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 def detector(kafka: KafkaSettings, detect: Any, folder: Path, **declared: Any) -> LoadedDetector:
@@ -151,7 +142,7 @@ def test_its_records_are_those_of_batch_by_batch(kafka: KafkaSettings, spark: Sp
         with running(loaded, kafka, spark, tmp_path / mode):
             send(kafka, sent)
             wait_for(lambda name=loaded.name: len(alerts(kafka, name)) == 3, "three alerts")  # type: ignore[misc]
-        found.append([_as_said(record, loaded.name) for record in committed(kafka, TOPICS.alerts(loaded.name))])
+        found.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
     assert sorted(found[0], key=str) == sorted(found[1], key=str)
 
 
@@ -211,9 +202,9 @@ def test_what_cannot_be_judged_or_written_becomes_a_dead_letter(
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the first alerts")
         send(kafka, [event(20, merchant_id="seven"), b"no avro", event(21, merchant_id="-7")])
         send(kafka, [event(n, card=f"card_{n}", merchant_id="7") for n in range(30, 50)])
-        wait_for(lambda: len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 3, "the dead letters")
+        wait_for(lambda: len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 3, "the dead letters")
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 40, "the other alerts")
-    letters = [dict(letter.headers) for letter in committed(kafka, TOPICS.dead_letters(loaded.name))]
+    letters = [dict(letter.headers) for letter in committed(kafka, kafka.topics.dead_letters(loaded.name))]
     assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "detect", "encode"]
     why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
     assert "score 2.0 does not lie between 0 and 1" in why.decode()

@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 from lozenge import Detector, Settings, Tables, alert
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import newest
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
@@ -26,7 +25,6 @@ from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import Phase
 from lozenge.spark import kafka_source
 from lozenge.spark.query_progress import TriggerProgress
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
     alerts,
@@ -39,8 +37,6 @@ from tests.integration.harness import (
     wait_for,
 )
 from tests.integration.killing import detector_folder, run_through_kills
-
-TOPICS = Topics()
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -74,11 +70,6 @@ def velocity(events: DataFrame, settings: Bands, tables: Tables) -> DataFrame:
     )
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
-
-
 def detector(kafka: KafkaSettings, folder: Path, **declared: Any) -> LoadedDetector:
     return new_detector(kafka, Detector(velocity, settings=Bands), folder, **DECLARED | declared)
 
@@ -109,7 +100,7 @@ def test_crossings_come_at_once_and_once_though_the_group_goes_on(
         further = [f"card_{first + n}" for n in range(20)]
         send(kafka, uses(8 * first, each=4, cards=further))
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band")
-        _write_as_a_stranger(kafka, TOPICS.candidates(loaded.name))
+        _write_as_a_stranger(kafka, kafka.topics.candidates(loaded.name))
         send(kafka, uses(8 * first + 80, each=4, cards=further))
         cards.extend(further)
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards), "the second band")
@@ -238,7 +229,7 @@ def test_it_tells_what_batch_by_batch_tells_and_may_become_that(
         with running(loaded, kafka, spark, tmp_path):
             send(kafka, uses(100, each=4))
             wait_for(lambda name=loaded.name: crossings(kafka, name) == each_once("3"), "the crossings")  # type: ignore[misc]
-        told.append([_as_said(record, loaded.name) for record in committed(kafka, TOPICS.alerts(loaded.name))])
+        told.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
     assert sorted(told[0], key=str) == sorted(told[1], key=str)
     other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
     left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
@@ -274,7 +265,7 @@ def test_what_cannot_be_judged_or_written_becomes_a_dead_letter_once(
         )  # the row of its third band comes four times
         send(kafka, uses(200, each=2))
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 115, "the commit")
-    letters = [dict(letter.headers) for letter in committed(kafka, TOPICS.dead_letters(loaded.name))]
+    letters = [dict(letter.headers) for letter in committed(kafka, kafka.topics.dead_letters(loaded.name))]
     assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "encode"]
     why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
     assert "1.1" in why.decode()

@@ -12,14 +12,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.shutdown import OVERDUE
-from tests.integration.conftest import Broker
 from tests.integration.harness import alerts, event, group_offsets, send, wait_for
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -58,15 +54,14 @@ detector = Detector(detect, settings=Settings)
 
 @contextmanager
 def started(
-    command: list[str], says: str, broker: Broker, folder: Path, name: str = DETECTOR.name
+    command: list[str], says: str, kafka: KafkaSettings, folder: Path, name: str = DETECTOR.name
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """A process in a group of its own that has logged `says`, and its log."""
-    ensure_topics(KafkaSettings(bootstrap=broker.bootstrap), [*TOPICS.platform_topics(), *TOPICS.detector_topics(name)])
+    ensure_topics(kafka, kafka.topics.detector_topics(name))
     log = folder / "log"
-    variables = {"LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, *command], env=os.environ | variables, cwd=folder, stderr=out, process_group=0
+            [sys.executable, *command], env=os.environ | kafka.variables, cwd=folder, stderr=out, process_group=0
         )
     try:
         wait_for(lambda: says in log.read_text() or process.poll() is not None, says)
@@ -106,9 +101,9 @@ def jvm_alone(process: "subprocess.Popen[bytes]") -> None:
 )
 def test_the_end_of_the_jvm(
     command: list[str], says: str, hit: Callable[["subprocess.Popen[bytes]"], None], code: int, last: str,
-    broker: Broker, tmp_path: Path,
+    kafka: KafkaSettings, tmp_path: Path,
 ) -> None:  # fmt: skip
-    with started(command, says, broker, tmp_path) as (process, log):
+    with started(command, says, kafka, tmp_path) as (process, log):
         hit(process)
         process.wait(60)
         assert process.returncode == code, log.read_text()
@@ -117,16 +112,15 @@ def test_the_end_of_the_jvm(
 
 
 def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothing(
-    broker: Broker, tmp_path: Path
+    kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     folder, asleep = tmp_path / "sleeper", tmp_path / "asleep"
     folder.mkdir()
     (folder / "sleeper.py").write_text(SLEEPS.format(asleep=asleep))
     project = (DETECTOR / "pyproject.toml").read_text().split("[tool.lozenge.tables")[0]
     (folder / "pyproject.toml").write_text(project.replace(DETECTOR.name, "sleeper"))
-    kafka = KafkaSettings(bootstrap=broker.bootstrap)
     job = ["-c", IN_A_SECOND, f"{folder}{os.sep}"]
-    with started(job, "query starts", broker, tmp_path, "sleeper") as (process, log):
+    with started(job, "query starts", kafka, tmp_path, "sleeper") as (process, log):
         before = group_offsets(kafka, "sleeper")
         send(kafka, [event(1)])
         wait_for(lambda: asleep.exists() or process.poll() is not None, "the batch")
@@ -149,9 +143,9 @@ def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothi
     ids=["agent", "notifier"],
 )
 def test_the_agent_and_the_notifier_end_at_a_boundary(
-    command: list[str], says: str, makes: str, number: signal.Signals, broker: Broker, tmp_path: Path
+    command: list[str], says: str, makes: str, number: signal.Signals, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
-    with started(command, says, broker, tmp_path) as (process, log):
+    with started(command, says, kafka, tmp_path) as (process, log):
         wait_for((tmp_path / makes).exists, makes)
         process.send_signal(number)
         process.wait(60)
@@ -159,10 +153,10 @@ def test_the_agent_and_the_notifier_end_at_a_boundary(
         assert "Traceback" not in log.read_text()
 
 
-def test_the_exporter_ends_at_once(broker: Broker, tmp_path: Path) -> None:
+def test_the_exporter_ends_at_once(kafka: KafkaSettings, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with started(["-m", "lozenge_deploy.observe.exporter", str(port)], "", broker, tmp_path) as (process, log):
+    with started(["-m", "lozenge_deploy.observe.exporter", str(port)], "", kafka, tmp_path) as (process, log):
         wait_for(lambda: serves(port), "its first answer")
         process.terminate()
         process.wait(60)

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import Detector, Event, Fold, State, Tables, fold
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import Topics
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
@@ -22,7 +21,6 @@ from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import Phase, read_job_status
 from tests.integration import clients
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     Crash,
     alerts,
@@ -48,14 +46,7 @@ from tests.integration.traffic import (
     told_once,
 )
 
-TOPICS = Topics()
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 def stood_by(
@@ -113,7 +104,7 @@ def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
         sent = traffic.end()
         expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
-        ends = clients.ends(kafka, TOPICS.events)
+        ends = clients.ends(kafka, kafka.topics.events)
         wait_for(lambda: new.run.runner.offsets == ends, "the end of the events: a repeat would have come before")
     told = alerts(kafka, loaded.name)
     assert {a["release"] for a in told} == {"r1", "r2"}
@@ -137,9 +128,11 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
 
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
-    clients.trim(kafka, TOPICS.events, clients.ends(kafka, TOPICS.events))  # others have written what nobody can read
+    clients.trim(
+        kafka, kafka.topics.events, clients.ends(kafka, kafka.topics.events)
+    )  # others have written what nobody can read
     send(kafka, [event(-n, f"{name}{c}") for n in range(1, 4) for c in range(CARDS)])  # history, before r1 begins
-    move(kafka, name, clients.ends(kafka, TOPICS.events))
+    move(kafka, name, clients.ends(kafka, kafka.topics.events))
     other = replace(loaded, detector=Detector(by_merchant, settings=Above))
     with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()
@@ -150,7 +143,7 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
     for counted in counts.values():
         by_r1 = next(n for n in range(1, sent + 1) if n not in counted) - 1
         assert sorted(counted) == [*range(1, by_r1 + 1), *range(by_r1 + 4, sent + 4)]
-    stored = {record.key: record.value for record in committed(kafka, TOPICS.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, kafka.topics.state(name))}
     assert {len(json.loads(key)) for key, value in stored.items() if value is not None} == {2}
 
 
@@ -165,7 +158,7 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     assert len(told) == sent * CARDS + 5
     newest = {a["entity"]["id"]: a["reason"] for a in sorted(told, key=lambda a: a["event_time"])}
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
-    stored = {record.key: record.value for record in committed(kafka, TOPICS.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, kafka.topics.state(name))}
     assert stored[f'["{name}gone"]'.encode()] is None
 
 
@@ -268,9 +261,9 @@ def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_wha
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     with relieved(loaded, loaded, kafka, spark, tmp_path, make=MeetsPoison) as (traffic, new):
-        wait_for(lambda: committed(kafka, TOPICS.dead_letters(loaded.name)), "the dead letter")
+        wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the dead letter")
         told_once(kafka, loaded, kind, traffic.end(), new)
-    assert len(committed(kafka, TOPICS.dead_letters(loaded.name))) == 1
+    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 1
 
 
 def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(

@@ -12,14 +12,12 @@ from pyspark.sql import functions as F
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backtest import BacktestResult, backtest
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
-from tests.integration.conftest import Broker
 from tests.integration.harness import (
     alerts,
     event,
@@ -30,8 +28,6 @@ from tests.integration.harness import (
     wait_for,
     wider_events,
 )
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -68,11 +64,6 @@ def burst(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
     )
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    return KafkaSettings(bootstrap=broker.bootstrap)
-
-
 def a_moment() -> float:
     """Behind all that was sent and before all that will be, by more than a trial takes to ask for its own time."""
     time.sleep(0.6)
@@ -93,7 +84,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     send(kafka, [event(n, card=f"card_{n}", amount=a, merchant_id="7") for n, a in enumerate(amounts)])
     with running(loaded, kafka, spark, tmp_path, release="r7"):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "10 alerts")
-    before = group_offsets(kafka, loaded.name), bounds(kafka, TOPICS.alerts(loaded.name), TOPICS.partitions)
+    before = group_offsets(kafka, loaded.name), bounds(kafka, kafka.topics.alerts(loaded.name), kafka.topics.partitions)
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.events) == ("r7", 20)
     assert (outcome.processed, outcome.cpu_seconds > 0) == (20, True)
@@ -103,7 +94,7 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     outcome = tried(loaded, kafka, began, limit=200)
     assert (outcome.alerts, outcome.new, len(outcome.lost)) == (0, [], 10)
     assert {told.reason for told in outcome.lost} == {"over"}
-    after = group_offsets(kafka, loaded.name), bounds(kafka, TOPICS.alerts(loaded.name), TOPICS.partitions)
+    after = group_offsets(kafka, loaded.name), bounds(kafka, kafka.topics.alerts(loaded.name), kafka.topics.partitions)
     assert before == after, "a trial writes nothing"
 
 

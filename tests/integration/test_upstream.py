@@ -15,19 +15,15 @@ from pyspark.sql import functions as F
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.conftest import Broker
-from tests.integration.upstream_bench import BY_TERMINAL, DEAD, DEADLINE_SECONDS, KEY, Bench, wait
+from tests.integration.upstream_bench import DEADLINE_SECONDS, KEY, Bench, wait
 from tests.integration.upstream_child import DEATHS, SLOW
 from tests.upstream.samples import PAN, flat, iso
 
-TOPICS = Topics()
-
 
 @pytest.fixture
-def bench(broker: Broker) -> Bench:
-    return Bench(broker)
+def bench(kafka: KafkaSettings) -> Bench:
+    return Bench(kafka)
 
 
 def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_path: Path) -> None:
@@ -35,9 +31,9 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
     big = [flat(txn_id="big", note="x" * 1_000_000), b"\x7b" * 1_000_000]
     bad = [None, b"", b"\xff", good[0][:-9], flat(merchant=None, amount=[1]), flat(ts="2999-01-01T00:00:00Z")]
     for n, value in enumerate([*good, *big, *bad]):
-        bench.send(TOPICS.raw_json, value, f"card-{n}", [("origin", b"\x00\xff")])
+        bench.send(bench.topics.raw_json, value, f"card-{n}", [("origin", b"\x00\xff")])
     for n in range(50):
-        bench.send(TOPICS.raw_iso, iso(de37=f"i-{n}", de7="0101000000"), f"card-{n}")
+        bench.send(bench.topics.raw_iso, iso(de37=f"i-{n}", de7="0101000000"), f"card-{n}")
     bench.flush()
 
     with bench.upstream(tmp_path) as process:
@@ -46,7 +42,7 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 0
 
-    events, copies, dead = (bench.written(topic) for topic in (TOPICS.events, BY_TERMINAL, DEAD))
+    events, copies, dead = (bench.written(topic) for topic in (bench.topics.events, bench.by_terminal, bench.dead))
     codec = Codec.of("event")
     decoded = [codec.decode(record.value) for record in events]
     assert len({event["event_id"] for event in decoded}) == len(events) == 200 + 1 + 50
@@ -54,10 +50,10 @@ def test_every_raw_record_becomes_an_event_or_a_dead_letter(bench: Bench, tmp_pa
     assert Counter(r.value for r in events) == Counter(r.value for r in copies)
     for record, key in [(r, "card_id") for r in events] + [(r, "terminal_id") for r in copies]:
         assert record.key.decode() == codec.decode(record.value)[key]
-        assert record.partition == partition_of(record.key, TOPICS.partitions)
+        assert record.partition == partition_of(record.key, bench.topics.partitions)
 
     for records in (events, copies):
-        for partition in range(TOPICS.partitions):
+        for partition in range(bench.topics.partitions):
             times = [codec.decode(r.value)["raw"]["timestamp"] for r in records if r.partition == partition]
             assert times == sorted(times), "a backlog must come out as it came in"
 
@@ -84,7 +80,7 @@ def test_kills_and_a_stop_in_the_middle_of_a_batch_lose_nothing_and_repeat_nothi
     count, batch = 8_000, 400
     for n in range(count):
         value = flat(txn_id=f"k-{n}", pan=int(PAN) + n % 50) if n % 20 else b"{"
-        bench.send(TOPICS.raw_json, value, f"card-{n % 50}")
+        bench.send(bench.topics.raw_json, value, f"card-{n % 50}")
     bench.flush()
 
     for point in DEATHS:
@@ -100,10 +96,10 @@ def test_kills_and_a_stop_in_the_middle_of_a_batch_lose_nothing_and_repeat_nothi
     assert "batch aborted" in (tmp_path / "stderr").read_text()
     assert not bench.open(), "readers would wait for a transaction that nobody ends"
 
-    done = bench.committed()[TOPICS.raw_json]
-    read = {(int(p), offset) for p, end in done.items() for offset in range(bench.start[TOPICS.raw_json][p], end)}
-    letters = [_origin(letter) for letter in bench.written(DEAD)]
-    for topic in (TOPICS.events, BY_TERMINAL):
+    done = bench.committed()[bench.topics.raw_json]
+    read = {(int(p), offset) for p, end in done.items() for offset in range(bench.start[bench.topics.raw_json][p], end)}
+    letters = [_origin(letter) for letter in bench.written(bench.dead)]
+    for topic in (bench.topics.events, bench.by_terminal):
         raw = (Codec.of("event").decode(record.value)["raw"] for record in bench.written(topic))
         assert Counter([*letters, *((r["partition"], r["offset"]) for r in raw)]) == Counter(read)
 
@@ -115,8 +111,8 @@ def _origin(letter: Any) -> tuple[int, int]:
 
 
 def test_offsets_that_kafka_no_longer_has_end_it_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
-    beyond = {p: at + 1000 for p, at in bench.start[TOPICS.raw_json].items()}
-    bench.commit({TOPICS.raw_json: beyond})
+    beyond = {p: at + 1000 for p, at in bench.start[bench.topics.raw_json].items()}
+    bench.commit({bench.topics.raw_json: beyond})
     with bench.upstream(tmp_path) as process:
         assert process.wait(DEADLINE_SECONDS) == 1
     last = json.loads((tmp_path / "stderr").read_text().splitlines()[-1])

@@ -13,13 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.contracts.topics import Topics
-from tests.integration.conftest import Broker
+from lozenge.kafka.settings import KafkaSettings
 from tests.integration.upstream_bench import DEADLINE_SECONDS, Bench, wait
 from tests.integration.upstream_child import HELD_UP, INSIDE
 from tests.upstream.samples import PAN, flat
-
-TOPICS = Topics()
 
 RECORDS = int(os.environ.get("LOZENGE_TEST_UPSTREAM_RECORDS", "20000"))
 """The short form; 200,000 make the long one."""
@@ -37,7 +34,9 @@ class Feed:
     def send(self, count: int) -> None:
         """The next `count` records; returns when the broker has them."""
         for n in range(self.sent, self.sent + count):
-            self._bench.send(TOPICS.raw_json, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 500), f"card-{n % 500}")
+            self._bench.send(
+                self._bench.topics.raw_json, flat(txn_id=f"r-{n}", pan=int(PAN) + n % 500), f"card-{n % 500}"
+            )
         self._bench.flush()
         self.sent += count
 
@@ -60,8 +59,8 @@ class Feed:
 
 
 @pytest.fixture
-def bench(broker: Broker) -> Bench:
-    return Bench(broker)
+def bench(kafka: KafkaSettings) -> Bench:
+    return Bench(kafka)
 
 
 def test_instances_that_come_and_go_process_nothing_twice_and_those_that_fail_at_most_their_batch(
@@ -95,7 +94,7 @@ def test_instances_that_come_and_go_process_nothing_twice_and_those_that_fail_at
         samples = bench.samples()
     assert "other instances own its partitions now" in (tmp_path / "stderr").read_text()
 
-    ids = bench.ids(TOPICS.events)
+    ids = bench.ids(bench.topics.events)
     assert len(ids) == feed.sent
     assert ids.total() == samples[COMMITTED] == feed.sent, "what was not committed came out, or was counted"
     assert 0 < samples[BEGUN] - len(ids) <= 2 * BATCH

@@ -11,12 +11,9 @@ import pytest
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import RAW_POSITION, SOURCE_OFFSET
-from lozenge.contracts.topics import Topics
-from tests.integration.conftest import Broker
-from tests.integration.upstream_bench import BY_TERMINAL, DEAD, Bench, wait
+from lozenge.kafka.settings import KafkaSettings
+from tests.integration.upstream_bench import Bench, wait
 from tests.upstream.samples import PAN, flat
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -24,8 +21,8 @@ REALTIME = {"MODE": "realtime", "COMMIT_SECONDS": "300", "SHORT_BATCHES": "0"}
 
 
 @pytest.fixture
-def bench(broker: Broker) -> Bench:
-    return Bench(broker)
+def bench(kafka: KafkaSettings) -> Bench:
+    return Bench(kafka)
 
 
 def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mode(bench: Bench, tmp_path: Path) -> None:
@@ -34,7 +31,8 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
     for end in (signal.SIGKILL, signal.SIGTERM):
         with bench.upstream(tmp_path, **REALTIME) as process:
             sent += send(bench, sent)
-            wait(lambda most=sent - 800: len(bench.written(TOPICS.events)) > most, "events of the newest", process)  # type: ignore[misc]
+            older = sent - 800
+            wait(lambda older=older: len(bench.written(bench.topics.events)) > older, "events of the newest", process)  # type: ignore[misc]
             if end is signal.SIGTERM:
                 _says_how_far_it_has_read(bench, sent, process)
             process.send_signal(end)
@@ -45,7 +43,7 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
         sent += send(bench, sent)
         wait(bench.done, "what came after", process)
     places = Counter(places_of_letters(bench))
-    for topic in (TOPICS.events, BY_TERMINAL):
+    for topic in (bench.topics.events, bench.by_terminal):
         assert set((Counter(places_of_events(bench, topic)) + places).values()) == {1}
         assert Counter(places_of_events(bench, topic)).total() + places.total() == sent
 
@@ -75,7 +73,7 @@ def send(bench: Bench, first: int) -> int:
     for n in range(first, first + 1_000):
         good = n % 20 != 0
         value = flat(txn_id=f"rt-{n}", pan=int(PAN) + n % 50) if good else b"{"
-        bench.send(TOPICS.raw_json, value, f"card-{n % 50}", headers=None if good else lie)
+        bench.send(bench.topics.raw_json, value, f"card-{n % 50}", headers=None if good else lie)
     bench.flush()
     return 1_000
 
@@ -88,6 +86,6 @@ def places_of_events(bench: Bench, topic: str) -> Iterator[Any]:
 
 def places_of_letters(bench: Bench) -> Iterator[Any]:
     """Partition and offset of the raw record of each dead letter."""
-    for letter in bench.written(DEAD):
+    for letter in bench.written(bench.dead):
         _, partition, offset = dict(letter.headers)[RAW_POSITION].decode().split("/")
         yield int(partition), int(offset)

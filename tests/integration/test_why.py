@@ -10,7 +10,6 @@ from confluent_kafka import Producer
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.api import api
@@ -20,10 +19,7 @@ from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
 from tests.deploy.command import ROOT, lozenge
 from tests.downstream.conftest import Desk, alert_fields
-from tests.integration.conftest import Broker
 from tests.integration.harness import committed, event
-
-TOPICS = Topics()
 
 DETECTOR = "asked_why"
 CARD = "card_asked"
@@ -41,17 +37,16 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 
 @pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    settings = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(settings, [*TOPICS.platform_topics(), *TOPICS.detector_topics(DETECTOR)])
-    return settings
+def kafka(kafka: KafkaSettings) -> KafkaSettings:
+    ensure_topics(kafka, kafka.topics.detector_topics(DETECTOR))
+    return kafka
 
 
 def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, int]:
     """Where a record stands after it was written."""
     places: list[tuple[str, int, int]] = []
     producer = Producer(kafka.client())
-    partition = partition_of(CARD.encode(), TOPICS.partitions)
+    partition = partition_of(CARD.encode(), kafka.topics.partitions)
     told: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
     producer.produce(topic, value, CARD.encode(), partition, on_delivery=told)
     assert producer.flush(30) == 0
@@ -59,22 +54,22 @@ def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, i
 
 
 def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> None:
-    raw = written(kafka, TOPICS.raw_json, b"{}")
+    raw = written(kafka, kafka.topics.raw_json, b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
     told = event(1, card=CARD, amount="300.00")
-    place = written(kafka, TOPICS.events, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
+    place = written(kafka, kafka.topics.events, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},
         "trigger": {"partition": place[1], "offset": place[2]},
     }
     value = Codec.of("alert").encode(fields)
-    stands = written(kafka, TOPICS.alerts(DETECTOR), value)
+    stands = written(kafka, kafka.topics.alerts(DETECTOR), value)
     desk.take(Record(*stands, CARD.encode(), value, []))
-    assert len(committed(kafka, TOPICS.alerts(DETECTOR))) >= 1
+    assert len(committed(kafka, kafka.topics.alerts(DETECTOR))) >= 1
     with desk.store.transaction() as t:
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
 
-    environment = {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap}
+    environment = kafka.variables
     run = lozenge("why", fields["alert_id"], cwd=ROOT, **environment)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
@@ -94,12 +89,12 @@ def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> 
 
 def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
-    desk.take(Record(TOPICS.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
-    run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+    desk.take(Record(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
+    run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)
     assert run.returncode == 0, run.stderr
     assert "no longer in its topic" in run.stdout
 
 
 def test_an_alert_that_never_came_is_not_known(kafka: KafkaSettings, desk: Desk) -> None:
-    run = lozenge("why", "unknown", cwd=ROOT, LOZENGE_KAFKA_BOOTSTRAP=kafka.bootstrap)
+    run = lozenge("why", "unknown", cwd=ROOT, **kafka.variables)
     assert (run.returncode, "no alert 'unknown' was received" in run.stderr) == (2, True)

@@ -17,21 +17,14 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.checkpoint import Offsets
 from tests.integration import clients
-from tests.integration.conftest import Broker
 from tests.integration.harness import committed, ended_behind, group_offsets, move
 from tests.integration.probe import ACTIVITY, probe
 
-TOPICS = Topics()
-
 KEY = "the-token-key-of-this-test"
-RAW = (TOPICS.raw_json, TOPICS.raw_iso)
-BY_TERMINAL = TOPICS.events_by("terminal")
-DEAD = TOPICS.dead_letters("upstream")
 CHILD = Path(__file__).with_name("upstream_child.py")
 DEADLINE_SECONDS = 600.0
 
@@ -39,13 +32,15 @@ DEADLINE_SECONDS = 600.0
 class Bench:
     """Raw records in, a process to normalise them, and what it has written since the bench was set up."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(self.kafka, TOPICS.platform_topics())
+    def __init__(self, kafka: KafkaSettings) -> None:
+        self.kafka, self.topics = kafka, kafka.topics
+        self.raw = (self.topics.raw_json, self.topics.raw_iso)
+        self.by_terminal, self.dead = self.topics.events_by("terminal"), self.topics.dead_letters("upstream")
+        ensure_topics(kafka, self.topics.platform_topics())
         self._producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
-        self.start = {topic: self.ends(topic) for topic in (*RAW, TOPICS.events, BY_TERMINAL, DEAD)}
+        self.start = {topic: self.ends(topic) for topic in (*self.raw, self.topics.events, self.by_terminal, self.dead)}
         self._instances: list[str] = []
-        self.commit({topic: self.start[topic] for topic in RAW})
+        self.commit({topic: self.start[topic] for topic in self.raw})
 
     def ends(self, topic: str) -> dict[str, int]:
         """The next offset of every partition."""
@@ -54,7 +49,7 @@ class Bench:
     def send(self, topic: str, value: bytes | None, card: str = "card", headers: Any = None) -> None:
         """Queues one raw record; `flush` makes it so."""
         key = card.encode()
-        self._producer.produce(topic, value, key, partition_of(key, TOPICS.partitions), headers=headers)
+        self._producer.produce(topic, value, key, partition_of(key, self.topics.partitions), headers=headers)
         self._producer.poll(0)
 
     def flush(self) -> None:
@@ -68,11 +63,11 @@ class Bench:
 
     def committed(self) -> Offsets:
         """The group's position, by topic and partition."""
-        return {t: {str(p): at for p, (at, _) in group_offsets(self.kafka, "upstream", t).items()} for t in RAW}
+        return {t: {str(p): at for p, (at, _) in group_offsets(self.kafka, "upstream", t).items()} for t in self.raw}
 
     def done(self) -> bool:
         """Whether everything sent so far was processed."""
-        return self.committed() == {topic: self.ends(topic) for topic in RAW}
+        return self.committed() == {topic: self.ends(topic) for topic in self.raw}
 
     def processed(self) -> int:
         """How many raw records lie before the group's position."""
@@ -89,7 +84,7 @@ class Bench:
             **self.kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, check_crcs=False
         )
         try:
-            places = [KafkaPythonPartition(topic, p) for p in range(TOPICS.partitions)]
+            places = [KafkaPythonPartition(topic, p) for p in range(self.topics.partitions)]
             consumer.assign(places)
             for place in places:
                 consumer.seek(place, self.start[topic][str(place.partition)])
@@ -109,14 +104,14 @@ class Bench:
         ends = []
         for level in ("read_committed", "read_uncommitted"):
             consumer = KafkaConsumer(**self.kafka.kafka_python(), isolation_level=level, enable_auto_commit=False)
-            ends.append(consumer.end_offsets([KafkaPythonPartition(TOPICS.events, p) for p in range(4)]))
+            ends.append(consumer.end_offsets([KafkaPythonPartition(self.topics.events, p) for p in range(4)]))
             consumer.close()
         return bool(ends[0] != ends[1])
 
     def samples(self, instance: int | None = None) -> Counter[str]:
         """What the instances started here have reported, added up; or what the n-th of them has."""
         wanted = self._instances if instance is None else [self._instances[instance]]
-        newest = {record.key: record.value for record in committed(self.kafka, TOPICS.metrics)}
+        newest = {record.key: record.value for record in committed(self.kafka, self.topics.metrics)}
         found = Counter[str]()
         for name in wanted:
             if (value := newest.get(f"upstream/{name}".encode())) is not None:
@@ -133,13 +128,16 @@ class Bench:
         log = folder / "stderr"
         instance = uuid.uuid4().hex[:8]
         self._instances.append(instance)
-        env = os.environ | {
-            "LOZENGE_UPSTREAM_INSTANCE": instance,
-            "LOZENGE_KAFKA_BOOTSTRAP": self.kafka.bootstrap,
-            "LOZENGE_UPSTREAM_TOKEN_KEY": KEY,
-            "LOZENGE_UPSTREAM_TRIGGER_SECONDS": "0.2",
-            **{f"LOZENGE_UPSTREAM_{name}": value for name, value in settings.items()},
-        }
+        env = (
+            os.environ
+            | self.kafka.variables
+            | {
+                "LOZENGE_UPSTREAM_INSTANCE": instance,
+                "LOZENGE_UPSTREAM_TOKEN_KEY": KEY,
+                "LOZENGE_UPSTREAM_TRIGGER_SECONDS": "0.2",
+                **{f"LOZENGE_UPSTREAM_{name}": value for name, value in settings.items()},
+            }
+        )
         with log.open("ab") as file:
             process = subprocess.Popen(command, env=env, stderr=file, process_group=0)
         with ended_behind(process, 40):

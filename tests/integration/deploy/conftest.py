@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.conftest import Broker
 from tests.integration.deploy.worlds import World, running_world
 
 
@@ -28,11 +27,11 @@ def cache(built: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def world(
-    broker: Broker, built: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    kafka: KafkaSettings, built: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[World]:
     """A world in which one agent runs and nothing is deployed yet."""
     name = request.path.stem.removeprefix("test_")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOZENGE_CACHE", str(built))
-        with running_world(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp(name), name) as world:
+        with running_world(kafka, tmp_path_factory.mktemp(name), name) as world:
             yield world

@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError, DetectorError, UsageError
 from lozenge.job.tools.describe import describe
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
 from lozenge_deploy.operations.change_plan import plan_rollback, plan_settings
@@ -20,27 +19,20 @@ from lozenge_deploy.operations.deploy_plan import DeployPlan
 from lozenge_deploy.operations.deploy_plan import prepare as prepare_built
 from lozenge_deploy.releases.release_store import Releases
 from tests.deploy.sparkless_environments import install
-from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import quick_detector
-from tests.integration.deploy.worlds import forget
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def kafka(broker: Broker) -> KafkaSettings:
-    found = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(found, TOPICS.platform_topics())
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _forgotten(cache: Path, kafka: KafkaSettings) -> Iterator[None]:
-    """No agent of a later test runs what these tests ask for."""
+    """Each test begins with no deployment."""
     yield
-    forget(kafka, "deployed_rule", "deployed_fold")
+    producer = Producer(kafka.client())
+    for detector in ("deployed_rule", "deployed_fold"):
+        for topic in (kafka.topics.deployments, kafka.topics.status):
+            producer.produce(topic, None, detector.encode(), 0)
+    assert producer.flush(30) == 0
 
 
 @pytest.fixture

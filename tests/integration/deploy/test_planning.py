@@ -1,40 +1,25 @@
 """What a plan and a dry run say of a folder before it is deployed, by the command. No agent runs."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics, partitions
+from lozenge.kafka.topic_admin import partitions
 from lozenge_deploy.releases.release_store import Releases
 from tests.deploy.command import lozenge
 from tests.deploy.sparkless_environments import install
-from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import quick_detector
-from tests.integration.deploy.worlds import forget
 from tests.integration.harness import event, send
 
-TOPICS = Topics()
+pytestmark = pytest.mark.usefixtures("cache")
 
 
-@pytest.fixture
-def kafka(broker: Broker, cache: Path) -> Iterator[KafkaSettings]:
-    """A broker on which no agent of a later test runs what this test asks for."""
-    found = KafkaSettings(bootstrap=broker.bootstrap)
-    ensure_topics(found, TOPICS.platform_topics())
-    yield found
-    forget(found, "planned")
-
-
-def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(
-    broker: Broker, kafka: KafkaSettings, tmp_path: Path
-) -> None:
+def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(kafka: KafkaSettings, tmp_path: Path) -> None:
     install(quick_detector(tmp_path, "planned", "rule"), tested=False)
-    here: dict[str, Any] = {"cwd": tmp_path, "LOZENGE_KAFKA_BOOTSTRAP": broker.bootstrap}
+    here: dict[str, Any] = {"cwd": tmp_path, **kafka.variables}
     run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)

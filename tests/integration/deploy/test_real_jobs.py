@@ -6,16 +6,12 @@ from contextlib import contextmanager
 import pytest
 
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.periodic import every
-from tests.integration.conftest import Broker
 from tests.integration.deploy.sources import write_quick_tests
 from tests.integration.deploy.worlds import World, running_world
 from tests.integration.harness import committed, event, send, wait_for, wider_events
-
-TOPICS = Topics()
 
 
 @contextmanager
@@ -26,9 +22,9 @@ def traffic(world: World, ids: set[str]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def world(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A world with the user's own cache, where Spark finds what makes its starts quick."""
-    with running_world(KafkaSettings(bootstrap=broker.bootstrap), tmp_path_factory.mktemp("real"), "real") as world:
+    with running_world(kafka, tmp_path_factory.mktemp("real"), "real") as world:
         yield world
 
 
@@ -67,4 +63,4 @@ def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_eac
     send(world.kafka, sent, Codec(wider))
     world.assert_each_once(one, {e["event_id"] for e in sent} | world.large(10))
     assert world.pid(one) == last, "a field that upstream adds is no reason to start again"
-    assert not committed(world.kafka, TOPICS.dead_letters(one))
+    assert not committed(world.kafka, world.kafka.topics.dead_letters(one))

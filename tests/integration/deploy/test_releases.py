@@ -19,7 +19,6 @@ from lozenge_deploy.releases.build import Parts, Wheel
 from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
 from tests.deploy.sparkless_environments import install
-from tests.integration.conftest import Broker
 
 MODULE = '''"""Finds nothing; it misses everything."""
 
@@ -67,8 +66,8 @@ title = "A test"
 
 
 @pytest.fixture
-def releases(broker: Broker) -> Releases:
-    return Releases(KafkaSettings(bootstrap=broker.bootstrap))
+def releases(kafka: KafkaSettings) -> Releases:
+    return Releases(kafka)
 
 
 @pytest.fixture

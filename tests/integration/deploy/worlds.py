@@ -10,18 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer
-
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
-
-TOPICS = Topics()
 
 COMMAND_SECONDS = 300.0
 QUICK_AGENT = """
@@ -37,14 +31,13 @@ _sent = iter(range(10**9, 2 * 10**9))
 
 
 class World:
-    """What one test module deploys: the rules `one` and `two`, under names that no other module has."""
+    """What one test module deploys: the rules `one` and `two`."""
 
     def __init__(self, kafka: KafkaSettings, folder: Path, name: str) -> None:
         self.kafka, self.folder, self.jobs = kafka, folder, folder / "jobs"
         self.one, self.two = f"{name}_one", f"{name}_two"
         self.agents: list[subprocess.Popen[bytes]] = []
-        self._environment = os.environ | {"LOZENGE_KAFKA_BOOTSTRAP": kafka.bootstrap, "NO_COLOR": "1"}
-        ensure_topics(kafka, TOPICS.platform_topics())
+        self._environment = os.environ | kafka.variables | {"NO_COLOR": "1"}
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):
@@ -140,12 +133,11 @@ class World:
             module.write_text(before, "utf-8")
 
     def end(self) -> None:
-        """Leaves no process, and nothing that another agent would run."""
+        """Leaves no process."""
         for agent in self.agents:
             if agent.poll() is None:  # else a test has killed it
                 agent.terminate()
                 assert agent.wait(60) == 0
-        forget(self.kafka, self.one, self.two)
         for folder in self.jobs.iterdir() if self.jobs.is_dir() else ():
             for instance in job_processes(folder):
                 instance.kill()
@@ -161,15 +153,6 @@ def running_world(kafka: KafkaSettings, folder: Path, name: str) -> Iterator[Wor
         yield world
     finally:
         world.end()
-
-
-def forget(kafka: KafkaSettings, *detectors: str) -> None:
-    """Nothing is wanted of these detectors any more, so that no agent of a later test runs them."""
-    producer = Producer(kafka.client())
-    for detector in detectors:
-        for topic in (TOPICS.deployments, TOPICS.status):
-            producer.produce(topic, None, detector.encode(), 0)
-    assert producer.flush(30) == 0
 
 
 def _gone(instance: JobProcess) -> bool:
