@@ -62,10 +62,10 @@ def record() -> MakeRecord:
 class Desk:
     """A store and the stages before it, on a clock that the test moves."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, topics: Topics = TOPICS) -> None:
         self.now = NOON.timestamp() + 2
         self.store = Store(url, clock=lambda: self.now)
-        self.pipeline = Pipeline(Routing(), TOPICS)
+        self.pipeline = Pipeline(Routing(), topics)
 
     def routing(self, **file: Any) -> None:
         """The routing file from now on; names every channel that a route mentions."""

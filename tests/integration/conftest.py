@@ -72,9 +72,8 @@ def own_platform(broker: Broker, partitions: int = 4) -> Iterator[KafkaSettings]
 
     All topics of the platform are deleted after the block.
     """
-    platform = KafkaSettings(
-        bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.", partitions=partitions
-    )
+    prefix = f"t{uuid.uuid4().hex[:8]}."
+    platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=prefix, partitions=partitions)
     ensure_topics(platform, platform.topics.platform_topics())
     try:
         yield platform

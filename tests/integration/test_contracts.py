@@ -81,7 +81,7 @@ def test_group_offsets_with_metadata_are_seen_by_another_client(kafka: KafkaSett
     producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 30)
     producer.commit_transaction(30)
     consumer.close()
-    other = KafkaConsumer(**kafka.kafka_python(), group_id=group, enable_auto_commit=False)
+    other = KafkaConsumer(**kafka.kafka_python(), group_id=kafka.topics.prefixed(group), enable_auto_commit=False)
     found: Any = other.committed(Place(topic, 0), metadata=True)
     other.close()
     assert (found.offset, found.metadata.rstrip("\0")) == (42, "7/abc/3")

@@ -91,7 +91,7 @@ def _member_elsewhere(kafka: KafkaSettings, topic: str) -> Iterator[subprocess.P
 import time
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.group_membership import Membership
-kafka = KafkaSettings.model_construct(bootstrap={kafka.bootstrap!r})
+kafka = KafkaSettings(bootstrap={kafka.bootstrap!r}, topic_prefix={kafka.topic_prefix!r})
 member = Membership(kafka, {topic!r}, [{topic!r}], {session})
 member.join()
 while True:

@@ -26,9 +26,9 @@ CARD = "card_asked"
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A notifier's store and API, where the verb looks for it."""
-    desk = Desk(f"sqlite:///{tmp_path / 'store.db'}")
+    desk = Desk(f"sqlite:///{tmp_path / 'store.db'}", kafka.topics)
     desk.routing(route={"channels": ["ops"], "group_by": ["entity"]})
     with ApiServer(api(desk.store, desk.pipeline, lambda: None, "", None), "127.0.0.1:0") as serving:
         monkeypatch.setenv("LOZENGE_NOTIFIER_URL", f"http://127.0.0.1:{serving.port}")
