@@ -83,13 +83,13 @@ def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
 
 @pytest.fixture
 def judge(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
-    """Runs a detector until it has judged all events that there are."""
+    """Runs a detector until the group's offsets, as others see them, are at the end of all events."""
     generations = count(1)
 
     def judge(loaded: LoadedDetector, release: str = "r1", **job: Any) -> None:
         generation = max(next(generations), job.pop("at_least", 0))
-        with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job) as job_:
-            wait_for(lambda: job_.runner.offsets == ends(kafka), f"{loaded.name} at the end")
+        with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job):
+            wait_for(lambda: now(kafka, loaded.name) == ends(kafka), f"{loaded.name} at the end")
 
     return judge
 
@@ -253,8 +253,8 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
     ids = large(kafka, 8)
     judge(over_limit)
     last = read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment)[-1].since
-    admin = AdminClient(kafka.client())
-    admin.delete_consumer_groups([over_limit.name])[over_limit.name].result(30)
+    group = kafka.topics.prefixed(over_limit.name)
+    AdminClient(kafka.client()).delete_consumer_groups([group])[group].result(30)
     with pytest.raises(
         OffsetsLost, match=f"partition 2: the committed offset has expired; the last known one is {last[2]}"
     ):
