@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from lozenge.spark import internals
@@ -59,3 +59,10 @@ def test_the_java_query_offers_the_time_of_its_newest_trigger(stream: DataFrame,
         assert internals.newest_progress(query) == newest["timestamp"]
         assert [progress.timestamp for progress in new.take()] == [newest["timestamp"]]
         assert list(new.take()) == []
+
+
+def test_pools_that_spark_starts_at_once_are_small(spark: SparkSession, stream: DataFrame, tmp_path: Path) -> None:
+    with blocked(stream, tmp_path):
+        threads = [thread.getName() for thread in internals.java(spark).java.lang.Thread.getAllStackTraces().keySet()]
+    for pool in ("map-output-dispatcher", "streaming-shuffle-location-dispatcher"):
+        assert len([name for name in threads if name.startswith(pool)]) == 2, threads

@@ -72,6 +72,9 @@ _SETTINGS = {
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # pools of eight, eight and four threads that are started at once, for shuffles and results of one small process
+    "spark.shuffle.mapOutput.dispatcher.numThreads": "2",
+    "spark.resultGetter.threads": "1",
     # query.stop() otherwise waits for ever (milliseconds)
     "spark.sql.streaming.stopTimeout": "30000",
     # each look at the triggers that have ended brings all of them over
