@@ -1,0 +1,63 @@
+"""An aggregate emits an alert for a row only while that alert is new."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from lozenge.contracts.topics import Topics
+from lozenge.job.identity import Identity
+from lozenge.job.operators.aggregate_operator import AggregateOperator
+from lozenge.job.operators.emitted_alerts import EmittedAlerts
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ROW: dict[str, Any] = {
+    "severity": "low",
+    "score": 0.5,
+    "title": "Many",
+    "reason": "many",
+    "evidence": [],
+    "values": None,
+    "labels": None,
+    "event_time": NOON,
+    "trigger": None,
+    "closes": NOON,
+    "traceparent": None,
+    "arrived": None,
+}
+NO_FRAME: Any = None
+"""The operator passes its DataFrame to Spark and evaluates only the rows that come back."""
+
+
+def operator() -> AggregateOperator:
+    identity = Identity("counts", "r1", live=True, key="card", topics=Topics())
+    return AggregateOperator(NO_FRAME, EmittedAlerts(identity, 4))
+
+
+def batch(*keys: tuple[str, str]) -> pa.Table:
+    """Rows of `lozenge.alert` columns, one for each entity and deduplication key."""
+    return pa.Table.from_pylist([ROW | {"entity": entity, "dedup_key": key} for entity, key in keys])
+
+
+def emitted(aggregate: AggregateOperator, *keys: tuple[str, str]) -> list[tuple[str, str]]:
+    return [(draft.entity, draft.dedup_key) for draft in aggregate.process(batch(*keys)).alerts]
+
+
+def test_a_row_is_emitted_once_although_each_change_of_its_group_brings_it_again() -> None:
+    aggregate = operator()
+    assert emitted(aggregate, ("a", "0/3"), ("b", "0/3")) == [("a", "0/3"), ("b", "0/3")]
+    assert emitted(aggregate, ("a", "0/3"), ("a", "0/5")) == [("a", "0/5")]
+
+
+def test_an_emitted_alert_is_written_with_the_next_commit_alone() -> None:
+    aggregate = operator()
+    emitted(aggregate, ("a", "0/3"))
+    assert len(aggregate.state_changes()) == 1
+    assert aggregate.state_changes() == []
+
+
+def test_the_operator_of_another_query_continues_with_the_adopted_state() -> None:
+    first, second = operator(), operator()
+    emitted(first, ("a", "0/3"))
+    assert second.adopt_state(first) == 1
+    assert emitted(second, ("a", "0/3"), ("b", "0/3")) == [("b", "0/3")]

@@ -1,0 +1,73 @@
+"""One stream of events is made from the runs of a detector's tests, equal for equal seeds."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lozenge import Detector, Settings
+from lozenge.contracts.partitioner import partition_of
+from lozenge.testing import with_manifest
+from lozenge.testing.case_generator import RECOMBINED, entity, gather
+from lozenge.testing.events import PLATFORM, PartialEvent
+from lozenge.testing.runner import AlertRecord, Case, DeadLetter, Run, case_of
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DETECTOR = with_manifest(Detector(lambda events, settings, tables: events, settings=Settings))
+ALERT = AlertRecord("id", "card-1", "high", 0.5, "A test", "seen", (), {}, {}, NOON, None)
+
+
+def case(*events: PartialEvent) -> Case:
+    return case_of(DETECTOR, events)
+
+
+def result(alerts: int = 1, failed: Iterable[str] = ()) -> Run:
+    return Run([ALERT] * alerts, [DeadLetter(event_id, "unlucky") for event_id in failed])
+
+
+def ids(made: Case | None) -> list[Any]:
+    assert made is not None
+    return [event["event_id"] for event in made.events]
+
+
+def test_runs_without_an_alert_make_no_case() -> None:
+    assert gather([], 1) is None
+    assert gather([(case({"event_id": "e"}), result(alerts=0))], 1) is None
+
+
+def test_the_events_of_all_runs_come_by_event_time_and_further_ones_after_them() -> None:
+    made = gather(
+        [(case({"event_id": "e", "at": "10s"}), result()), (case({"event_id": "e", "at": "5s"}), result())], 1
+    )
+    assert ids(made)[:2] == ["2-e", "1-e"]
+    assert ids(made)[2:] == [f"recombined-{n}" for n in range(RECOMBINED)]
+    assert made is not None
+    times = [event["event_time"] for event in made.events]
+    assert times == sorted(times)
+
+
+def test_entities_of_two_runs_never_meet() -> None:
+    made = gather([(case({"card_id": "card-1"}), result()), (case({"card_id": "card-1"}), result())], 1)
+    assert made is not None
+    first, second = (event["card_id"] for event in made.events[:2])
+    assert first != second
+
+
+def test_an_event_that_became_a_dead_letter_is_skipped() -> None:
+    made = gather([(case({"event_id": "good"}, {"event_id": "bad"}), result(failed=["bad"]))], 1)
+    assert ids(made)[:-RECOMBINED] == ["1-good"]
+
+
+def test_equal_seeds_make_equal_events() -> None:
+    runs = [(case({"mcc": "5411"}, {"mcc": "5812"}), result())]
+    made = [gather(runs, seed) for seed in (1, 1, 2)]
+    assert made[0] == made[1] != made[2]
+
+
+@pytest.mark.parametrize("name", ["card-1", "card-2", ""])
+def test_renamed_entities_share_one_partition(name: str) -> None:
+    renamed = {entity(name, suffix) or "" for suffix in ("1", "2", "3")}
+    assert len(renamed) == 3
+    assert {partition_of(each.encode(), PLATFORM.partitions) for each in renamed} == {0}
+    assert entity(None, "1") is None
