@@ -86,7 +86,7 @@ def _record(number: str) -> Record:
 every_record = pytest.mark.parametrize("record", [Record(path) for path in RECORDS], ids=lambda record: record.number)
 
 
-def test_there_are_records() -> None:
+def test_the_folder_of_records_is_found() -> None:
     assert RECORDS
 
 

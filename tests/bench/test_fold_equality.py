@@ -1,6 +1,6 @@
 """The fold over a million events, of 5,000 keys and of 1,000,000: live or by batches, the plain fold's alerts.
 
-`make bench-pytest`: the live job reads them from Kafka in batches of 200,000 and of 20,000; the host alone is fed in
+`make bench-pytest`: the live job reads them from Kafka in batches of 200,000 and of 20,000; the operator is fed in
 batches of 1, 7 and 1,000, the two smallest for the first 100,000 events.
 """
 
@@ -71,7 +71,7 @@ def plain(keys: int) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("size", [200_000, 20_000])
-def test_the_live_job(
+def test_the_live_job_equals_the_reference_fold(
     keys: int,
     plain: Sequence[Any],
     size: int,
@@ -90,16 +90,18 @@ def test_the_live_job(
 
 
 @pytest.mark.parametrize("size", [1, 7, 1_000, EVENTS])
-def test_the_host(keys: int, plain: Sequence[Any], size: int) -> None:
+def test_the_operator_equals_the_reference_fold(keys: int, plain: Sequence[Any], size: int) -> None:
     count = EVENTS if size >= 1_000 else 100_000
-    host = FoldOperator(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
+    operator = FoldOperator(folding(keys)(None, None, None), Settings(), "card_id", "bench", range(PARTS))
     found = []
     for batch in _batches(count, size):
-        result = host.process(batch)
+        result = operator.process(batch)
         found += [(f.entity, f.alert.evidence[0], f.alert.reason) for f in result.alerts]
     expected = [row for row in plain if int(row[1][:8]) < count]
     assert sorted(found) == expected
-    print(f"\nhost, {keys:,} keys, {count:,} events in batches of {size:,}: {len(found):,} alerts as the plain fold")
+    print(
+        f"\noperator, {keys:,} keys, {count:,} events in batches of {size:,}: {len(found):,} alerts as the plain fold"
+    )
 
 
 def _batches(count: int, size: int) -> Iterator[pa.Table]:

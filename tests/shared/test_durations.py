@@ -8,7 +8,7 @@ from lozenge.durations import duration, text_of
 
 
 @pytest.mark.parametrize("text", ["0s", "90s", "10m", "36h", "30d", "100ms", "0.25ms", "1234567.891ms", "-10m", "1.5s"])
-def test_what_is_written_reads_back(text: str) -> None:
+def test_a_written_duration_reads_back_the_same(text: str) -> None:
     assert duration(text_of(duration(text))) == duration(text)
 
 
@@ -26,6 +26,6 @@ def test_the_largest_unit_that_fits_is_written() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "10", "10 minutes", "1w"])
-def test_what_is_no_duration_is_refused_with_the_form(text: str) -> None:
+def test_a_text_that_is_no_duration_is_refused_with_the_form(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration such as"):
         duration(text)

@@ -29,7 +29,7 @@ def test_the_public_names_are_these() -> None:
     assert lozenge.__all__ == NAMES, "if this is meant, change the list here and the changelog with it"
 
 
-def test_they_are_sorted() -> None:
+def test_the_public_names_are_sorted() -> None:
     assert sorted(NAMES) == NAMES
 
 

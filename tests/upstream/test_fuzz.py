@@ -48,7 +48,7 @@ Outcome = list[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("source", [JSON, ISO], ids=lambda source: source.source)
-def test_whatever_is_sent_becomes_an_event_or_a_dead_letter(source: Mapping, upstream_spark: SparkSession) -> None:
+def test_every_raw_record_becomes_an_event_or_a_dead_letter(source: Mapping, upstream_spark: SparkSession) -> None:
     seen: Counter[str] = Counter()
     wrong: list[str] = []
     for number in range(ceil(RECORDS / 2 / BATCH)):

@@ -29,7 +29,7 @@ def asked(*arguments: str) -> Asked:
         ),
     ],
 )
-def test_what_cannot_be_measured_is_a_sentence(
+def test_arguments_that_cannot_be_measured_are_refused_with_one_sentence(
     arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -67,6 +67,6 @@ def test_the_options_say_the_same_again() -> None:
     assert asked("drain", *found.options).plan == found.plan
 
 
-def test_all_are_all_that_fit() -> None:
+def test_all_selects_every_system_that_fits() -> None:
     [(each, those)] = asked("backlog-fold", "--all").rows
     assert those == [s for s in SYSTEMS if each.fits(s)]

@@ -9,7 +9,7 @@ def test_a_percentile_is_a_value_that_occurred() -> None:
     assert quantile([3.0], 0.99) == 3.0
 
 
-def test_a_curve_rises() -> None:
+def test_the_values_of_a_curve_rise() -> None:
     spread = curve([5.0, 1.0, 4.0, 2.0, 3.0])
     assert len(spread) == len(CURVE)
     assert spread == sorted(spread)

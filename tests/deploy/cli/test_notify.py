@@ -53,7 +53,7 @@ def test_a_routing_file_is_tested(tmp_path: Path, text: str, code: int, says: st
     assert says in run.stdout + run.stderr
 
 
-def test_a_routing_file_is_tested_without_its_secrets_unless_they_are_asked_for(tmp_path: Path) -> None:
+def test_a_routing_file_is_tested_without_its_secrets_unless_requested(tmp_path: Path) -> None:
     ops = '[channels.ops]\ntype = "slack"\nurl = { env = "NOT_SET_ANYWHERE" }\n'
     (tmp_path / "routing.toml").write_text(ops + VALID.replace("ROUTE", "urgent"))
     (tmp_path / "alert.json").write_text('{"severity": "critical"}')
@@ -107,7 +107,7 @@ def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, shape: Callable[[Any
     ],
     ids=str,
 )
-def test_what_is_no_alert_goes_nowhere(tmp_path: Path, given: Any, says: str) -> None:
+def test_a_file_that_holds_no_alert_is_refused(tmp_path: Path, given: Any, says: str) -> None:
     (tmp_path / "routing.toml").write_text(LABELLED)
     (tmp_path / "alert.json").write_text(json.dumps(given))
     run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
@@ -115,7 +115,7 @@ def test_what_is_no_alert_goes_nowhere(tmp_path: Path, given: Any, says: str) ->
     assert "Traceback" not in run.stderr
 
 
-def test_a_silence_comes_and_goes(desk: Desk, tmp_path: Path) -> None:
+def test_a_silence_is_added_listed_and_ended(desk: Desk, tmp_path: Path) -> None:
     assert "there is no silence" in lozenge("silence", "ls", cwd=tmp_path).stderr
     made = lozenge("silence", "add", "detector=large_amount", "--for", "2h", "--reason", "works", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
@@ -192,7 +192,7 @@ def test_a_dry_run_shows_what_would_change_and_changes_nothing(desk: Desk, tmp_p
 
 
 @pytest.mark.parametrize("id", ["../healthz", "..", "", "a b/ü"])
-def test_an_id_that_cannot_be_one_gets_a_sentence(desk: Desk, tmp_path: Path, id: str) -> None:
+def test_an_invalid_alert_id_is_refused_with_one_sentence(desk: Desk, tmp_path: Path, id: str) -> None:
     run = lozenge("why", id, cwd=tmp_path)
     assert (run.returncode, f"no alert {id!r} was received" in run.stderr, "Traceback" in run.stderr) == (
         2,
@@ -201,7 +201,7 @@ def test_an_id_that_cannot_be_one_gets_a_sentence(desk: Desk, tmp_path: Path, id
     )
 
 
-def test_a_number_that_no_notification_has_gets_a_sentence(desk: Desk, tmp_path: Path) -> None:
+def test_a_number_that_no_notification_has_is_refused_with_one_sentence(desk: Desk, tmp_path: Path) -> None:
     run = lozenge("notifications", "replay", "--to", "ops", "--from", "9" * 23, cwd=tmp_path)
     assert (run.returncode, "from: " in run.stderr, "no notifier" in run.stderr) == (2, True, False), run.stderr
 

@@ -30,7 +30,7 @@ def drawn(scene: Frame) -> str:
     return console.export_text()
 
 
-def test_shows_every_stage_with_its_numbers_and_its_trouble() -> None:
+def test_the_view_shows_every_stage_with_its_numbers_and_its_problem() -> None:
     text = drawn(FRAME)
     row = next(line for line in text.splitlines() if "upstream" in line)
     assert [part for part in row.replace("│", " ").split() if part] == [
@@ -40,7 +40,7 @@ def test_shows_every_stage_with_its_numbers_and_its_trouble() -> None:
     assert "first notification after 18.2 s, the feed has ended" in text
 
 
-def test_shows_what_was_found_with_its_reason_on_one_line() -> None:
+def test_an_alert_is_shown_with_its_reason_on_one_line() -> None:
     line = next(line for line in drawn(FRAME).splitlines() if line.startswith("high"))
     assert line.rstrip().endswith("large_amount              412.00 EUR is too much")
 
@@ -50,14 +50,14 @@ def test_markup_in_a_reason_is_text() -> None:
     assert "[red]x[/blue]" in drawn(Frame(1, None, [], [odd]))
 
 
-def test_a_plain_line() -> None:
+def test_without_a_terminal_the_view_is_one_line() -> None:
     line = plain(FRAME)
     trouble = "importing detector large_amount: no module named numpy"
     assert line == f" 21.5 s  upstream 12345 (51/s, lag 7); large_amount restarting: {trouble}; card_velocity waiting"
 
 
 @pytest.mark.parametrize(("value", "text"), [(None, "-"), (0.0123, "12 ms"), (1.26, "1.3 s"), (3600, "3600 s")])
-def test_latencies_for_people(value: float | None, text: str) -> None:
+def test_a_latency_is_shown_in_the_unit_that_fits(value: float | None, text: str) -> None:
     assert seconds(value) == text
 
 

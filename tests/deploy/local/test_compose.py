@@ -100,7 +100,7 @@ def test_the_notifier_has_a_routing_file_with_an_example(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_its_variables_are_settings_of_ours(service: str) -> None:
+def test_the_variables_of_a_service_are_settings(service: str) -> None:
     ours = {name for name in SERVICES[service].get("environment", {}) if name.startswith("LOZENGE_")}
     assert ours <= VARIABLES, f"{service}: no settings class knows {ours - VARIABLES}"
 
@@ -111,7 +111,7 @@ def test_ports_are_bound_to_loopback(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_what_it_waits_for_can_happen(service: str) -> None:
+def test_a_service_waits_for_conditions_that_can_be_met(service: str) -> None:
     for other, wait in SERVICES[service].get("depends_on", {}).items():
         match wait["condition"]:
             case "service_healthy":
@@ -125,7 +125,7 @@ def test_what_it_waits_for_can_happen(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_it_runs_again_after_a_crash(service: str) -> None:
+def test_a_service_is_restarted_after_a_crash(service: str) -> None:
     assert SERVICES[service].get("restart") == ("unless-stopped" if service != "topics" else None)
 
 
@@ -137,7 +137,7 @@ def test_files_and_volumes_that_are_mounted_exist() -> None:
 
 
 @pytest.mark.parametrize("service", [name for name, service in SERVICES.items() if "build" in service])
-def test_its_image_is_built_from_the_top_folder(service: str) -> None:
+def test_the_image_of_a_service_is_built_from_the_top_folder(service: str) -> None:
     build = SERVICES[service]["build"]
     assert build["context"] == "."
     assert (ROOT / build["dockerfile"]).is_file()
@@ -149,7 +149,7 @@ def test_its_image_is_built_from_the_top_folder(service: str) -> None:
 
 
 @pytest.mark.parametrize("dockerfile", sorted(IMAGES.glob("*/Dockerfile")), ids=lambda file: file.parent.name)
-def test_an_image(dockerfile: Path) -> None:
+def test_an_image_pins_its_base_runs_without_root_and_copies_existing_files(dockerfile: Path) -> None:
     text = dockerfile.read_text("utf-8")
     bases = re.findall(r"^FROM (\S+)", text, re.MULTILINE)
     assert all(re.search(r":[\w.-]*\d", base) for base in bases), f"{bases}: name the version of a base image"

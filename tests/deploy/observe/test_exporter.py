@@ -78,7 +78,7 @@ def test_an_app_without_instances_keeps_its_totals_and_has_no_gauges() -> None:
     assert not [line for line in lines if line.startswith("lozenge_lag_offsets")]
 
 
-def test_who_falls_behind_never_catches_up() -> None:
+def test_an_app_whose_lag_grows_never_catches_up() -> None:
     metrics = UpstreamMetrics("upstream")
     snapshots = []
     for ago in (20.0, 10.0, 0.0):
@@ -98,7 +98,7 @@ def test_a_label_may_hold_anything() -> None:
 
 
 @pytest.mark.parametrize("port", ["http", "70000"])
-def test_a_port_that_is_none_gets_a_sentence(port: str) -> None:
+def test_an_invalid_port_is_refused_with_one_sentence(port: str) -> None:
     command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", port]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "Traceback" in ended.stderr) == (2, False), ended.stderr

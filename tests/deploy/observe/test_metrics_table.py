@@ -44,7 +44,7 @@ def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
     assert (read(app, later).lag, read(app, later).instances) == (0, 0)
 
 
-def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
+def test_counts_before_the_first_snapshot_of_an_instance_are_no_rate() -> None:
     app, long_since = App(), UpstreamMetrics("upstream", "g1")
     long_since.records(1_000_000)
     app.take(snapshot_of(long_since, 10.0))
@@ -53,7 +53,7 @@ def test_what_an_instance_did_before_it_was_first_heard_of_is_no_rate() -> None:
     assert (read(app, 12.0).records, read(app, 12.0).rate) == (1_000_010, 5.0)
 
 
-def test_who_was_only_silent_is_not_counted_twice() -> None:
+def test_an_instance_that_was_silent_is_not_counted_twice() -> None:
     app, first, second = App(), UpstreamMetrics("upstream", "g1"), UpstreamMetrics("upstream", "g2")
     first.records(10)
     second.records(5)
@@ -92,15 +92,15 @@ def test_the_time_to_catch_up_is_the_lag_divided_by_its_decrease() -> None:
     assert caught_up_in(3000, 0) == pytest.approx(33.3, abs=0.1)
 
 
-def test_who_comes_no_nearer_falls_behind() -> None:
+def test_an_app_whose_lag_does_not_shrink_falls_behind() -> None:
     assert caught_up_in(1000, 1000) == caught_up_in(1000, 1500) == caught_up_in(1, 11) == float("inf")
 
 
-def test_who_keeps_up_has_nothing_to_catch_up() -> None:
+def test_an_app_without_lag_has_nothing_to_catch_up() -> None:
     assert caught_up_in(1000, 1100, left=900) == 0.0
 
 
-def test_nobody_knows_how_long_a_job_needs_that_has_just_begun() -> None:
+def test_a_job_that_has_just_begun_has_no_time_to_catch_up() -> None:
     app, metrics = App(), JobMetrics("large_amount")
     for at in (1.0, 3.0):
         metrics.records(10)

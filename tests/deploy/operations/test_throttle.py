@@ -29,7 +29,7 @@ def test_real_time_mode_takes_no_batch_size_and_no_trigger_that_spark_refuses(gi
 
 
 @pytest.mark.parametrize("given", [{}, {"trigger": "5s"}, {"cores": 2, "rate": None}])
-def test_real_time_mode_takes_the_rest(given: dict[str, Any]) -> None:
+def test_real_time_mode_takes_every_other_throttle(given: dict[str, Any]) -> None:
     assert refused(of_mode("realtime"), given) is None
 
 

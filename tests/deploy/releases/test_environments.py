@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def test_is_made_once(uv: FakeUv, folder: Path) -> None:
+def test_an_environment_is_made_once(uv: FakeUv, folder: Path) -> None:
     python = environment_of(folder)
     assert python.exists()
     made = len(uv.calls)
@@ -67,7 +67,7 @@ def test_is_made_once(uv: FakeUv, folder: Path) -> None:
     assert len(uv.calls) == made
 
 
-def test_a_broken_one_is_made_again(uv: FakeUv, folder: Path) -> None:
+def test_a_broken_environment_is_made_again(uv: FakeUv, folder: Path) -> None:
     python = environment_of(folder)
     python.unlink()
     assert environment_of(folder).exists()
@@ -76,7 +76,7 @@ def test_a_broken_one_is_made_again(uv: FakeUv, folder: Path) -> None:
     assert next(python.parents[1].rglob("spotter.py")).exists()
 
 
-def test_nothing_half_made_remains_when_it_cannot_be_made(
+def test_an_environment_that_cannot_be_made_leaves_nothing(
     uv: FakeUv, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def refuse(doing: str, *arguments: str) -> None:
@@ -116,6 +116,6 @@ def test_parts_for_another_python_are_refused(uv: FakeUv, folder: Path) -> None:
         environment(replace(parts_of(folder), python="3.99"))
 
 
-def test_a_folder_without_a_detector(tmp_path: Path) -> None:
+def test_a_folder_without_a_detector_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no pyproject\.toml"):
         environment_of(tmp_path)

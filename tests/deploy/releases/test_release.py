@@ -38,7 +38,7 @@ def release(**given: Any) -> Release:
     return Release(**fields | given)
 
 
-def test_it_survives_as_a_record() -> None:
+def test_a_release_survives_as_a_record() -> None:
     before = release()
     text = before.model_dump_json()
     assert Release.model_validate_json(text) == before
@@ -46,16 +46,16 @@ def test_it_survives_as_a_record() -> None:
     assert (before.name, before.kind) == ("r7", "rule")
 
 
-def test_its_lock_is_compressed() -> None:
+def test_the_lock_of_a_release_is_compressed() -> None:
     assert len(release().model_dump_json()) < len(LOCK) / 10
 
 
-def test_a_newer_tool_may_have_written_more() -> None:
+def test_unknown_fields_of_a_newer_tool_are_ignored() -> None:
     text = release().model_dump_json()
     assert Release.model_validate_json(text.replace("{", '{"colour": "blue", ', 1)) == release()
 
 
-def test_what_is_too_large_for_a_record_is_refused_with_what_to_do() -> None:
+def test_a_release_that_is_too_large_for_a_record_is_refused_with_what_to_do() -> None:
     large = release(wheel=Wheel(file="spotter.whl", content=bytes(LARGEST * 3 // 4)))
     with pytest.raises(UsageError, match=r"releasing spotter/r7: 90\d kB are more than the 900 kB") as caught:
         Releases(KafkaSettings())._record("spotter/r7", large.model_dump_json())

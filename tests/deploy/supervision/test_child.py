@@ -37,7 +37,7 @@ def stubborn(log: Path) -> Iterator[Child]:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def test_a_stop_in_order_has_the_exit_code_of_the_child(log: Path) -> None:
+def test_a_regular_stop_has_the_exit_code_of_the_child(log: Path) -> None:
     child = started('trap "exit 7" TERM; echo up; while :; do sleep 0.05; done', log)
     until(lambda: log.read_text())
     child.terminate()

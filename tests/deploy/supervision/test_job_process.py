@@ -61,7 +61,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def test_how_it_ended_is_known_to_one_that_came_later(start: Callable[..., JobProcess]) -> None:
+def test_a_later_agent_knows_how_a_job_ended(start: Callable[..., JobProcess]) -> None:
     first = start("exit 7")
     until(lambda: not first.alive())
     later = JobProcess(first.folder)
@@ -89,7 +89,7 @@ def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Cal
     assert (second.folder / LOG).read_text() == "up\nagain\n"
 
 
-def test_its_last_error_are_its_newest_error(start: Callable[..., JobProcess]) -> None:
+def test_the_last_error_is_the_newest_one(start: Callable[..., JobProcess]) -> None:
     instance = start("""echo '{"level": "error", "event": "no such topic"}'; echo Traceback; echo '[1]'""")
     until(lambda: not instance.alive())
     assert instance.last_error() == "no such topic"
@@ -105,7 +105,7 @@ def test_what_the_jvm_says_of_an_end_hides_no_error_of_the_jobs_own(start: Calla
     assert instance.last_error() == (own or "Aborted")
 
 
-def test_its_last_error_is_its_last_line_where_it_reported_none(start: Callable[..., JobProcess]) -> None:
+def test_the_last_error_is_the_last_line_where_none_was_reported(start: Callable[..., JobProcess]) -> None:
     instance = start("""echo up; echo '{"level": "info", "event": "query starts"}'""")
     until(lambda: not instance.alive())
     assert instance.last_error() == "query starts"
@@ -173,14 +173,14 @@ def test_a_folder_is_deleted_once_no_job_will_resume_in_it(start: Callable[..., 
     assert sorted(place.name for place in removable(running.folder.parent)) == ["g1", "g2", "g5"]
 
 
-def test_an_order_that_nobody_can_read_counts_as_none(start: Callable[..., JobProcess]) -> None:
+def test_an_unreadable_job_spec_counts_as_none(start: Callable[..., JobProcess]) -> None:
     instance = start("sleep 60")
     assert instance.spec() == JobSpec(generation=1)
     (instance.folder / "job_spec.json").write_text("{")
     assert instance.spec() is None
 
 
-def test_its_files_are_where_the_names_say(start: Callable[..., JobProcess]) -> None:
+def test_the_files_of_a_job_have_the_documented_names(start: Callable[..., JobProcess]) -> None:
     instance = start("exit 0")
     until(lambda: not instance.alive())
     assert {p.name for p in instance.folder.iterdir()} == {RECORD, LOG, EXIT, TEMPORARY, "job_spec.json"}

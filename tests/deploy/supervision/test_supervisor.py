@@ -54,11 +54,11 @@ def alive(pid: int) -> bool:
         (-9, False, State.WAITING),
     ],
 )
-def test_what_follows_from_an_exit_code(code: int, finite: bool, state: State) -> None:
+def test_an_exit_code_decides_whether_a_child_is_restarted(code: int, finite: bool, state: State) -> None:
     assert after_exit(code, finite=finite) is state
 
 
-def test_restarts_what_dies_under_a_new_number_and_waits_longer_each_time(
+def test_a_child_that_dies_is_restarted_under_a_new_number_after_a_growing_wait(
     supervisor: Supervisor, tmp_path: Path
 ) -> None:
     child = supervisor.start(program(tmp_path, 'date +%s.%N; [ "$START" = 3 ] && exec sleep 60; exit 3'))
@@ -78,7 +78,7 @@ def test_temporary_files_of_a_start_are_gone_with_the_next(supervisor: Superviso
     assert child.log.read_text() == ""
 
 
-def test_leaves_a_usage_error_alone_and_shows_its_error(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_usage_error_is_shown_and_not_restarted(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, """echo '{"event": "no such setting", "level": "error"}'; exit 2"""))
     until(lambda: child.state is State.FAILED, supervisor)
     time.sleep(0.2)
@@ -87,7 +87,7 @@ def test_leaves_a_usage_error_alone_and_shows_its_error(supervisor: Supervisor, 
     assert child.last_error() == "no such setting"
 
 
-def test_gives_up_after_three_failures_in_a_row(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_three_failures_in_a_row_end_the_restarts(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, 'echo "start $START"; [ "$START" = 1 ] && exit 3; exit 1'))
     until(lambda: child.state is State.FAILED, supervisor)
     assert child.starts == 5
@@ -103,7 +103,7 @@ def test_a_child_that_had_recovered_may_fail_again(
     assert child.state is State.RUNNING
 
 
-def test_what_has_worked_once_is_never_given_up(
+def test_a_child_that_has_worked_once_is_always_restarted(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.3)
@@ -112,13 +112,13 @@ def test_what_has_worked_once_is_never_given_up(
     assert child.state is not State.FAILED
 
 
-def test_an_error_that_is_not_json(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_an_error_that_is_not_json_is_shown_as_text(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "echo first; echo 12", finite=True))
     until(lambda: child.state is State.ENDED, supervisor)
     assert child.last_error() == "12"
 
 
-def test_stops_in_order_and_takes_along_what_the_child_started(tmp_path: Path) -> None:
+def test_a_stop_ends_the_child_and_its_own_children(tmp_path: Path) -> None:
     script = 'trap "echo stopped; exit 0" TERM; sleep 600 & echo $!; while :; do sleep 0.05; done'
     with Supervisor(tmp_path / "logs") as supervisor:
         child = supervisor.start(program(tmp_path, script))
@@ -131,7 +131,7 @@ def test_stops_in_order_and_takes_along_what_the_child_started(tmp_path: Path) -
     until(lambda: not alive(grandchild))
 
 
-def test_kills_what_does_not_stop(tmp_path: Path) -> None:
+def test_a_child_that_ignores_the_stop_is_killed(tmp_path: Path) -> None:
     with Supervisor(tmp_path / "logs") as supervisor:
         child = supervisor.start(program(tmp_path, 'trap "" TERM; echo up; while :; do sleep 0.05; done'))
         until(lambda: child.log.read_text())
@@ -140,7 +140,7 @@ def test_kills_what_does_not_stop(tmp_path: Path) -> None:
         assert child.state is State.STOPPED
 
 
-def test_runs_as_nice_as_asked(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_a_child_runs_with_the_requested_niceness(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "nice", nice=7, finite=True))
     until(lambda: child.state is State.ENDED, supervisor)
     assert int(child.log.read_text()) == os.nice(0) + 7

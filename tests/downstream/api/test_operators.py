@@ -86,7 +86,7 @@ def test_open_cases_show_what_was_notified_what_waits_and_why(client: Client, de
     ]
 
 
-def test_cases_are_found_by_their_alerts_and_are_no_more_than_asked_for(
+def test_cases_are_found_by_their_alerts_up_to_the_requested_number(
     client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lozenge_downstream.store.case_queries.PAGE", 2)
@@ -152,7 +152,7 @@ def test_notifications_are_sent_once_more_under_their_ids(client: Client, desk: 
     assert client.ask("POST", "/replay", {"channel": "nobody", "from": 2})[0] == 404
 
 
-def test_what_was_never_meant_for_a_channel_goes_there_only_if_all_is_asked_for(
+def test_a_replay_sends_notifications_of_other_channels_only_if_all_are_requested(
     client: Client, desk: Desk, record: MakeRecord
 ) -> None:
     desk.take(*(record(n) for n in range(5)))

@@ -19,7 +19,7 @@ LINKS = FeedbackLinks("a secret of sixteen", "https://lozenge.example.com/")
 
 
 @pytest.mark.parametrize("path", ["/alerts/x", "/cases", "/cases/x", "/silences", "/channels", "/rate-limits"])
-def test_who_has_no_token_learns_nothing(client: Client, path: str) -> None:
+def test_a_request_without_the_token_is_refused(client: Client, path: str) -> None:
     assert client.ask("GET", path, token="a guess") == (
         401,
         {"error": "the token is wrong", "hint": "set LOZENGE_NOTIFIER_TOKEN to the notifier's"},
@@ -44,7 +44,7 @@ def test_a_wrong_request_gets_every_problem(client: Client, body: Any, says: str
     assert says in answer["error"]
 
 
-def test_what_a_page_in_a_browser_may_send_unasked_is_refused(client: Client, desk: Desk, record: MakeRecord) -> None:
+def test_a_cross_site_request_of_a_browser_is_refused(client: Client, desk: Desk, record: MakeRecord) -> None:
     """A form, or text, goes to any address without a question; JSON does not."""
     said = {"alert_id": alert_id(desk, record()), "verdict": "confirmed", "author": "nobody"}
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "text/plain"}
@@ -52,13 +52,13 @@ def test_what_a_page_in_a_browser_may_send_unasked_is_refused(client: Client, de
     assert client.send("/feedback", json.dumps(said).encode(), headers | {"content-type": "application/json"}) == 200
 
 
-def test_a_body_without_end_is_not_read_to_it(client: Client) -> None:
+def test_an_endless_body_is_not_read_to_its_end(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     assert client.send("/feedback", b" " * 1_000_000, headers) == 413
     assert client.send(f"/feedback/{LINKS.make('any').rpartition('/')[2]}", b"a" * 1_000_000, {}) == 413
 
 
-def test_no_body_and_no_number_is_beyond_it(client: Client) -> None:
+def test_nested_bodies_and_numbers_out_of_range_are_refused(client: Client) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
     assert client.send("/feedback", b"[" * 200_000, headers) == 400
     assert client.send("/feedback", b"\xff", headers) == 400
@@ -67,7 +67,7 @@ def test_no_body_and_no_number_is_beyond_it(client: Client) -> None:
         assert (status, "less than or equal to" in answer["error"]) == (422, True), answer
 
 
-def test_an_id_is_taken_whatever_it_holds(client: Client) -> None:
+def test_an_id_may_hold_any_text(client: Client) -> None:
     for id in ("a%20b%2F%C3%BC", "%2E%2E%2Fhealthz", ""):
         for what, hint in (("alerts", "was received"), ("cases", "there is no case")):
             status, answer = client.ask("GET", f"/{what}/{id}")
@@ -79,7 +79,7 @@ def test_an_id_is_taken_whatever_it_holds(client: Client) -> None:
         )
 
 
-def test_what_it_does_not_know_or_fails_at_is_answered_as_everything_else_is(
+def test_unknown_paths_and_failures_are_answered_in_the_same_form(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert client.ask("GET", "/elsewhere") == (404, {"error": "GET /elsewhere: Not Found", "hint": ""})

@@ -13,7 +13,7 @@ LINKS = FeedbackLinks("a secret of sixteen", "https://lozenge.example.com/")
 
 
 @pytest.mark.parametrize("bind", ["no..name:0", "192.0.2.1:0"])
-def test_an_address_at_which_nobody_can_listen_gets_a_sentence(desk: Desk, bind: str) -> None:
+def test_an_address_that_cannot_be_bound_is_refused_with_one_sentence(desk: Desk, bind: str) -> None:
     app = api(desk.store, desk.pipeline, lambda: None, TOKEN, LINKS)
     with capture_logs() as said, ApiServer(app, bind) as serving:
         assert serving.port == 0

@@ -13,7 +13,9 @@ LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")  # which apprise still imports
-def test_apprise_reaches_what_has_no_channel_of_its_own(message: Message, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_apprise_reaches_a_service_that_has_no_channel_of_its_own(
+    message: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with receiving() as (url, got):
         monkeypatch.setenv("APPRISE", url.replace("http://", "json://"))
         assert send(message, type="apprise", url={"env": "APPRISE"}) == Sent()

@@ -36,7 +36,7 @@ class Mailbox:
     ("answer", "result"),
     [("250 OK", Sent()), ("451 later", Retry("SMTP 451")), ("554 never", Drop("SMTP 554"))],
 )
-def test_a_mail_is_one_of_its_cases_thread(message: Message, answer: str, result: Result) -> None:
+def test_the_mails_of_a_case_are_one_thread(message: Message, answer: str, result: Result) -> None:
     mailbox = Mailbox(answer)
     port = free_port(0)
     controller = Controller(mailbox, hostname="127.0.0.1", port=port)

@@ -31,7 +31,7 @@ async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> boo
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_a_lane_that_is_cancelled_as_it_is_woken_ends(store: Store, steps: int) -> None:
+def test_a_worker_that_is_cancelled_while_it_is_woken_ends(store: Store, steps: int) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
     assert asyncio.run(woken_and_cancelled(store, channel, steps))
 
@@ -44,9 +44,7 @@ async def cancelled_while_noting(worker: ChannelWorker) -> None:
     assert noting.cancelled()
 
 
-def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancelled_worker_records_what_it_sent_before_it_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
     worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, NotifierMetrics("test")), []
 
@@ -62,7 +60,7 @@ def test_what_was_sent_is_noted_before_a_lane_that_is_cancelled_ends(
     assert asyncio.run(run()), "else the worker after it would fetch and send them again"
 
 
-def test_waits_grow_to_a_bound() -> None:
+def test_the_waits_between_attempts_grow_to_a_bound() -> None:
     channel = Routing.model_validate({"channels": {"c": hook("http://h/", first_retry=5, max_retry=100)}}).channels["c"]
     assert [wait_seconds(channel, n, None, 0.5) for n in (1, 2, 3, 4, 90)] == [5, 20, 80, 100, 100]
     assert wait_seconds(channel, 1, None, 0.0) == 4

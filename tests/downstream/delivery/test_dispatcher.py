@@ -158,7 +158,7 @@ def test_retry_after_is_obeyed(store: Store, record: MakeRecord) -> None:
     assert times[1] - times[0] >= 1
 
 
-def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Store, record: MakeRecord) -> None:
+def test_a_receiver_that_asks_for_a_wait_gets_no_other_message_meanwhile(store: Store, record: MakeRecord) -> None:
     """And what waits for another one goes out meanwhile."""
     asked = threading.Event()
     times: list[float] = []
@@ -183,7 +183,7 @@ def test_a_receiver_that_asks_for_a_wait_gets_nothing_else_meanwhile(store: Stor
     assert times[1] - times[0] >= 1
 
 
-def test_dead_receivers_slow_no_other(store: Store, record: MakeRecord) -> None:
+def test_receivers_that_do_not_answer_slow_no_other_channel(store: Store, record: MakeRecord) -> None:
     released = threading.Event()
 
     def hang(handler: BaseHTTPRequestHandler, _: int) -> None:
@@ -302,7 +302,7 @@ def test_an_endless_answer_is_cut(store: Store, record: MakeRecord) -> None:
     assert written < 100 * 2**20
 
 
-def test_giving_up_leaves_a_dead_letter(store: Store, record: MakeRecord) -> None:
+def test_a_delivery_that_is_given_up_becomes_a_dead_letter(store: Store, record: MakeRecord) -> None:
     take(store, record, 1, "ops")
     (notification,) = pending(store)
     with (
@@ -339,7 +339,7 @@ def test_attempts_are_counted_by_channel_and_end(store: Store, record: MakeRecor
     }
 
 
-def test_what_is_due_survives_a_restart(store: Store, record: MakeRecord) -> None:
+def test_due_deliveries_survive_a_restart(store: Store, record: MakeRecord) -> None:
     take(store, record, 20, "ops")
     with misbehaving(lambda handler, _: reply(handler, 503)) as (url, seen), delivering(store, ops=hook(url)):
         wait_for(lambda: len(seen) == 20)
@@ -348,9 +348,7 @@ def test_what_is_due_survives_a_restart(store: Store, record: MakeRecord) -> Non
         assert receiver.count()["distinct"] == 20
 
 
-def test_a_receiver_that_is_gone_turns_its_channel_off_until_somebody_turns_it_on(
-    store: Store, record: MakeRecord
-) -> None:
+def test_a_receiver_that_is_gone_disables_its_channel_until_it_is_enabled(store: Store, record: MakeRecord) -> None:
     take(store, record, 40, "ops")
     with misbehaving(lambda handler, _: reply(handler, 410)) as (url, seen), delivering(store, ops=hook(url)):
         wait_for(lambda: bool(_disabled(store)))
@@ -454,7 +452,7 @@ def test_a_secret_that_changes_within_its_file_signs_from_then_on(
         assert receiver.count()["distinct"] == 2
 
 
-def test_a_channel_that_is_another_notifiers_is_left_to_it(store: Store, record: MakeRecord) -> None:
+def test_a_channel_whose_lease_another_notifier_holds_is_left_to_it(store: Store, record: MakeRecord) -> None:
     take(store, record, 1, "ops")
     there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
     stop = threading.Event()

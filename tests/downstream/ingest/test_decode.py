@@ -41,7 +41,7 @@ def test_an_alert_is_accepted_with_the_labels_that_it_is_routed_by(record: MakeR
     assert received.alert.text == "300.00 EUR is above 220.00\n- amount: 300.00\n- limit: 220.00\n- event e1"
 
 
-def test_a_repeat_collapses_in_the_batch_and_from_memory(record: MakeRecord) -> None:
+def test_a_repeated_alert_is_a_duplicate_within_a_batch_and_across_batches(record: MakeRecord) -> None:
     one, two = classify(record(1), record(1))
     assert (one.outcome, two.outcome, two.reason) == (Outcome.ACCEPTED, Outcome.DUPLICATE, DUPLICATE)
     assert one.alert is not None
@@ -64,7 +64,7 @@ def test_the_trace_of_the_alert_continues(record: MakeRecord) -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"not avro", b"\0\0\0\0\2cut off", b"\0\0\0\x27\x0f unknown id"])
-def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None) -> None:
+def test_a_record_that_cannot_be_decoded_is_a_dead_letter_byte_for_byte(value: bytes | None) -> None:
     (received,) = classify(Record("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")]))
     assert received.outcome is Outcome.DEAD_LETTER
     sent = received.dead_letter
@@ -76,13 +76,13 @@ def test_what_cannot_be_read_is_a_dead_letter_byte_for_byte(value: bytes | None)
     assert headers["__connect.errors.offset"] == b"17"
 
 
-def test_a_detector_cannot_speak_for_another(record: MakeRecord) -> None:
+def test_an_alert_of_another_detector_than_its_topics_is_refused(record: MakeRecord) -> None:
     (received,) = classify(record(topic="pay.alerts.card_velocity.v1"))
     assert received.outcome is Outcome.DEAD_LETTER
     assert "'large_amount'" in received.reason
 
 
-def test_a_new_schema_is_learned_and_an_unknown_one_asked_for_once(record: MakeRecord) -> None:
+def test_a_new_schema_is_read_and_an_unknown_one_is_looked_up_once(record: MakeRecord) -> None:
     asked = 0
 
     def learn() -> list[Schema]:

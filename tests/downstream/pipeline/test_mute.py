@@ -14,7 +14,7 @@ MakeRecord = Callable[..., Record]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 
-def test_a_silence_holds_back_the_repeats_of_a_case_and_not_its_end(desk: Desk, record: MakeRecord) -> None:
+def test_a_silence_mutes_the_repeats_of_a_case_and_not_its_end(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route=BY_CARD | {"repeat_interval": "10m", "send_resolved": True})
     desk.take(record(0))
     silence(desk, 'detector = "large_amount"', seconds=1800)
@@ -120,7 +120,7 @@ def test_an_alert_inhibits_those_that_equal_it(desk: Desk, record: MakeRecord) -
     assert len(desk.notifications()) == 3, "they were over with the one that inhibited them"
 
 
-def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
+def test_a_new_inhibition_covers_active_alerts_that_came_before_it(
     desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lozenge_downstream.store.received_alerts.PAGE", 2)
@@ -143,7 +143,7 @@ def test_a_rule_that_is_new_knows_the_alerts_that_came_before_and_still_last(
     assert len(desk.notifications()) == before + 3, "it inhibits as long as it lasts, and no longer"
 
 
-def test_a_rule_that_is_known_is_not_worked_out_again(desk: Desk, record: MakeRecord) -> None:
+def test_a_known_inhibition_is_not_computed_again(desk: Desk, record: MakeRecord) -> None:
     desk.routing(inhibit_rules=[INHIBIT])
     desk.take(record(0, severity="critical"))
     with desk.store.transaction(exclusive=True) as t:
@@ -165,7 +165,7 @@ def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) 
     assert len(desk.notifications()) == 2
 
 
-def test_a_route_keeps_quiet_in_its_window(desk: Desk, record: MakeRecord) -> None:
+def test_a_route_is_muted_in_its_time_window(desk: Desk, record: MakeRecord) -> None:
     night = {"name": "night", "matchers": ["severity <= high"], "mute_time_intervals": ["sunday"]}
     desk.routing(time_intervals={"sunday": {"weekdays": ["sun"], "times": ["00:00-12:30"]}}, route={"routes": [night]})
     desk.take(record(0), record(1, severity="critical"))

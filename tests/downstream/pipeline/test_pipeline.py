@@ -156,7 +156,7 @@ def test_the_end_of_a_case_is_notified_although_it_ended_before_it_was_opened(de
     assert desk.later(3600) == 0
 
 
-def test_a_longer_life_of_alerts_does_not_end_a_case_again_and_again(desk: Desk, record: MakeRecord) -> None:
+def test_a_longer_resolve_timeout_does_not_end_a_case_repeatedly(desk: Desk, record: MakeRecord) -> None:
     take_one_and_silence_the_next(desk, record)
     desk.later(3000)
     desk.routing(route=BY_CARD | {"send_resolved": True, "resolve_timeout": "2h"})

@@ -141,7 +141,7 @@ password = { env = "NOT_SET_ANYWHERE" }
 """
 
 
-def test_a_file_whose_secrets_are_elsewhere_can_be_looked_at_and_not_used(tmp_path: Path) -> None:
+def test_a_file_whose_secrets_are_elsewhere_can_be_checked_and_not_used(tmp_path: Path) -> None:
     (tmp_path / "routing.toml").write_text(ELSEWHERE)
     assert list(routing_file.routing(tmp_path / "routing.toml", secrets=False).channels) == ["a", "b"]
     with pytest.raises(ConfigError) as caught:

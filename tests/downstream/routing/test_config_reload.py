@@ -11,7 +11,7 @@ from tests.downstream.conftest import SECRET
 from tests.downstream.routing.files import routing
 
 
-def test_an_error_that_nobody_foresaw_leaves_the_old_file_in_force_and_quotes_nothing(
+def test_an_unexpected_error_leaves_the_old_file_in_force_and_quotes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lozenge_downstream.routing.config_reload.POLL_SECONDS", 0.0)

@@ -10,7 +10,7 @@ from tests.downstream.conftest import Desk
 
 
 def delete_expired(desk: Desk, step: int = 2, before: float | None = None) -> int:
-    """Forgets what has ended before a moment, else until now; in how many transactions."""
+    """Deletes what expired before a moment, else until now; in how many transactions."""
     retention = Retention(desk.now if before is None else before, step)
     for number in count(1):
         with desk.store.transaction(exclusive=True) as t:

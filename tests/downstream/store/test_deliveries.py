@@ -43,7 +43,7 @@ def notified_three_times(desk: Desk, record: MakeRecord) -> list[str]:
 
 
 @pytest.mark.parametrize("end", [SENT, FAILED])
-def test_what_another_notifier_has_ended_meanwhile_is_not_due_again(desk: Desk, record: MakeRecord, end: str) -> None:
+def test_a_delivery_that_another_notifier_has_ended_is_not_due_again(desk: Desk, record: MakeRecord, end: str) -> None:
     notified_three_times(desk, record)
     with desk.store.transaction() as t:
         [late] = t.deliveries.due("ops", 1)
@@ -108,7 +108,7 @@ def test_finding_due_deliveries_reads_only_the_previous_message_of_each_case(tmp
     ]
 
 
-def test_each_failed_attempt_is_kept_until_it_is_forgotten(desk: Desk, record: MakeRecord) -> None:
+def test_each_failed_attempt_is_kept_until_it_expires(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"]})
     desk.take(record(0))
     for error in ("HTTP 500", "HTTP 503"):

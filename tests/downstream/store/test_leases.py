@@ -3,7 +3,7 @@
 from tests.downstream.conftest import Desk
 
 
-def test_a_lease_is_one_holders_until_it_is_not_renewed(desk: Desk) -> None:
+def test_a_lease_has_one_holder_until_it_expires(desk: Desk) -> None:
     def take(holder: str) -> bool:
         with desk.store.transaction() as t:
             return t.leases.take("relay", holder, 6.0)

@@ -14,7 +14,7 @@ TOPICS = Topics()
 PLACE = TOPICS.alerts("large_amount"), 2
 
 
-def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
+def test_a_position_is_moved_only_by_the_notifier_that_knows_it(store: Store) -> None:
     with store.transaction() as t:
         t.positions.move(PLACE, None, 5)
         t.positions.move(PLACE, 5, 9)
@@ -25,7 +25,7 @@ def test_a_position_is_moved_by_who_knows_it_alone(store: Store) -> None:
         assert t.positions.of(PLACE) == 9
 
 
-def test_to_note_what_was_published_reads_nothing_that_was_noted_before(tmp_path: Path) -> None:
+def test_recording_what_was_published_reads_nothing_that_was_recorded_before(tmp_path: Path) -> None:
     """Else each notification would cost more than the last."""
     file = tmp_path / "store.db"
     update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PLACE, 0), "UPDATE")

@@ -41,7 +41,7 @@ def deliver(desk: Desk, first: int) -> list[str]:
     return [delivery.notification_id for delivery in due]
 
 
-def test_forgetting_keeps_what_is_on_its_way(desk: Desk, record: MakeRecord) -> None:
+def test_deletion_keeps_what_is_not_delivered_yet(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"]})
     ids = [a.alert.id for a in desk.take(record(0), record(1)) if a.alert]
     desk.now += 5000
@@ -58,7 +58,7 @@ def test_forgetting_keeps_what_is_on_its_way(desk: Desk, record: MakeRecord) -> 
         assert [row.seq for row in t.outbox.pending(10)] == [2], "Kafka does not have it yet"
 
 
-def test_a_notification_is_forgotten_with_the_last_of_its_deliveries(desk: Desk, record: MakeRecord) -> None:
+def test_a_notification_is_deleted_with_the_last_of_its_deliveries(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"channels": ["ops"]})
     desk.take(record(0))
     publish(desk)
@@ -73,7 +73,7 @@ def test_a_notification_is_forgotten_with_the_last_of_its_deliveries(desk: Desk,
     assert (kept(desk)["outbox"], kept(desk)["deliveries"]) == (0, 0)
 
 
-def test_forgetting_keeps_open_cases_and_what_makes_repeats_collapse(desk: Desk, record: MakeRecord) -> None:
+def test_deletion_keeps_open_cases_and_the_ids_of_received_alerts(desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"group_by": ["entity"], "resolve_timeout": "7d"}, rate_limit={"alerts": 3})
     desk.take(*(record(number) for number in range(4)))
     desk.later(6 * 86_400)
@@ -92,7 +92,7 @@ def test_forgetting_keeps_open_cases_and_what_makes_repeats_collapse(desk: Desk,
     assert [a.outcome for a in desk.take(record(0), record(3))] == ["accepted", "duplicate"], "rate_limited alerts stay"
 
 
-def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record: MakeRecord) -> None:
+def test_deletion_goes_in_steps_between_which_others_write(desk: Desk, record: MakeRecord) -> None:
     desk.routing(
         route={"group_by": ["entity"], "resolve_timeout": "1s", "channels": ["ops"]}, rate_limit={"alerts": 1000}
     )
@@ -118,7 +118,7 @@ def test_forgetting_goes_in_steps_between_which_others_write(desk: Desk, record:
     assert kept(desk)["received_alerts"] == number - 20
 
 
-def test_no_step_of_forgetting_reads_the_whole_store(tmp_path: Path, record: MakeRecord) -> None:
+def test_no_step_of_deletion_reads_the_whole_store(tmp_path: Path, record: MakeRecord) -> None:
     file = tmp_path / "store.db"
     desk = Desk(f"sqlite:///{file}")
     desk.take(record(0))

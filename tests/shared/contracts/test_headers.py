@@ -17,7 +17,7 @@ def test_a_record_carries_cloud_event_attributes_and_its_trace() -> None:
     assert headers["traceparent"] == b"00-a-b-01"
 
 
-def test_a_derived_trace_is_a_pure_function_of_the_place() -> None:
+def test_a_derived_trace_is_a_pure_function_of_the_position() -> None:
     assert derived_traceparent("t", 1, 2) == derived_traceparent("t", 1, 2) != derived_traceparent("t", 1, 3)
     version, trace, span, flags = derived_traceparent("t", 1, 2).split("-")
     assert (version, len(trace), len(span), flags) == ("00", 32, 16, "01")

@@ -8,7 +8,7 @@ from lozenge.contracts.money import ALPHABETIC, MINOR_DIGITS, minor_digits, mone
 
 
 @pytest.mark.parametrize(("currency", "digits"), [("EUR", 2), ("JPY", 0), ("KWD", 3), ("CLF", 4), ("HUF", 2)])
-def test_minor_digits(currency: str, digits: int) -> None:
+def test_a_currency_has_its_number_of_minor_digits(currency: str, digits: int) -> None:
     assert minor_digits(currency) == digits
 
 
@@ -35,5 +35,5 @@ def test_every_numeric_code_names_a_currency() -> None:
         ("3", "XYZ", "3.00 XYZ"),
     ],
 )
-def test_money(amount: str, currency: str, text: str) -> None:
+def test_an_amount_is_written_with_its_currency(amount: str, currency: str, text: str) -> None:
     assert money(Decimal(amount), currency) == text

@@ -142,7 +142,7 @@ def test_due_timers_fire_before_the_next_event() -> None:
     assert [o.ordinal for o in outcomes if isinstance(o, Raised)] == [0, 0, 1]
 
 
-def test_silent_keys_are_woken_once_the_slot_has_passed_their_timer_by_the_grace() -> None:
+def test_a_timer_of_an_idle_key_fires_once_the_partition_has_passed_it_by_the_grace() -> None:
     slot = PartitionState(tallying(grace=timedelta(minutes=2)), None)
     advance(slot, event("1", 0, card="a"))
     assert advance(slot, event("2", 12.9, card="b")) == []
@@ -168,7 +168,7 @@ def test_expiry_is_on_the_keys_own_clock_and_starts_from_scratch() -> None:
     assert reasons(advance(slot, event("4", 61), event("5", 61), event("6", 61)))[0] == "3 events, 3"
 
 
-def test_state_is_dropped_once_the_slot_has_passed_its_end_by_the_grace() -> None:
+def test_state_is_dropped_once_the_partition_has_passed_its_expiry_by_the_grace() -> None:
     slot = PartitionState(tallying(on_timer=None), None)
     advance(slot, event("1", 0), event("2", 30.9, card="b"))
     assert [key for key, _ in slot.changes()] == [key_bytes("a"), key_bytes("b")]
@@ -219,7 +219,7 @@ def test_a_failed_event_may_come_again() -> None:
     assert len(advance(slot, event("1", amount=POISON), event("1", amount=POISON))) == 2
 
 
-def test_the_slots_clock_survives_a_restart_though_its_latest_event_failed() -> None:
+def test_the_clock_of_a_partition_survives_a_restart_after_a_failed_event() -> None:
     store, how = Store(), tallying()
     slot = PartitionState(how, None)
     advance(slot, event("1", 0), event("2", 90, card="b", amount=POISON))

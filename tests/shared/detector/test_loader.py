@@ -1,4 +1,4 @@
-"""Finding a detector: what is wrong is said in one sentence, with what to do."""
+"""A detector is loaded from its folder or its environment; each error says what to do."""
 
 import importlib.metadata
 import sys
@@ -30,45 +30,45 @@ def test_a_folder_holds_a_detector(tmp_path: Path) -> None:
     assert from_folder(tmp_path / "made_up").detector is loaded.detector
 
 
-def test_a_folder_without_its_module(tmp_path: Path) -> None:
+def test_a_folder_without_its_module_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"made_up\.py does not exist\n  -> a detector is a folder"):
         from_folder(tmp_path / "made_up")
 
 
-def test_a_module_whose_import_fails(tmp_path: Path) -> None:
+def test_a_module_whose_import_fails_is_refused_with_its_error(tmp_path: Path) -> None:
     path = write_detector(tmp_path, "made_up", module="import a_package_that_nobody_has")
     with pytest.raises(DetectorError, match=r"importing detector made_up: ModuleNotFoundError: .*a_package"):
         from_folder(path)
     assert "made_up" not in sys.modules
 
 
-def test_a_module_that_ends_the_process(tmp_path: Path) -> None:
+def test_a_module_that_ends_the_process_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match="importing detector made_up: SystemExit: 7"):
         from_folder(write_detector(tmp_path, "made_up", module="raise SystemExit(7)"))
 
 
-def test_a_module_without_a_detector(tmp_path: Path) -> None:
+def test_a_module_without_a_detector_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"no `detector = Detector\(\.\.\.\)`"):
         from_folder(write_detector(tmp_path, "made_up", module="detect = None"))
 
 
-def test_a_name_that_is_not_the_folders(tmp_path: Path) -> None:
+def test_a_project_with_another_name_than_its_folder_is_refused(tmp_path: Path) -> None:
     path = write_detector(tmp_path, "made_up", project=PROJECT.replace("{name}", "another"))
     with pytest.raises(DetectorError, match=r"its pyproject\.toml calls it another"):
         from_folder(path)
 
 
-def test_no_declaration(tmp_path: Path) -> None:
+def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DetectorError, match=r"pyproject\.toml is not there"):
         from_folder(write_detector(tmp_path, "made_up", project=None))
 
 
-def test_a_bad_declaration(tmp_path: Path) -> None:
+def test_a_manifest_with_a_problem_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"tool\.lozenge\.kind \(line 7\)"):
         from_folder(write_detector(tmp_path, "made_up", project=PROJECT.replace('"rule"', '"rul"')))
 
 
-def test_a_declaration_that_is_not_utf8(tmp_path: Path) -> None:
+def test_a_manifest_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     path = write_detector(tmp_path, "made_up")
     (path / "pyproject.toml").write_bytes(PROJECT.replace("Nothing", "Für").encode("latin-1"))
     with pytest.raises(ConfigError, match=r"reading .*pyproject\.toml: .*\n  -> save it as UTF-8"):
@@ -89,19 +89,19 @@ def test_an_unknown_detector_is_refused_with_the_names_that_there_are(monkeypatc
         installed()
 
 
-def test_an_empty_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_without_detectors_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     entry_points(monkeypatch)
     with pytest.raises(DetectorError, match="this environment has none"):
         installed()
 
 
-def test_an_installed_detector(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_installed_detector_is_loaded_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up")))
     entry_points(monkeypatch, "made_up")
     assert installed().name == installed("made_up").name == "made_up"
 
 
-def test_an_installed_detector_whose_import_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_installed_detector_whose_import_fails_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up", module="1 / 0")))
     entry_points(monkeypatch, "made_up")
     with pytest.raises(DetectorError, match="importing detector made_up: ZeroDivisionError"):

@@ -38,7 +38,7 @@ def test_a_valid_manifest_is_read() -> None:
     assert manifest.tables["limits"].path == "limits.csv"
 
 
-def test_defaults() -> None:
+def test_a_manifest_without_optional_fields_has_the_defaults() -> None:
     manifest = parse(GOOD, "pyproject.toml")[2]
     assert (manifest.key, manifest.key_column) == ("card", "card_id")
     assert (manifest.severity, manifest.guarantee) == ("medium", "exactly-once")
@@ -59,7 +59,7 @@ def test_every_problem_is_reported_at_once_with_its_line() -> None:
     assert '"soon" is not a duration' in found[3].replace("'", '"')
 
 
-def test_the_error_lists_them_for_a_person() -> None:
+def test_the_error_lists_every_problem_on_a_line_of_its_own() -> None:
     with pytest.raises(ConfigError) as raised:
         parse(GOOD.replace('version = "1.2.0"\n', "").replace('"rule"', '"rul"'), "detectors/x/pyproject.toml")
     text = str(raised.value)
@@ -128,7 +128,7 @@ def test_only_a_detector_without_state_may_process_the_newest_events_first(kind:
         assert parse(text, "x")[2].backlog == "newest-first"
 
 
-def test_it_survives_as_json() -> None:
+def test_a_manifest_survives_as_json() -> None:
     text = GOOD.replace('"rule"', '"aggregate"').replace("trigger", 'window = "36h"\nlateness = "90s"\ntrigger')
     manifest = parse(text, "x")[2]
     assert Manifest.model_validate_json(manifest.model_dump_json()) == manifest

@@ -52,11 +52,11 @@ def test_a_shape_holds_the_key_the_expiry_and_every_field() -> None:
     }
 
 
-def test_it_survives_as_json() -> None:
+def test_a_shape_survives_as_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(shaped(Seen))) == shaped(Seen)
 
 
-def test_the_same_state_is_taken_over() -> None:
+def test_an_equal_state_is_kept() -> None:
     assert changed() is None
     assert refusal(shaped(Seen), shaped(Seen, expires=timedelta(days=1))) is None
 

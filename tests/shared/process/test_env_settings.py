@@ -83,7 +83,7 @@ def test_two_classes_report_the_problems_of_both(monkeypatch: pytest.MonkeyPatch
     ],
     ids=lambda command: command[0],
 )
-def test_a_program_ends_with_a_sentence(command: list[str]) -> None:
+def test_a_program_with_wrong_settings_ends_with_one_sentence(command: list[str]) -> None:
     wrong = {"LOZENGE_KAFKA_SECURITY": "foo", "LOZENGE_KAFKA_BOOTSTRAPS": "127.0.0.1:1"}
     if "deploy" not in command[0]:
         wrong[f"LOZENGE_{command[0].replace('.', '_').split('_')[1].upper()}_INSTANCES"] = "2"

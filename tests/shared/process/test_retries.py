@@ -39,7 +39,7 @@ def test_a_call_is_repeated_while_its_dependency_is_away() -> None:
     assert retry(failing(3, ConnectionError()), is_away, seconds=60, pause=0.2) == 4
 
 
-def test_another_error_ends_it() -> None:
+def test_an_error_that_is_not_retried_ends_the_retries() -> None:
     with pytest.raises(ValueError, match="no"):
         retry(failing(1, ValueError("no")), is_away, seconds=60, pause=0.2)
 

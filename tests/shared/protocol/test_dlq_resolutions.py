@@ -63,7 +63,7 @@ def test_what_has_no_record_is_skipped_and_refused_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["nine", "1", "1:", "-1:2", "1:2:3"])
-def test_a_place_is_a_partition_and_an_offset(text: str) -> None:
+def test_a_position_is_a_partition_and_an_offset(text: str) -> None:
     assert place_of("2:9120") == (2, 9120)
     with pytest.raises(UsageError, match="no place in a topic"):
         place_of(text)

@@ -30,18 +30,18 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(jars, "fetch", write_jars)
 
 
-def test_first_use_installs() -> None:
+def test_the_first_use_installs_the_jars() -> None:
     assert [jar.name for jar in jars.jars("connector")] == ["a-1.jar", "b-1.jar"]
     assert [jar.name for jar in jars.jars("broker")] == ["c-1.jar"]
 
 
-def test_second_installation_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_installation_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     jars.install()
     monkeypatch.setattr(jars, "fetch", lambda *_, **__: pytest.fail("fetched again"))
     jars.install()
 
 
-def test_wrong_content_is_never_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jar_with_another_checksum_is_never_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fetch(into: Path, total: int | None = None) -> None:
         write_jars(into)
         into.joinpath("broker/c-1.jar").write_bytes(b"evil")
@@ -66,13 +66,13 @@ def test_a_jar_that_changed_after_installation_is_refused_and_replaced() -> None
     assert jars.jars("connector")
 
 
-def test_missing_jar_is_named() -> None:
+def test_a_missing_jar_is_named() -> None:
     jars.install().joinpath("connector/b-1.jar").unlink()
     with pytest.raises(ToolchainError, match=r"b-1\.jar is missing"):
         jars.jars("connector")
 
 
-def test_failed_download_says_what_ivy_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_download_shows_the_message_of_ivy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.undo()
     script = "print('downloading x'); print('Server access error: no route'); raise SystemExit(1)"
     monkeypatch.setattr(jars, "_ivy", lambda into: [sys.executable, "-c", script])
@@ -81,7 +81,7 @@ def test_failed_download_says_what_ivy_said(monkeypatch: pytest.MonkeyPatch, tmp
     assert "LOZENGE_IVY_SETTINGS" in caught.value.hint
 
 
-def test_two_processes_install_once(tmp_path: Path) -> None:
+def test_two_processes_install_the_jars_once(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys, time\n"
         "from lozenge.toolchain import jars\n"

@@ -30,11 +30,11 @@ auth_result = { transform = "constant", value = "approved" }
 """
 
 
-def test_the_packaged_mappings() -> None:
+def test_the_packaged_mappings_are_valid() -> None:
     assert {m.source: m.topic for m in mapping.load()} == {"auth_json": "AUTH-JSON", "auth_iso8583": "AUTH-ISO"}
 
 
-def test_a_file_adds_a_format(tmp_path: Path) -> None:
+def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
     (tmp_path / "wallet.toml").write_text(NESTED)
     (tmp_path / "notes.txt").write_text("not a mapping")
     wallet = {m.source: m for m in mapping.load(tmp_path)}["wallet"]
@@ -68,7 +68,7 @@ def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: 
     assert problem in str(caught.value)
 
 
-def test_all_problems_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(NESTED.replace("token", "text").replace("wallet", "one", 1))
     (tmp_path / "two.toml").write_text("source = 5")
     with pytest.raises(ConfigError) as caught:
@@ -79,7 +79,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
     assert "two.toml: fields: Field required" in text
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not a folder"):
         mapping.load(tmp_path / "nowhere")
 
@@ -92,7 +92,7 @@ def test_a_copied_mapping_needs_another_name(tmp_path: Path) -> None:
         mapping.load(tmp_path)
 
 
-def test_tables_are_whole() -> None:
+def test_the_tables_of_currencies_and_countries_are_complete() -> None:
     assert len(countries.ALPHABETIC) == 249
     assert countries.ALPHABETIC["276"] == "DE"
     assert len(MINOR_DIGITS) == 170

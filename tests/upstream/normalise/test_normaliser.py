@@ -227,12 +227,12 @@ def iso_outcomes(upstream_spark: SparkSession) -> Outcomes:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused_with_every_reason(name: str, flat_outcomes: Outcomes) -> None:
+def test_a_record_is_refused_with_every_reason(name: str, flat_outcomes: Outcomes) -> None:
     assert flat_outcomes[name].reason == REFUSED[name][1]
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_accepted(name: str, flat_outcomes: Outcomes) -> None:
+def test_a_valid_record_becomes_an_event(name: str, flat_outcomes: Outcomes) -> None:
     _assert_event(flat_outcomes[name], ACCEPTED[name][1])
 
 
@@ -242,12 +242,12 @@ def test_the_year_comes_from_the_raw_record(name: str, iso_outcomes: Outcomes) -
 
 
 @pytest.mark.parametrize("name", ISO_REFUSED)
-def test_iso_refused(name: str, iso_outcomes: Outcomes) -> None:
+def test_an_iso_record_is_refused_with_its_reason(name: str, iso_outcomes: Outcomes) -> None:
     assert iso_outcomes[f"refused {name}"].reason == ISO_REFUSED[name][1]
 
 
 @pytest.mark.parametrize("name", ISO_ACCEPTED)
-def test_iso_accepted(name: str, iso_outcomes: Outcomes) -> None:
+def test_a_valid_iso_record_becomes_an_event(name: str, iso_outcomes: Outcomes) -> None:
     _assert_event(iso_outcomes[f"accepted {name}"], ISO_ACCEPTED[name][1])
 
 

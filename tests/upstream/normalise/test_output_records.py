@@ -79,7 +79,7 @@ def _made_up(number: int, rng: random.Random) -> tuple[dict[str, Any], dict[str,
     return raw, event
 
 
-def test_many_events_byte_for_byte(upstream_spark: SparkSession) -> None:
+def test_spark_and_python_encode_equal_bytes(upstream_spark: SparkSession) -> None:
     rng = random.Random(11)
     pairs = [_made_up(number, rng) for number in range(EVENTS)]
     raws = [Raw(json.dumps(raw, ensure_ascii=False).encode(), offset=n) for n, (raw, _) in enumerate(pairs)]
@@ -108,7 +108,7 @@ def test_an_event_without_an_account_is_not_in_the_copy_by_account(upstream_spar
     ]
 
 
-def test_headers_of_an_event(upstream_spark: SparkSession) -> None:
+def test_an_event_has_the_headers_of_a_cloud_event(upstream_spark: SparkSession) -> None:
     raws = [
         Raw(flat(), offset=0),
         Raw(flat(), offset=1, headers=(("traceparent", TRACE.encode()), ("other", b"x"))),

@@ -56,7 +56,7 @@ def test_equal_arguments_give_equal_bytes() -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("60s", 60.0), ("1.5m", 90.0), ("1000000.000000s", 1e6)])
-def test_its_time_is_a_duration(text: str, value: float) -> None:
+def test_the_run_time_is_a_duration(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
@@ -88,7 +88,7 @@ def test_the_past_is_in_order_complete_and_before_its_end() -> None:
     assert END - timedelta(days=1) < raws[-1].event_time < END
 
 
-def test_days_and_nights_and_weekends() -> None:
+def test_nights_and_weekends_have_less_traffic() -> None:
     times = [raw.event_time for raw in Generator(START).past(END, 50_000)]
     hours = Counter(time.hour for time in times)
     days = Counter(time.weekday() for time in times)

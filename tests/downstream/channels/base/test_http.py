@@ -8,12 +8,12 @@ from tests.downstream.conftest import NOON
 
 
 @pytest.mark.parametrize("status", [200, 202, 204])
-def test_2xx_is_sent(status: int) -> None:
+def test_a_2xx_answer_means_sent(status: int) -> None:
     assert result_of(status, None, NOON) == Sent()
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 401, 404, 429, 500, 503])
-def test_anything_else_is_tried_again(status: int) -> None:
+def test_any_other_answer_is_retried(status: int) -> None:
     assert result_of(status, None, NOON) == Retry(f"HTTP {status}")
 
 
@@ -29,5 +29,5 @@ def test_anything_else_is_tried_again(status: int) -> None:
         ("Sun, 01 Mar 2026 12:00:30", None),
     ],
 )
-def test_retry_after_is_read(header: str, seconds: float | None) -> None:
+def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float | None) -> None:
     assert result_of(429, header, NOON) == Retry("HTTP 429", seconds)

@@ -60,7 +60,7 @@ def test_what_belongs_to_no_record_is_kept() -> None:
     assert (positions(left), [f.position for f in left.failures_without_record]) == ([None], [None])
 
 
-def test_too_much_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_than_the_buffer_holds_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standby_buffer, "MAX_BUFFERED", 3)
     buffer = StandbyBuffer({0: 0})
     buffer.add(BatchResult([draft((0, 1)), draft((0, 2))], [failed(0, 3)]))

@@ -3,13 +3,13 @@
 from lozenge.job.lifecycle.recovery import GROWS_AFTER, BatchLimit
 
 
-def test_it_halves_down_to_one_offset() -> None:
+def test_the_batch_limit_halves_down_to_one_offset() -> None:
     limit = BatchLimit(10)
     assert [limit.shrink() for _ in range(4)] == [True, True, True, False]
     assert limit.value == 1
 
 
-def test_it_doubles_back_to_what_is_declared_after_enough_good_batches() -> None:
+def test_the_batch_limit_doubles_back_to_the_declared_one_after_enough_good_batches() -> None:
     limit = BatchLimit(10)
     limit.shrink()
     for _ in range(GROWS_AFTER - 1):
@@ -20,7 +20,7 @@ def test_it_doubles_back_to_what_is_declared_after_enough_good_batches() -> None
     assert not limit.grow(), "it never grows beyond the declared size"
 
 
-def test_a_failure_resets_the_count() -> None:
+def test_a_failure_resets_the_count_of_good_batches() -> None:
     limit = BatchLimit(8)
     limit.shrink()
     for _ in range(GROWS_AFTER):
