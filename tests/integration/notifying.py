@@ -130,7 +130,7 @@ class World:
         return self.probes[topic].read_to_end()
 
     def notifications(self) -> list[dict[str, Any]]:
-        """What stands in Kafka, which has to be without a gap; those of one case in their order."""
+        """What is in Kafka, which has to be without a gap; those of one case in their order."""
         codec = Codec.of("notification")
         seqs, found = defaultdict(list), []
         for record in self.read(self.topics.notifications):
@@ -150,8 +150,8 @@ class World:
 
     def check(self) -> None:
         """Exactly once and gapless in the topic, at least once at the receiver."""
-        told = Counter(alert_id for notification in self.notifications() for alert_id in notification["alert_ids"])
-        assert told == Counter(self.alert_ids)
+        counts = Counter(alert_id for notification in self.notifications() for alert_id in notification["alert_ids"])
+        assert counts == Counter(self.alert_ids)
         assert len(self.read(self.topics.dead_letters("downstream"))) == self.poison
         count = self.receiver.count()
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)

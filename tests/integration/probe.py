@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class Activity:
-    """Counts what all probes have found, and wakes whoever waits for more."""
+    """Counts what all probes have found, and wakes the threads that wait for more."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

@@ -76,7 +76,7 @@ def shipped(kafka: KafkaSettings, name: str, instance: str) -> list[bytes]:
     return [v for v in values if f'"instance": "{instance}"'.encode() in v]
 
 
-def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
+def test_an_agent_applies_specs_and_the_next_one_continues(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control:
@@ -95,10 +95,10 @@ def test_an_agent_carries_out_wishes_and_the_next_one_goes_on(
             three = control.change(two, "retire", goal=Goal.RETIRED)
             assert control.await_outcome(three, DEADLINE_SECONDS, lambda _: None).outcome is Outcome.DONE
         assert [i.alive() for i in job_processes(tmp_path / name)] == [False]
-        told = [(h.what, h.release) for h in control.history(name)]
-        assert told[:3] == [("deploy", "r1"), ("started", "r1"), ("live", "r1")]
-        assert ("adopted", "r1") in told
-        assert ("live", "r2") in told
+        events = [(h.what, h.release) for h in control.history(name)]
+        assert events[:3] == [("deploy", "r1"), ("started", "r1"), ("live", "r1")]
+        assert ("adopted", "r1") in events
+        assert ("live", "r2") in events
 
 
 def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
@@ -140,7 +140,7 @@ def lead(kafka: KafkaSettings, agent: str) -> None:
     producer.commit_transaction(30)
 
 
-def test_of_two_agents_in_one_folder_the_other_goes_on_with_the_same_jobs(
+def test_of_two_agents_in_one_folder_the_follower_continues_with_the_same_jobs(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control:

@@ -43,10 +43,10 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
         yield broker
 
 
-def test_who_comes_through_a_proxy_is_told_to_come_through_it_again(own: EmbeddedBroker) -> None:
-    for come_to, told in ((own.bootstrap, own.bootstrap), (f"127.0.0.1:{PROXIED}", f"127.0.0.1:{PROXY}")):
-        [broker] = AdminClient({"bootstrap.servers": come_to}).list_topics(timeout=30).brokers.values()
-        assert f"{broker.host}:{broker.port}" == told
+def test_a_client_behind_a_proxy_gets_the_address_of_the_proxy(own: EmbeddedBroker) -> None:
+    for address, advertised in ((own.bootstrap, own.bootstrap), (f"127.0.0.1:{PROXIED}", f"127.0.0.1:{PROXY}")):
+        [broker] = AdminClient({"bootstrap.servers": address}).list_topics(timeout=30).brokers.values()
+        assert f"{broker.host}:{broker.port}" == advertised
 
 
 def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:
@@ -61,7 +61,7 @@ def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:
     assert _count(own.bootstrap, "kept") == 2
 
 
-def test_a_writer_of_transactions_goes_on_after_the_broker_was_killed(own: EmbeddedBroker) -> None:
+def test_a_transactional_writer_continues_after_the_broker_was_killed(own: EmbeddedBroker) -> None:
     _create(own.bootstrap, "written")
     kafka = KafkaSettings(bootstrap=own.bootstrap)
     writer, group = TransactionalWriter(kafka, "writer"), Group(kafka, "writer", "written", 1)
@@ -85,8 +85,8 @@ def test_a_writer_of_transactions_goes_on_after_the_broker_was_killed(own: Embed
     reader.close()
 
 
-def test_a_producer_goes_on_after_the_broker_stood_still_for_longer_than_its_session(own: EmbeddedBroker) -> None:
-    """The broker then tells that there is none, and a client that believes it must find it again."""
+def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_session(own: EmbeddedBroker) -> None:
+    """The broker then says that there is none, and a client that believes it must find it again."""
     _create(own.bootstrap, "frozen")
     producer = Producer(KafkaSettings(bootstrap=own.bootstrap).client(enable_idempotence=True))
     assert own.pid is not None

@@ -52,7 +52,7 @@ def test_try_of_a_detector_in_the_checkout(kafka: KafkaSettings, tmp_path: Path)
     run = lozenge("try", "large_amount", "--last", "10m", "-o", "json", **here)  # type: ignore[arg-type]
     assert run.returncode == 0, run.stderr
     [outcome] = json.loads(run.stdout)
-    assert {f"tried_{n}" for n in range(3)} <= {told["entity"] for told in outcome["new"]}
+    assert {f"tried_{n}" for n in range(3)} <= {alert["entity"] for alert in outcome["new"]}
     run = lozenge("try", "large_amount", "--last", "10m", "--set", "default_limit=a lot", **here)  # type: ignore[arg-type]
     assert (run.returncode, "default_limit" in run.stderr) == (2, True)
 
@@ -67,7 +67,7 @@ def test_watching_ends_with_130_on_ctrl_c(kafka: KafkaSettings, tmp_path: Path) 
         assert process.wait(30) == 130
 
 
-def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(
+def test_dev_runs_the_folder_alongside_the_live_release_and_again_after_a_change(
     kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "detectors").mkdir()
@@ -76,23 +76,23 @@ def test_dev_runs_the_folder_beside_the_live_one_and_again_when_it_changes(
     module = tmp_path / "detectors" / "spotter" / "spotter.py"
     environment = surroundings(**kafka.variables, PYTHONUNBUFFERED="1")
     command = [sys.executable, "-m", "lozenge_deploy.cli", "dev", "spotter"]
-    told, said = tmp_path / "told", tmp_path / "said"
-    with told.open("wb") as out, said.open("wb") as err:
+    alerts, log = tmp_path / "alerts", tmp_path / "log"
+    with alerts.open("wb") as out, log.open("wb") as err:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=out, stderr=err, process_group=0)
     try:
-        wait_for(lambda: said.read_text().count("query starts") == 1 or process.poll() is not None, "its first start")
-        assert process.poll() is None, said.read_text()
+        wait_for(lambda: log.read_text().count("query starts") == 1 or process.poll() is not None, "its first start")
+        assert process.poll() is None, log.read_text()
         send(kafka, [event(1, card="dear", amount="600.00"), event(2, card="cheap", amount="400.00")])
-        wait_for(lambda: "dear  medium  600.00 EUR at merchant m-1" in told.read_text(), "its first alert")
+        wait_for(lambda: "dear  medium  600.00 EUR at merchant m-1" in alerts.read_text(), "its first alert")
         module.write_text(module.read_text().replace("Decimal(500)", "Decimal(300)"))
-        wait_for(lambda: said.read_text().count("query starts") == 2, "its second start")
+        wait_for(lambda: log.read_text().count("query starts") == 2, "its second start")
         send(kafka, [event(3, card="cheap", amount="400.00")])
-        wait_for(lambda: "cheap  medium  400.00 EUR" in told.read_text(), "an alert under the new limit")
+        wait_for(lambda: "cheap  medium  400.00 EUR" in alerts.read_text(), "an alert under the new limit")
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0, said.read_text()
+        assert process.wait(60) == 0, log.read_text()
     finally:
         if process.poll() is None:
             process.kill()
         process.wait()
-    assert len(told.read_text().splitlines()) == 2
+    assert len(alerts.read_text().splitlines()) == 2
     assert not [topic for topic in partitions(kafka) if "spotter" in topic]

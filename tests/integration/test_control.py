@@ -1,4 +1,4 @@
-"""What an operator wishes and waits for, on a real broker, with hand-written words of an agent."""
+"""Specs that an operator applies and waits for, on a real broker, with a hand-written status."""
 
 import uuid
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def control(kafka: KafkaSettings) -> Iterator[Control]:
 
 @pytest.fixture
 def first(kafka: KafkaSettings) -> Iterator[DeploymentSpec]:
-    """The first wish of a detector of the test's own, which no agent of another test shall see."""
+    """The first spec of a detector of the test's own, which no agent of another test sees."""
     first = DeploymentSpec(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
     yield first
     put(kafka, kafka.topics.deployments, first.detector, None)
@@ -40,9 +40,9 @@ def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | 
 
 def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: Outcome, **more: object) -> None:
     live = outcome in (Outcome.WATCHED, Outcome.DONE)
-    told = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
-    told |= {"process": list(wanted.process)} if live else {}
-    put(kafka, kafka.topics.status, wanted.detector, DeploymentStatus.model_validate(told))
+    status = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
+    status |= {"process": list(wanted.process)} if live else {}
+    put(kafka, kafka.topics.status, wanted.detector, DeploymentStatus.model_validate(status))
 
 
 def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSettings, control: Control) -> None:
@@ -74,7 +74,9 @@ def test_what_was_never_deployed_is_a_usage_error(control: Control, first: Deplo
         control.deployed(first.detector)
 
 
-def test_a_wish_is_done_when_the_agent_says_so(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
+def test_a_spec_is_done_when_the_agent_reports_it(
+    kafka: KafkaSettings, control: Control, first: DeploymentSpec
+) -> None:
     wanted = control.apply(first)
     steps: list[DeploymentStatus] = []
     with ThreadPoolExecutor(1) as thread:
@@ -124,7 +126,7 @@ def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
         control.await_outcome(wanted, LONG, lambda _: None)
 
 
-def test_one_that_another_wish_overtook_is_not_done(
+def test_a_spec_that_another_one_replaced_is_not_done(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     one = control.apply(first)

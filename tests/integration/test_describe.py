@@ -1,4 +1,4 @@
-"""What a detector tells of itself: as a process of its own, and where Spark runs already."""
+"""The description of a detector: from a process of its own, and where Spark runs already."""
 
 import json
 import os
@@ -24,14 +24,14 @@ def describe(detector: str | Path, *more: str, **variables: str) -> subprocess.C
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
 
 
-def told(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+def parsed(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert run.returncode == 0, run.stderr
     answer: dict[str, Any] = json.loads(run.stdout)
     return answer
 
 
-def test_a_fold_tells_what_it_keeps() -> None:
-    answer = told(describe("duplicate_charge"))
+def test_a_fold_describes_its_state() -> None:
+    answer = parsed(describe("duplicate_charge"))
     assert answer["declaration"]["kind"] == "stateful"
     assert answer["state_shape"] == {
         "by": ["card_id", "merchant_id", "amount", "currency"],
@@ -46,21 +46,24 @@ def test_a_fold_tells_what_it_keeps() -> None:
 
 @pytest.mark.parametrize("name", ["large_amount", "card_velocity"])
 def test_any_other_needs_no_java_for_it(name: str) -> None:
-    answer = told(describe(name, JAVA_HOME="/nowhere", PATH="/nowhere"))
+    answer = parsed(describe(name, JAVA_HOME="/nowhere", PATH="/nowhere"))
     assert answer["detector"] == name
     assert answer["state_shape"] is None
 
 
 def test_settings_can_be_tried_before_they_are_set() -> None:
-    before, after = told(describe("card_velocity")), told(describe("card_velocity", "--settings", '{"window": "20m"}'))
+    before, after = (
+        parsed(describe("card_velocity")),
+        parsed(describe("card_velocity", "--settings", '{"window": "20m"}')),
+    )
     assert after["settings"] == before["settings"] | {"window": "20m"}
     assert after["settings_digest"] != before["settings_digest"]
-    again = told(describe("card_velocity", "--settings", json.dumps(before["settings"])))
+    again = parsed(describe("card_velocity", "--settings", json.dumps(before["settings"])))
     assert again["settings_digest"] == before["settings_digest"]
 
 
 @pytest.mark.parametrize("overrides", ['{"window": "soon", "no": 1}', "nothing"])
-def test_every_problem_of_the_settings_is_told(overrides: str) -> None:
+def test_every_problem_of_the_settings_is_reported(overrides: str) -> None:
     run = describe("card_velocity", "--settings", overrides)
     assert run.returncode == 2
     assert not run.stdout
@@ -73,7 +76,7 @@ def test_what_the_module_prints_is_not_the_answer(tmp_path: Path) -> None:
     for file in ("large_amount.py", "pyproject.toml"):
         text = (CHECKOUT / "detectors" / "large_amount" / file).read_text()
         (folder / file).write_text(text + ("\nprint('hello')\n" if file.endswith(".py") else ""))
-    assert told(describe(folder))["version"] == "1.0.0"
+    assert parsed(describe(folder))["version"] == "1.0.0"
 
 
 def test_a_fold_that_cannot_be_planned_says_why(spark: SparkSession, tmp_path: Path) -> None:
@@ -90,12 +93,12 @@ def test_a_fold_that_cannot_be_planned_says_why(spark: SparkSession, tmp_path: P
     ("code", "operator", "hint"),
     [
         (
-            "told(F.udf(lambda text: text, 'string')(F.col('mcc')))",
+            "rows(F.udf(lambda text: text, 'string')(F.col('mcc')))",
             "ArrowEvalPython",
             "write it with column expressions",
         ),
-        ("told(F.lit('one')).union(told(F.lit('other')))", "Union", "in one where"),
-        ("told(F.col('mcc'))", "", ""),
+        ("rows(F.lit('one')).union(rows(F.lit('other')))", "Union", "in one where"),
+        ("rows(F.col('mcc'))", "", ""),
     ],
 )
 def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
@@ -107,7 +110,7 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
     project.write_text(project.read_text("utf-8") + '\nmode = "realtime"\n', "utf-8")
     lines = (
         "def detect(events, settings, tables):",
-        "    told = lambda reason: events.select(*alert(reason=reason))",
+        "    rows = lambda reason: events.select(*alert(reason=reason))",
         f"    return {code}",
         "detector = Detector(detect, settings=Quick)",
     )

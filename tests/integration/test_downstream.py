@@ -65,9 +65,9 @@ def test_alerts_of_all_detectors_come_out_once(world: World) -> None:
     world.send_poison("two", b"not an alert")
     with world.notifier():
         world.settle()
-    (letter,) = world.read(world.topics.dead_letters("downstream"))[earlier:]
-    headers = dict(letter.headers)
-    assert (letter.key, letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
+    (dead_letter,) = world.read(world.topics.dead_letters("downstream"))[earlier:]
+    headers = dict(dead_letter.headers)
+    assert (dead_letter.key, dead_letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
     assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
 
 
@@ -76,7 +76,7 @@ def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_who
     world.send_poison("two", value)
     with world.notifier():
         world.settle()
-    assert value in {letter.value for letter in world.read(world.topics.dead_letters("downstream"))}
+    assert value in {dead_letter.value for dead_letter in world.read(world.topics.dead_letters("downstream"))}
 
 
 def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
@@ -91,11 +91,11 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
             world.settle()
     finally:
         limit(world, DEAD_LETTER_BYTES)
-    letters = [r for r in world.read(world.topics.dead_letters("downstream")) if r.key == b"poison"]
-    numbers = [int(dict(letter.headers)["lozenge-seq"]) for letter in letters]
+    dead_letters = [r for r in world.read(world.topics.dead_letters("downstream")) if r.key == b"poison"]
+    numbers = [int(dict(dead_letter.headers)["lozenge-seq"]) for dead_letter in dead_letters]
     assert numbers == list(range(len(numbers)))
-    small, large, *others = letters[-len(values) :]
-    assert [letter.value for letter in (small, *others)] == [values[0], *values[2:]]
+    small, large, *others = dead_letters[-len(values) :]
+    assert [dead_letter.value for dead_letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
     assert (large.value, headers["lozenge-cut"]) == (values[1][:TRUNCATED_BYTES], b"900000")
     assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
@@ -167,7 +167,7 @@ def test_killed_at(world: World, point: str) -> None:
         world.settle()
 
 
-def test_two_share_the_work_and_one_goes_on_alone(world: World) -> None:
+def test_two_share_the_work_and_one_continues_alone(world: World) -> None:
     first = world.start()
     try:
         world.send("one", range(20_000, 20_010))
@@ -235,18 +235,18 @@ def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) 
         world.settle()
 
 
-def test_a_topic_made_anew_is_read_from_its_beginning(world: World) -> None:
+def test_a_recreated_topic_is_read_from_its_beginning(world: World) -> None:
     admin = AdminClient(world.kafka.client())
-    alerts = world.topics.alerts("anew")
-    ensure_topics(world.kafka, world.topics.detector_topics("anew"))
-    world.send("anew", range(50))
+    alerts = world.topics.alerts("recreated")
+    ensure_topics(world.kafka, world.topics.detector_topics("recreated"))
+    world.send("recreated", range(50))
     with world.notifier():
         world.settle()
     for future in admin.delete_topics([alerts]).values():
         future.result()
     world.wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
-    ensure_topics(world.kafka, world.topics.detector_topics("anew"))
-    world.send("anew", range(48, 53))
+    ensure_topics(world.kafka, world.topics.detector_topics("recreated"))
+    world.send("recreated", range(48, 53))
     with world.notifier():
         world.settle()
 

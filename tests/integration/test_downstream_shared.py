@@ -1,4 +1,4 @@
-"""Several notifiers of one PostgreSQL store: they share the work, and whoever is left does all of it."""
+"""Several notifiers of one PostgreSQL store: they share the work, and the last one does all of it."""
 
 import signal
 import subprocess
@@ -47,7 +47,7 @@ def test_three_share_the_work_while_they_are_killed_and_started(world: World) ->
             process.communicate()
 
 
-def test_one_goes_on_alone_and_at_once_when_the_other_stops_in_order(world: World) -> None:
+def test_one_continues_alone_at_once_when_the_other_stops_regularly(world: World) -> None:
     first = world.start()
     try:
         world.send("one", range(5_000, 5_010))

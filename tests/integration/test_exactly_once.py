@@ -97,7 +97,7 @@ class CrashAfterCommit(JobLoop):
 
 
 class CrashBeforeCommit(JobLoop):
-    """Dies when its n-th batch is judged, before the transaction."""
+    """Dies when its n-th batch has been processed, before the transaction."""
 
     dies_at = 1
 
@@ -132,7 +132,7 @@ def run_until_crash(
 
 
 @pytest.mark.parametrize("base", [CrashAfterCommit, CrashBeforeCommit])
-def test_a_crash_around_a_batch_without_data_is_told_apart_by_its_stamp(
+def test_a_crash_around_a_batch_without_data_is_recognised_by_its_commit_metadata(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, base: type[JobLoop]
 ) -> None:
     """The second batch only moves the watermark: its end offsets equal the first one's."""
@@ -178,7 +178,7 @@ def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: Spa
     assert len(read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))) == 10
 
 
-def test_a_release_beside_the_live_one_leaves_it_untouched(
+def test_a_release_alongside_the_live_one_leaves_it_untouched(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
@@ -191,12 +191,13 @@ def test_a_release_beside_the_live_one_leaves_it_untouched(
         )
         live = group_offsets(kafka, loaded.name)
         with running(loaded, kafka, spark.newSession(), tmp_path / "dev", live=False, release="dev", generation=9):
-            wait_for(lambda: group_offsets(kafka, f"{loaded.name}@dev"), "the claim beside it")
+            wait_for(lambda: group_offsets(kafka, f"{loaded.name}@dev"), "the claim of the other release")
             assert group_offsets(kafka, loaded.name) == live
             send(kafka, [event(n, amount="150.00") for n in range(8)])
             wait_for(lambda: len(alerts(kafka, loaded.name)) >= 8, "the live alerts")
             wait_for(
-                lambda: len(committed(kafka, kafka.topics.shadow_alerts(loaded.name, "dev"))) >= 8, "the alerts beside"
+                lambda: len(committed(kafka, kafka.topics.shadow_alerts(loaded.name, "dev"))) >= 8,
+                "the alerts of the other release",
             )
     assert len(alerts(kafka, loaded.name)) == 8
 
@@ -211,16 +212,18 @@ def test_one_poisoned_record_in_ten_thousand_costs_one_dead_letter(
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 9_999, "9,999 alerts")
     found = [dict(record.headers)["ce_id"] for record in read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))]
     assert len(set(found)) == len(found) == 9_999
-    (letter,) = read_by_kafka_python(kafka, kafka.topics.dead_letters(loaded.name))
-    headers = dict(letter.headers)
+    (dead_letter,) = read_by_kafka_python(kafka, kafka.topics.dead_letters(loaded.name))
+    headers = dict(dead_letter.headers)
     assert headers["__connect.errors.stage"] == b"detect"
     assert headers["__connect.errors.connector.name"] == loaded.name.encode()
     assert (headers["x"], headers["attempt"]) == (b"1", b"1")
-    original = next(r for r in committed(kafka, kafka.topics.events) if r.value == letter.value and r.key == letter.key)
+    original = next(
+        r for r in committed(kafka, kafka.topics.events) if r.value == dead_letter.value and r.key == dead_letter.key
+    )
     assert headers["__connect.errors.offset"] == str(original.offset).encode()
 
 
-def test_a_fold_puts_aside_the_event_that_raises_and_goes_on(
+def test_a_fold_sends_the_event_that_raises_to_the_dead_letter_topic_and_continues(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(counting, settings=Limit), tmp_path, kind="stateful")
@@ -248,9 +251,9 @@ def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
     send(kafka, [event(1), *(event(n, at=timedelta(minutes=2)) for n in range(2, 30))])
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the timer's dead letter")
-    (letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
-    headers = dict(letter.headers)
-    assert (letter.key, json.loads(letter.value)) == (b'["card_1"]', {"n": 1})
+    (dead_letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
+    headers = dict(dead_letter.headers)
+    assert (dead_letter.key, json.loads(dead_letter.value)) == (b'["card_1"]', {"n": 1})
     assert headers["__connect.errors.stage"] == b"timer"
     assert headers["__connect.errors.topic"] == kafka.topics.state(loaded.name).encode()
     assert headers["__connect.errors.exception.message"].endswith(b'of key ["card_1"]: ValueError: not ready')
@@ -266,9 +269,9 @@ def test_an_alert_that_cannot_be_written_becomes_a_dead_letter_of_stage_encode(
     send(kafka, [event(1), event(2, amount="150.00"), event(3)])
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    (letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
-    assert Codec.of("event").decode(letter.value)["event_id"] == "event-2"
-    assert dict(letter.headers)["__connect.errors.stage"] == b"encode"
+    (dead_letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
+    assert Codec.of("event").decode(dead_letter.value)["event_id"] == "event-2"
+    assert dict(dead_letter.headers)["__connect.errors.stage"] == b"encode"
 
 
 @pytest.mark.parametrize(("detect", "kind"), [(over, "rule"), (burst, "aggregate")])
@@ -317,9 +320,9 @@ def test_bytes_that_are_no_event_become_a_dead_letter_of_stage_decode(
     send(kafka, [event(1, amount="150.00"), b"\x00\x00\x00\x00\x01garbage", b"not framed", event(2, amount="150.00")])
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    letters = committed(kafka, kafka.topics.dead_letters(loaded.name))
-    assert sorted(letter.value for letter in letters) == [b"\x00\x00\x00\x00\x01garbage", b"not framed"]
-    assert {dict(letter.headers)["__connect.errors.stage"] for letter in letters} == {b"decode"}
+    dead_letters = committed(kafka, kafka.topics.dead_letters(loaded.name))
+    assert sorted(dead_letter.value for dead_letter in dead_letters) == [b"\x00\x00\x00\x00\x01garbage", b"not framed"]
+    assert {dict(dead_letter.headers)["__connect.errors.stage"] for dead_letter in dead_letters} == {b"decode"}
 
 
 def test_a_detector_that_raises_on_everything_commits_nothing(
@@ -384,7 +387,7 @@ def test_alert_ids_do_not_depend_on_batches_or_releases(
 def _shadow_ids(
     loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, release: str, size: int
 ) -> set[bytes]:
-    """The alert ids of a release beside the live one, from the live one's offsets on in batches of `size`."""
+    """The alert ids of a release alongside the live one, from the live one's offsets on in batches of `size`."""
     smaller = replace(loaded, declaration=loaded.declaration.model_copy(update={"max_batch": size}))
     ensure_topics(kafka, kafka.topics.shadow_topics(loaded.name, release))
     start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}

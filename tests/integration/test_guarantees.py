@@ -55,7 +55,7 @@ pytestmark = pytest.mark.integration
 EVENTS = 12
 """In one batch; they make as many alerts, of an aggregate a third of it."""
 BEFORE, BETWEEN, AFTER = STEPS = "before it writes", "between alerts and offsets", "after both"
-TIMES_TOLD = {
+TIMES_EMITTED = {
     "exactly-once": {BEFORE: 1, BETWEEN: 1, AFTER: 1},
     "at-least-once": {BEFORE: 1, BETWEEN: 2, AFTER: 1},
     "at-most-once": {BEFORE: 0, BETWEEN: 0, AFTER: 1},
@@ -141,7 +141,7 @@ def caught_up(kafka: KafkaSettings, run: Running) -> None:
     wait_for(lambda: run.runner.offsets == ends, "the end of the events")
 
 
-def told(kafka: KafkaSettings, loaded: LoadedDetector, hour: int) -> list[dict[str, Any]]:
+def emitted(kafka: KafkaSettings, loaded: LoadedDetector, hour: int) -> list[dict[str, Any]]:
     """The alerts about the batch of one hour."""
     return [
         a
@@ -150,13 +150,13 @@ def told(kafka: KafkaSettings, loaded: LoadedDetector, hour: int) -> list[dict[s
     ]
 
 
-def times_told(found: Sequence[dict[str, Any]]) -> dict[int, int]:
+def times_emitted(found: Sequence[dict[str, Any]]) -> dict[int, int]:
     """How many alerts came how often, by id."""
     return dict(Counter(Counter(a["alert_id"] for a in found).values()))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("guarantee", TIMES_TOLD)
+@pytest.mark.parametrize("guarantee", TIMES_EMITTED)
 def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
     guarantee: str, kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -170,13 +170,13 @@ def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
     with running(loaded, kafka, spark, tmp_path, generation=last + 1) as run:
         caught_up(kafka, run)
         send_a_batch(kafka, loaded.name, last)
-        wait_for(lambda: len(told(kafka, loaded, last)) >= raised, "the alerts of the last batch")
-    expected = {hour: TIMES_TOLD[guarantee][step] for hour, step in enumerate(STEPS)} | {last: 1}
-    assert {hour: times_told(told(kafka, loaded, hour)) for hour in expected} == {
+        wait_for(lambda: len(emitted(kafka, loaded, last)) >= raised, "the alerts of the last batch")
+    expected = {hour: TIMES_EMITTED[guarantee][step] for hour, step in enumerate(STEPS)} | {last: 1}
+    assert {hour: times_emitted(emitted(kafka, loaded, hour)) for hour in expected} == {
         hour: {times: raised} if times else {} for hour, times in expected.items()
     }
     if kind == "stateful":
-        _memory_is_exact(guarantee, {hour: told(kafka, loaded, hour) for hour in expected})
+        _memory_is_exact(guarantee, {hour: emitted(kafka, loaded, hour) for hour in expected})
     _gaps_are_known(guarantee, kind, loaded, kafka)
 
 
@@ -190,14 +190,14 @@ def _die(step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSe
     run.join()
     assert isinstance(run.error, Crash)
     dying._committer.refresh()  # as it may on its way out
-    told = dying._metrics.snapshot()["samples"]
-    in_vain = told["lozenge_offsets_begun_total"] - told["lozenge_offsets_committed_total"]
+    samples = dying._metrics.snapshot()["samples"]
+    in_vain = samples["lozenge_offsets_begun_total"] - samples["lozenge_offsets_committed_total"]
     if loaded.declaration.kind != "aggregate":  # which counts again what lies before
         assert in_vain == (EVENTS + 1 if step == BETWEEN else 0)
 
 
 def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -> None:
-    """The fold has counted every event once, also where it told it twice; or begun anew at every start."""
+    """The fold has counted every event once, also where it emitted it twice; or begun from scratch at every start."""
     for hour, found in by_hour.items():
         begin = 0 if guarantee == "at-most-once" else hour * EVENTS
         if found:
@@ -205,16 +205,16 @@ def _memory_is_exact(guarantee: str, by_hour: dict[int, list[dict[str, Any]]]) -
 
 
 def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: KafkaSettings) -> None:
-    """What was left out for being late is in its coverage, and may be filled; nothing else is missing there."""
-    left_out = gaps(coverage_of(kafka, loaded.name))
+    """What was skipped for being late is a gap in its coverage, and may be backfilled; there is no other gap."""
+    skipped = gaps(coverage_of(kafka, loaded.name))
     if guarantee != "at-most-once":
-        assert left_out == []
+        assert skipped == []
         return
     lines = read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
-    assert [gap.size for gap in left_out] == [EVENTS + 1], lines  # and the end of the transaction that sent them
+    assert [gap.size for gap in skipped] == [EVENTS + 1], lines  # and the end of the transaction that sent them
     if kind == "rule":
         assert [step.alerts for step in backfill(loaded, JobSettings(), kafka)] == [EVENTS]
-        assert times_told(told(kafka, loaded, STEPS.index(BEFORE))) == {1: EVENTS}
+        assert times_emitted(emitted(kafka, loaded, STEPS.index(BEFORE))) == {1: EVENTS}
 
 
 class Sleeping(Halting):
@@ -233,7 +233,7 @@ class Sleeping(Halting):
 def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
     guarantee: str, times: int, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """At least once it still tells what it had judged; at most once nobody tells that."""
+    """At least once it still emits what it had processed; at most once nothing emits that."""
     loaded = new_detector(kafka, Detector(every_event, settings=Settings), tmp_path, guarantee=guarantee)
     old = Sleeping(loaded, JobSettings(work=tmp_path / "old"), kafka, spark, JobMetrics(loaded.name))
     run = Running(old)
@@ -244,24 +244,24 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
     with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2) as new:
         caught_up(kafka, new)
         send_a_batch(kafka, loaded.name, 1)
-        wait_for(lambda: len(told(kafka, loaded, 1)) >= EVENTS, "the alerts of its successor")
+        wait_for(lambda: len(emitted(kafka, loaded, 1)) >= EVENTS, "the alerts of its successor")
         after = group_offsets(kafka, loaded.name)
         old.wakes.set()
         run.join()
         assert group_offsets(kafka, loaded.name) == after
     assert isinstance(run.error, Fenced)
-    assert times_told(told(kafka, loaded, 0)) == ({times: EVENTS} if times else {})
-    assert times_told(told(kafka, loaded, 1)) == {1: EVENTS}
+    assert times_emitted(emitted(kafka, loaded, 0)) == ({times: EVENTS} if times else {})
+    assert times_emitted(emitted(kafka, loaded, 1)) == {1: EVENTS}
 
 
 def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
-    assert delivery_guarantees.COMMIT_BY_GUARANTEE.keys() == TIMES_TOLD.keys()
+    assert delivery_guarantees.COMMIT_BY_GUARANTEE.keys() == TIMES_EMITTED.keys()
 
 
 def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """An aggregate in Real-Time Mode tells without waiting for an answer; its commit waits for all of them."""
+    """An aggregate in Real-Time Mode publishes without waiting for an answer; its commit waits for all of them."""
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
     before = group_offsets(kafka, loaded.name)

@@ -16,7 +16,7 @@ from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.job_status import Phase
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
-from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, told_once
+from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
 
 
 @pytest.fixture(params=["rule", "stateful"])
@@ -35,7 +35,7 @@ def traffic_to(kafka: KafkaSettings, loaded: LoadedDetector) -> Iterator[Traffic
 
 
 def share(job: Job) -> int:
-    """How many partitions it judges."""
+    """How many partitions it processes."""
     return len(job.run.runner._assignment.claimed)
 
 
@@ -52,15 +52,15 @@ def test_partitions_are_handed_over_while_events_come(
         one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
         one.wait(Phase.LIVE)
         one.order(generation=1, shared=True)
-        wait_for(lambda: share(one) == 4, "the first one judges all")
+        wait_for(lambda: share(one) == 4, "the first one processes all")
         two = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, shared=True)
-        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both judge their half")
+        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both process their half")
         two.run.stop()
-        wait_for(lambda: share(one) == 4, "the first one judges all again")
+        wait_for(lambda: share(one) == 4, "the first one processes all again")
         one.order(generation=1)
         wait_for(lambda: one.run.runner._assignment.exclusive, "it shares with nobody")
         sent = traffic.end()
-        told_once(kafka, loaded, loaded.declaration.kind, sent, one)
+        await_each_once(kafka, loaded, loaded.declaration.kind, sent, one)
     covered_once(kafka, loaded)
 
 
@@ -70,22 +70,22 @@ def test_what_an_instance_left_that_died_inside_its_transaction_is_taken_over_ex
     with traffic_to(kafka, loaded) as traffic:
         one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
         two = Job(loaded, kafka, spark, tmp_path / "r2", make=Mortal, generation=2, shared=True)
-        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both judge their half")
+        wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both process their half")
         assert isinstance(two.run.runner, Mortal)
         two.run.runner.dies = "inside its transaction"
         two.run.join()
-        wait_for(lambda: share(one) == 4, "the survivor judges all")
+        wait_for(lambda: share(one) == 4, "the survivor processes all")
         sent = traffic.end()
-        told_once(kafka, loaded, loaded.declaration.kind, sent, one)
+        await_each_once(kafka, loaded, loaded.declaration.kind, sent, one)
     covered_once(kafka, loaded)
 
 
-def test_an_instance_whose_partition_was_taken_while_it_slept_tells_nothing_more(
+def test_an_instance_whose_partition_was_taken_while_it_slept_publishes_nothing_more(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(KINDS["rule"][0], settings=Above), tmp_path)
     zombie = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
-    wait_for(lambda: share(zombie) == 4, "it judges all")
+    wait_for(lambda: share(zombie) == 4, "it processes all")
     PartitionWriters(kafka, loaded.name).fence({0, 1, 2, 3}, shared=True, before=True)
     before = group_offsets(kafka, loaded.name)
     send(kafka, [event(n, f"card_{n}", "150.00") for n in range(20)])

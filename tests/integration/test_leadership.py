@@ -46,7 +46,7 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def told(kafka: KafkaSettings, name: str, reason: str) -> Row:
+def row(kafka: KafkaSettings, name: str, reason: str) -> Row:
     return kafka.topics.status, name, DeploymentStatus(detector=name, reason=reason)
 
 
@@ -70,14 +70,14 @@ def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
 ) -> None:
     one, other, name = agent(), agent(), f"test_{uuid.uuid4().hex[:8]}"
     until(one.tick)
-    one.write([told(kafka, name, "of the first")])
+    one.write([row(kafka, name, "of the first")])
     until(other.tick)
     assert one.leading  # as far as it knows
     with pytest.raises(LeadershipLost):
-        one.write([told(kafka, name, "of a sleeper"), told(kafka, f"{name}_too", "of a sleeper")])
+        one.write([row(kafka, name, "of a sleeper"), row(kafka, f"{name}_too", "of a sleeper")])
     assert not one.leading
     assert not one.tick()
-    other.write([told(kafka, name, "of the second")])
+    other.write([row(kafka, name, "of the second")])
     with Table(kafka, kafka.topics.status, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
@@ -118,7 +118,7 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(
     while time.monotonic() < awake:
         assert one.tick()
     assert not other.tick()
-    one.write([told(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
+    one.write([row(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
 
 
 def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
         finally:
             os.kill(broker.pid, signal.SIGCONT)
         until(lambda: leads(one))
-        one.write([told(kafka, "spotter", "again")])
+        one.write([row(kafka, "spotter", "again")])
         one.resign()
         one.close()
 

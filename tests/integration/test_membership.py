@@ -29,7 +29,7 @@ def topic(kafka: KafkaSettings) -> str:
 
 
 class Worker:
-    """Works on its slots as a job does: stops when they change, settles, and goes on with the new ones."""
+    """Works on its slots as a job does: stops when they change, settles, and continues with the new ones."""
 
     def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[PartitionState, "Worker"]) -> None:
         self.member = Membership(kafka, topic, [topic], SESSION_SECONDS)

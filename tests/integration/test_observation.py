@@ -61,7 +61,7 @@ def reading(kafka: KafkaSettings, app: str) -> Reading:
     return found
 
 
-def test_totals_outlive_the_instance_and_whoever_adds_them_up(kafka: KafkaSettings, app: str) -> None:
+def test_totals_survive_the_instance_and_the_exporter(kafka: KafkaSettings, app: str) -> None:
     for generation, count in (("g1", 100), ("g2", 20)):
         metrics = JobMetrics(app, generation, "1.0.0")
         with Reporter(metrics, kafka):
@@ -78,7 +78,7 @@ def test_totals_outlive_the_instance_and_whoever_adds_them_up(kafka: KafkaSettin
     assert (now.records, now.instances, now.lag, now.release) == (121, 1, 3, "1.1.0")
 
 
-def test_status_of_one_says_where_it_stands(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_status_of_one_shows_its_position(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     rule = Detector(lambda events, settings, tables: events.select(*alert(reason=F.lit("seen"))), settings=Settings)
     loaded = new_detector(kafka, rule, tmp_path)
     with (
@@ -140,7 +140,7 @@ def test_lines_arrive_in_order_with_who_wrote_them(kafka: KafkaSettings, app: st
     assert {(line["app"], line["instance"]) for line in lines} == {(app, "g1")}
 
 
-def test_a_new_shipper_goes_on_where_the_last_one_was(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+def test_a_new_shipper_continues_where_the_last_one_was(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     for part in range(3):
         with log.open("a") as file:
@@ -169,7 +169,9 @@ def test_a_file_that_is_full_is_emptied_and_no_line_is_lost(kafka: KafkaSettings
     assert [line["event"] for line in shipped(kafka, app)] == [f"a line with the number {n}" for n in range(500)]
 
 
-def test_what_waited_for_the_broker_is_shipped_or_told_of(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+def test_what_waited_for_the_broker_is_shipped_or_reported_as_dropped(
+    kafka: KafkaSettings, app: str, tmp_path: Path
+) -> None:
     log = tmp_path / "job.log"
     log.write_text("before\n" * 1000)
     away = Shipper(KafkaSettings(bootstrap="127.0.0.1:9"), cap=1000)
@@ -182,8 +184,8 @@ def test_what_waited_for_the_broker_is_shipped_or_told_of(kafka: KafkaSettings, 
     shipper = Shipper(kafka)
     shipper.follow(log, app, "g1", "1.0.0")
     ship_all(shipper)
-    told, after = shipped(kafka, app)
-    assert (told["event"], told["level"], told["bytes"]) == ("log dropped", "warning", 7000)
+    dropped, after = shipped(kafka, app)
+    assert (dropped["event"], dropped["level"], dropped["bytes"]) == ("log dropped", "warning", 7000)
     assert after["event"] == "after"
 
 
@@ -234,7 +236,7 @@ def test_a_line_that_is_too_long_comes_in_pieces(kafka: KafkaSettings, app: str,
 def test_logs_shows_lines_for_people_and_for_programs(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     lines = [
-        {"time": f"2026-11-21T10:00:0{n}.123456Z", "level": level, "event": "went on", "batch": n}
+        {"time": f"2026-11-21T10:00:0{n}.123456Z", "level": level, "event": "resumed", "batch": n}
         for n, level in enumerate(("debug", "info", "warn", "error"))
     ]
     log.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -243,8 +245,8 @@ def test_logs_shows_lines_for_people_and_for_programs(kafka: KafkaSettings, app:
     ship_all(shipper)
     run = called(kafka, tmp_path, "logs", app, "-n", "2")
     assert run.stdout.splitlines() == [
-        "2026-11-21T10:00:02.123  warn     g1/1.0.0  went on  batch=2",
-        "2026-11-21T10:00:03.123  error    g1/1.0.0  went on  batch=3",
+        "2026-11-21T10:00:02.123  warn     g1/1.0.0  resumed  batch=2",
+        "2026-11-21T10:00:03.123  error    g1/1.0.0  resumed  batch=3",
     ]
     run = called(kafka, tmp_path, "logs", app, "--level", "warning", "-o", "json")
     assert [json.loads(line)["batch"] for line in run.stdout.splitlines()] == [2, 3]
@@ -329,7 +331,7 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
     command = [sys.executable, "-m", "lozenge_deploy.observe.exporter", str(port)]
     environment = os.environ | kafka.variables
 
-    def told() -> str:
+    def exported() -> str:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
                 return str(response.read(), "utf-8")
@@ -338,8 +340,8 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
 
     with subprocess.Popen(command, env=environment) as exporter:
         try:
-            wait_for(lambda: "lozenge_records_total" in told(), "the exporter")
-            assert f'lozenge_records_total{{app="{app}"}} 60.0' in told()
-            assert f'lozenge_instances{{app="{app}",release="1.0.0"}} 0.0' in told()
+            wait_for(lambda: "lozenge_records_total" in exported(), "the exporter")
+            assert f'lozenge_records_total{{app="{app}"}} 60.0' in exported()
+            assert f'lozenge_instances{{app="{app}",release="1.0.0"}} 0.0' in exported()
         finally:
             exporter.terminate()

@@ -1,4 +1,4 @@
-"""A detector's offsets: every jump is asked for, written down in its coverage, and can be mended."""
+"""A detector's offsets: every move is requested, recorded in its coverage, and can be undone."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.settings import JobSettings
-from lozenge.job.tools import backfill as filling
+from lozenge.job.tools import backfill as backfill_worker
 from lozenge.job.tools import command
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.dead_letter_queue import unresolved
@@ -37,7 +37,7 @@ from tests.integration.harness import alerts, event, group_offsets, move, new_de
 
 pytestmark = pytest.mark.integration
 
-Judge = Callable[..., None]
+Process = Callable[..., None]
 _numbers = count(5 * 10**9)
 
 
@@ -61,13 +61,13 @@ def large(kafka: KafkaSettings, number: int) -> set[str]:
     return {e["event_id"] for e in sent}
 
 
-def told(kafka: KafkaSettings, detector: str) -> Counter[str]:
+def emitted(kafka: KafkaSettings, detector: str) -> Counter[str]:
     """How often each event was alerted on."""
     return Counter(a["evidence"]["event_ids"][0] for a in alerts(kafka, detector))
 
 
 def now(kafka: KafkaSettings, detector: str) -> dict[int, int]:
-    """Where it stands."""
+    """Where it is committed."""
     return {partition: offset for partition, (offset, _) in group_offsets(kafka, detector).items()}
 
 
@@ -82,27 +82,27 @@ def to(kafka: KafkaSettings, detector: str, then: dict[int, int]) -> None:
 
 
 @pytest.fixture
-def judge(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
+def process(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callable[..., None]:
     """Runs a detector until the group's offsets, as others see them, are at the end of all events."""
     generations = count(1)
 
-    def judge(loaded: LoadedDetector, release: str = "r1", **job: Any) -> None:
+    def process(loaded: LoadedDetector, release: str = "r1", **job: Any) -> None:
         generation = max(next(generations), job.pop("at_least", 0))
         with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job):
             wait_for(lambda: now(kafka, loaded.name) == ends(kafka), f"{loaded.name} at the end")
 
-    return judge
+    return process
 
 
 def test_releases_and_settings_follow_each_other_in_its_coverage(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     begin = ends(kafka)
     large(kafka, 8)
-    judge(over_limit)
+    process(over_limit)
     middle = now(kafka, over_limit.name)
     large(kafka, 8)
-    judge(over_limit, "r2", settings='{"limit": 250}')
+    process(over_limit, "r2", settings='{"limit": 250}')
     end = now(kafka, over_limit.name)
     found = coverage_of(kafka, over_limit.name)
     assert [(i.partition, i.begin, i.end, i.release, i.open) for i in found] == [
@@ -115,60 +115,60 @@ def test_releases_and_settings_follow_each_other_in_its_coverage(
     assert explain(found, f"0:{end[0]}")["status"] == "not processed yet"
 
 
-def test_moved_back_it_judges_again_under_the_same_ids(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+def test_moved_back_it_reprocesses_under_the_same_ids(
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     begin, ids = ends(kafka), large(kafka, 12)
-    judge(over_limit)
+    process(over_limit)
     middle = now(kafka, over_limit.name)
     to(kafka, over_limit.name, begin)
-    judge(over_limit, at_least=9)
-    assert told(kafka, over_limit.name) == dict.fromkeys(ids, 2)
+    process(over_limit, at_least=9)
+    assert emitted(kafka, over_limit.name) == dict.fromkeys(ids, 2)
     assert len({a["alert_id"] for a in alerts(kafka, over_limit.name)}) == len(ids)
     assert overlaps(coverage_of(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
 
 
 def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come_meanwhile(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
-    judge(over_limit)
+    process(over_limit)
     asked_for = OffsetReset(
         over_limit.name, kafka.topics.events, now(kafka, over_limit.name), {0: begin[0]}, "keep", None
     )
     large(kafka, 16)
-    judge(over_limit)
+    process(over_limit)
     offset_reset.commit(kafka, asked_for)
     assert now(kafka, over_limit.name) == {**ends(kafka), 0: begin[0]}
 
 
 def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = over_limit.name
-    judged = large(kafka, 8)
-    judge(over_limit)
-    begin, left_out = now(kafka, name), large(kafka, 40)
+    processed = large(kafka, 8)
+    process(over_limit)
+    begin, skipped = now(kafka, name), large(kafka, 40)
     send(kafka, [event(next(_numbers), "card_1", "5.00"), b"no Avro at all"])
     to(kafka, name, ends(kafka))
-    judged |= large(kafka, 8)
-    judge(over_limit, at_least=9)
-    assert told(kafka, name) == dict.fromkeys(judged, 1)
+    processed |= large(kafka, 8)
+    process(over_limit, at_least=9)
+    assert emitted(kafka, name) == dict.fromkeys(processed, 1)
     assert gaps(coverage_of(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
 
-    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
+    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
     settings = JobSettings(release="r1")
     first = next(backfill(over_limit, settings, kafka))
     assert first.remaining > 0
     rest = list(backfill(over_limit, settings, kafka))
     assert rest[-1].remaining == 0
     assert first.dead_letters + sum(step.dead_letters for step in rest) == 1
-    assert told(kafka, name) == dict.fromkeys(judged | left_out, 1)
+    assert emitted(kafka, name) == dict.fromkeys(processed | skipped, 1)
     assert not gaps(coverage_of(kafka, name))
     assert list(backfill(over_limit, settings, kafka)) == []
-    (letter,) = unresolved(kafka, name)
-    said = f"dead letter {places_of([letter.place])} (unresolved)"
-    assert [dead_letter_of_event(kafka, name, place) for place in (letter.origin, (0, 0))] == [said, ""]
+    (dead_letter,) = unresolved(kafka, name)
+    said = f"dead letter {places_of([dead_letter.place])} (unresolved)"
+    assert [dead_letter_of_event(kafka, name, place) for place in (dead_letter.origin, (0, 0))] == [said, ""]
 
 
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
@@ -179,40 +179,40 @@ def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
     )
 
 
-def test_a_fill_that_is_told_to_end_does_so_between_two_steps(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge, monkeypatch: pytest.MonkeyPatch
+def test_a_backfill_that_is_asked_to_stop_does_so_between_two_steps(
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge(over_limit)
-    left_out = large(kafka, 40)
+    process(over_limit)
+    skipped = large(kafka, 40)
     to(kafka, over_limit.name, ends(kafka))
-    judge(over_limit, at_least=9)
-    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
+    process(over_limit, at_least=9)
+    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
     monkeypatch.setattr(command, "find", lambda _: over_limit)
     monkeypatch.setattr(sys, "argv", ["backfill"])
     for variable, value in kafka.variables.items():
         monkeypatch.setenv(variable, value)
 
-    def told_to_end(*given: Any) -> Iterator[filling.BackfillStep]:
+    def stopping(*given: Any) -> Iterator[backfill_worker.BackfillStep]:
         for step in backfill(*given):
             os.kill(os.getpid(), signal.SIGTERM)
             yield step
 
-    monkeypatch.setattr(filling, "backfill", told_to_end)
-    assert filling.main() == 0
-    filled = told(kafka, over_limit.name)
-    assert 0 < len(filled) < len(left_out)
-    assert sum(gap.size for gap in gaps(coverage_of(kafka, over_limit.name))) == len(left_out) - len(filled)
+    monkeypatch.setattr(backfill_worker, "backfill", stopping)
+    assert backfill_worker.main() == 0
+    filled = emitted(kafka, over_limit.name)
+    assert 0 < len(filled) < len(skipped)
+    assert sum(gap.size for gap in gaps(coverage_of(kafka, over_limit.name))) == len(skipped) - len(filled)
 
 
-def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behind(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, judge: Judge, monkeypatch: pytest.MonkeyPatch
+def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = new_detector(kafka, Detector(over, Limit), tmp_path, backlog="newest-first", max_batch=20)
-    judged = large(kafka, 8)
-    judge(loaded)
+    processed = large(kafka, 8)
+    process(loaded)
     before = now(kafka, loaded.name)
-    judged |= large(kafka, 60)
-    monkeypatch.setattr(filling, "STEP_OFFSETS", 16)
+    processed |= large(kafka, 60)
+    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
 
     def steps() -> list[CoverageSegment]:
         return [
@@ -229,16 +229,16 @@ def test_newest_first_judges_what_is_new_and_beside_that_once_what_it_left_behin
     )
     assert (start.ended, start.since) == (before, end)
     assert gaps(coverage_of(kafka, loaded.name)), "the first process did not end in the middle"
-    beside = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, JobMetrics(loaded.name))
-    beside.start()  # as a job does that shares its partitions for a while
-    beside.stop()
-    beside.start()
-    beside.stop()
+    worker = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, JobMetrics(loaded.name))
+    worker.start()  # as a job does that shares its partitions for a while
+    worker.stop()
+    worker.start()
+    worker.stop()
     with running(loaded, kafka, spark, tmp_path, generation=6):
-        judged |= large(kafka, 8)
-        wait_for(lambda: told(kafka, loaded.name).keys() == judged, "all alerts")
+        processed |= large(kafka, 8)
+        wait_for(lambda: emitted(kafka, loaded.name).keys() == processed, "all alerts")
         wait_for(lambda: not gaps(coverage_of(kafka, loaded.name)), "the end of what was left behind")
-    assert told(kafka, loaded.name) == dict.fromkeys(judged, 1)
+    assert emitted(kafka, loaded.name) == dict.fromkeys(processed, 1)
 
 
 def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:
@@ -247,21 +247,21 @@ def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> N
         next(backfill(loaded, JobSettings(), kafka))
 
 
-def test_a_group_that_lost_its_offsets_does_not_begin_anew(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     ids = large(kafka, 8)
-    judge(over_limit)
+    process(over_limit)
     last = read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment)[-1].since
     group = kafka.topics.prefixed(over_limit.name)
     AdminClient(kafka.client()).delete_consumer_groups([group])[group].result(30)
     with pytest.raises(
         OffsetsLost, match=f"partition 2: the committed offset has expired; the last known one is {last[2]}"
     ):
-        judge(over_limit)
-    assert told(kafka, over_limit.name) == dict.fromkeys(ids, 1)
+        process(over_limit)
+    assert emitted(kafka, over_limit.name) == dict.fromkeys(ids, 1)
     offset_reset.commit(kafka, OffsetReset(over_limit.name, kafka.topics.events, last, ends(kafka), "keep", None))
-    judge(over_limit, at_least=9)
+    process(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
     assert (
         intervals(read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment), ends(kafka))[0].begin
@@ -270,9 +270,9 @@ def test_a_group_that_lost_its_offsets_does_not_begin_anew(
 
 
 def test_offsets_behind_the_end_of_the_topic_are_refused(
-    kafka: KafkaSettings, over_limit: LoadedDetector, judge: Judge
+    kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     end = ends(kafka)
     move(kafka, over_limit.name, {**end, 3: end[3] + 1000})
     with pytest.raises(OffsetsLost, match=f"partition 3: {end[3] + 1000} is next, but the topic ends at {end[3]}"):
-        judge(over_limit)
+        process(over_limit)

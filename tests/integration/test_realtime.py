@@ -46,7 +46,7 @@ def over(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
 
 
 def over_and_fragile(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
-    """A merchant that is no number cannot be judged, and no alert can be written of one that is below zero."""
+    """A merchant that is no number cannot be processed, and no alert can be written of one that is below zero."""
     number = F.col("merchant_id").cast("int")
     return events.where(number != 0).select(
         *alert(reason=F.lit("numbered"), score=F.when(number > 0, 1.0).otherwise(2.0))
@@ -54,7 +54,7 @@ def over_and_fragile(events: DataFrame, settings: Settings, tables: Tables) -> D
 
 
 def over_and_slow(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
-    """One merchant holds its task up for many looks at where it stands."""
+    """One merchant holds its task up for many readings of its position."""
     nap = F.expr("if(merchant_id = 'slow', java_method('java.lang.Thread', 'sleep', 10000L), '')")
     return events.where(F.col("amount") > 100).select(*alert(reason=F.concat_ws(" ", F.lit("over"), nap)))
 
@@ -105,27 +105,27 @@ def test_alerts_come_at_once_and_offsets_with_the_end_of_the_batch(
     assert samples["lozenge_latency_seconds_count"] == sent
 
 
-def test_how_far_it_has_read_is_told_long_before_its_commit(
+def test_the_position_is_reported_long_before_its_commit(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     with running(detector(kafka, over, tmp_path, trigger="5m"), kafka, spark, tmp_path) as run:
         report = run.runner._reporter.status
         send(kafka, some_events(0, 200))
-        wait_for(lambda: told(run)["lozenge_offsets_begun_total"] == 200, "what it has read")
-        wait_for(lambda: report.lag == told(run)["lozenge_lag_offsets"] == 0, "its standing")
-        assert told(run)["lozenge_offsets_committed_total"] == 0
+        wait_for(lambda: samples(run)["lozenge_offsets_begun_total"] == 200, "what it has read")
+        wait_for(lambda: report.lag == samples(run)["lozenge_lag_offsets"] == 0, "its lag")
+        assert samples(run)["lozenge_offsets_committed_total"] == 0
 
 
 def test_what_a_task_that_hangs_does_not_read_is_lag(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     with running(detector(kafka, over_and_slow, tmp_path, trigger="5m"), kafka, spark, tmp_path) as run:
         send(kafka, [*some_events(0, 13), event(100, amount="150.00", merchant_id="slow")])
-        wait_for(lambda: told(run)["lozenge_offsets_begun_total"] == 14, "that its task has it")
+        wait_for(lambda: samples(run)["lozenge_offsets_begun_total"] == 14, "that its task has it")
         send(kafka, [event(n, amount="150.00") for n in range(101, 2_000)])
-        wait_for(lambda: told(run)["lozenge_lag_offsets"] == 1_899, "that the others wait")
-        wait_for(lambda: told(run)["lozenge_lag_offsets"] == 0, "that it goes on")
+        wait_for(lambda: samples(run)["lozenge_lag_offsets"] == 1_899, "that the others wait")
+        wait_for(lambda: samples(run)["lozenge_lag_offsets"] == 0, "that it continues")
 
 
-def told(run: Any) -> dict[str, float]:
+def samples(run: Any) -> dict[str, float]:
     samples: dict[str, float] = run.runner._metrics.snapshot()["samples"]
     return samples
 
@@ -147,20 +147,20 @@ def test_its_records_are_those_of_batch_by_batch(kafka: KafkaSettings, spark: Sp
 
 
 def _as_said(record: Any, name: str) -> dict[str, Any]:
-    """All of a record but what differs with the detector's name, the moment and where its event stood."""
+    """All of a record but what differs with the detector's name, the moment and the position of its event."""
     value = Codec.of("alert").decode(record.value)
     assert abs(record.timestamp / 1000 - value.pop("detected_at").timestamp()) < 10
     headers = [(key, text.decode()) for key, text in record.headers]
     assert dict(headers)["ce_id"] == value.pop("alert_id")
     partition = value.pop("trigger")["partition"]
-    told = {"value": value, "key": record.key, "partition": record.partition, "of": partition}
+    fields = {"value": value, "key": record.key, "partition": record.partition, "of": partition}
     own = ("ce_id", "traceparent")
-    told["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
+    fields["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
     assert {key for key, _ in headers} > set(own)
-    return told | {"value": value | {"detector": value["detector"].replace(name, "NAME")}}
+    return fields | {"value": value | {"detector": value["detector"].replace(name, "NAME")}}
 
 
-def test_what_was_told_before_a_stop_is_not_told_again(
+def test_alerts_published_before_a_stop_are_not_published_again(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = detector(kafka, over, tmp_path, trigger="5m")
@@ -174,7 +174,7 @@ def test_what_was_told_before_a_stop_is_not_told_again(
     assert {p: o for p, (o, _) in group_offsets(kafka, loaded.name).items()} == {p: o for p, (o, _) in before.items()}
 
 
-def test_a_release_that_leaves_the_mode_tells_nothing_again(
+def test_a_release_that_leaves_the_mode_publishes_nothing_again(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     realtime = detector(kafka, over, tmp_path, trigger="5m")
@@ -193,7 +193,7 @@ def test_a_release_that_leaves_the_mode_tells_nothing_again(
     assert len(ids) == len(set(ids)) == 151
 
 
-def test_what_cannot_be_judged_or_written_becomes_a_dead_letter(
+def test_an_event_that_cannot_be_processed_or_written_becomes_a_dead_letter(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = detector(kafka, over_and_fragile, tmp_path)
@@ -204,9 +204,17 @@ def test_what_cannot_be_judged_or_written_becomes_a_dead_letter(
         send(kafka, [event(n, card=f"card_{n}", merchant_id="7") for n in range(30, 50)])
         wait_for(lambda: len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 3, "the dead letters")
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 40, "the other alerts")
-    letters = [dict(letter.headers) for letter in committed(kafka, kafka.topics.dead_letters(loaded.name))]
-    assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "detect", "encode"]
-    why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
+    dead_letters = [
+        dict(dead_letter.headers) for dead_letter in committed(kafka, kafka.topics.dead_letters(loaded.name))
+    ]
+    assert sorted(dead_letter["__connect.errors.stage"].decode() for dead_letter in dead_letters) == [
+        "decode",
+        "detect",
+        "encode",
+    ]
+    why = next(
+        x["__connect.errors.exception.message"] for x in dead_letters if x["__connect.errors.stage"] == b"encode"
+    )
     assert "score 2.0 does not lie between 0 and 1" in why.decode()
     ids = [alert["alert_id"] for alert in alerts(kafka, loaded.name)]
     assert len(ids) == len(set(ids)) == 40
@@ -227,7 +235,7 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
     loaded = detector(kafka, over, tmp_path, trigger="8s")
     send(kafka, some_events(0, 100))
     with running(loaded, kafka, spark, tmp_path):
-        wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to leave out")
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to skip")
     with running(loaded, kafka, spark, tmp_path, generation=2, short_batches=2) as run:
         runner = run.runner
         assert isinstance(runner, RealtimeLoop)
@@ -245,7 +253,7 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
     assert len(ids) == len(set(ids)) == 200
 
 
-def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
+def test_a_standby_has_run_its_query_and_published_nothing(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded, folder = detector(kafka, over, tmp_path, trigger="5m"), tmp_path / "job"
@@ -266,7 +274,7 @@ def test_one_that_stands_by_has_run_its_very_query_and_told_nothing(
     assert report.status.finished_at
 
 
-def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_alerts_published_before_a_kill_are_not_published_again(kafka: KafkaSettings, tmp_path: Path) -> None:
     """Its first process dies in the middle of a burst, long before a batch would end."""
     folder = detector_folder(tmp_path, MODULE, {"kind": "rule", "mode": "realtime"})
     many = 2_000

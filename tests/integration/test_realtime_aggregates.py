@@ -45,7 +45,7 @@ DECLARED = {"kind": "aggregate", "mode": "realtime", "trigger": "5s", "lateness"
 
 
 class Bands(Settings):
-    """`least` is the first band that is told."""
+    """`least` is the first band that raises an alert."""
 
     least: int = 3
 
@@ -80,15 +80,15 @@ def uses(first: int, each: int, cards: list[str] = CARDS) -> list[dict[str, Any]
 
 
 def crossings(kafka: KafkaSettings, name: str) -> Counter[tuple[str, str]]:
-    """How often each band of each card was told."""
-    return Counter((told["entity"]["id"], told["evidence"]["values"]["band"]) for told in alerts(kafka, name))
+    """How often each band of each card was emitted."""
+    return Counter((a["entity"]["id"], a["evidence"]["values"]["band"]) for a in alerts(kafka, name))
 
 
 def each_once(*bands: str, cards: list[str] = CARDS) -> Counter[tuple[str, str]]:
     return Counter((card, band) for card in cards for band in bands)
 
 
-def test_crossings_come_at_once_and_once_though_the_group_goes_on(
+def test_threshold_crossings_are_published_at_once_and_once_while_the_group_changes(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = detector(kafka, tmp_path)
@@ -129,17 +129,17 @@ def test_crossings_come_at_once_and_once_though_the_group_goes_on(
 
 
 def _write_as_a_stranger(kafka: KafkaSettings, topic: str) -> None:
-    """As a predecessor that lives on, cut off from whoever ended it: nobody may listen to it."""
+    """As a replaced job that runs on, cut off from the agent that stopped it: nothing may accept its writes."""
     producer = Producer(kafka.client())
     producer.produce(topic, b"not even a row", b"the token of another query", 0)
     assert producer.flush(30) == 0
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
-def test_what_was_told_before_a_stop_is_not_told_again(
+def test_alerts_published_before_a_stop_are_not_published_again(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, guarantee: str
 ) -> None:
-    """Its counts go on in Spark's checkpoint from the last commit, also where Spark has ended a batch behind that."""
+    """Its counts continue in Spark's checkpoint from the last commit, also where Spark has ended a batch after that."""
     loaded = detector(kafka, tmp_path, guarantee=guarantee)
     send(kafka, uses(0, each=2))
     start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
@@ -188,8 +188,8 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
         check_realtime("one", declared, frame)
 
 
-class DiesBeforeItTells(RealtimeAggregateLoop):
-    """As a process that is killed when Spark has ended a batch, and nothing of it is told yet."""
+class DiesBeforePublishing(RealtimeAggregateLoop):
+    """As a process that is killed when Spark has ended a batch, and nothing of it is published yet."""
 
     def _publish(self, rows: Any) -> None:
         pass
@@ -210,7 +210,7 @@ def test_a_batch_that_only_spark_has_ended_is_counted_again(
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
         checkpoint = run.runner._checkpoint.id
     send(kafka, uses(100, each=2))
-    with pytest.raises(Crash), running(loaded, kafka, spark, tmp_path, DiesBeforeItTells) as run:
+    with pytest.raises(Crash), running(loaded, kafka, spark, tmp_path, DiesBeforePublishing) as run:
         run.join()
     assert crossings(kafka, loaded.name) == Counter()
     with running(loaded, kafka, spark, tmp_path) as run:
@@ -219,18 +219,18 @@ def test_a_batch_that_only_spark_has_ended_is_counted_again(
     assert crossings(kafka, loaded.name) == each_once("3")
 
 
-def test_it_tells_what_batch_by_batch_tells_and_may_become_that(
+def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     """The same events; and then the same checkpoint in the other mode, behind a batch that was not committed."""
-    told = []
+    emitted = []
     for mode in ("micro-batch", "realtime"):
         loaded = detector(kafka, tmp_path, mode=mode, trigger="1s" if mode == "micro-batch" else "5m")
         with running(loaded, kafka, spark, tmp_path):
             send(kafka, uses(100, each=4))
             wait_for(lambda name=loaded.name: crossings(kafka, name) == each_once("3"), "the crossings")  # type: ignore[misc]
-        told.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
-    assert sorted(told[0], key=str) == sorted(told[1], key=str)
+        emitted.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
+    assert sorted(emitted[0], key=str) == sorted(emitted[1], key=str)
     other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
     left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)
     with running(left, kafka, spark, tmp_path, generation=2):
@@ -246,13 +246,13 @@ def _as_said(record: Any, name: str) -> dict[str, Any]:
     headers = [(key, text.decode()) for key, text in record.headers]
     assert dict(headers)["ce_id"] == value.pop("alert_id")
     assert value.pop("detector") == name
-    told = {"value": value, "key": record.key, "partition": record.partition}
+    fields = {"value": value, "key": record.key, "partition": record.partition}
     own = ("ce_id", "traceparent")
-    told["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
-    return told
+    fields["headers"] = [(key, text.replace(name, "NAME")) for key, text in headers if key not in own]
+    return fields
 
 
-def test_what_cannot_be_judged_or_written_becomes_a_dead_letter_once(
+def test_an_event_that_cannot_be_processed_or_written_becomes_a_dead_letter_once(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = detector(kafka, tmp_path)
@@ -265,14 +265,21 @@ def test_what_cannot_be_judged_or_written_becomes_a_dead_letter_once(
         )  # the row of its third band comes four times
         send(kafka, uses(200, each=2))
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 115, "the commit")
-    letters = [dict(letter.headers) for letter in committed(kafka, kafka.topics.dead_letters(loaded.name))]
-    assert sorted(letter["__connect.errors.stage"].decode() for letter in letters) == ["decode", "encode"]
-    why = next(x["__connect.errors.exception.message"] for x in letters if x["__connect.errors.stage"] == b"encode")
+    dead_letters = [
+        dict(dead_letter.headers) for dead_letter in committed(kafka, kafka.topics.dead_letters(loaded.name))
+    ]
+    assert sorted(dead_letter["__connect.errors.stage"].decode() for dead_letter in dead_letters) == [
+        "decode",
+        "encode",
+    ]
+    why = next(
+        x["__connect.errors.exception.message"] for x in dead_letters if x["__connect.errors.stage"] == b"encode"
+    )
     assert "1.1" in why.decode()
     assert crossings(kafka, loaded.name) == each_once("3", "5", cards=[*CARDS, "card_busy"])
 
 
-def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = detector(kafka, tmp_path, trigger="5m")
     folder = tmp_path / "job"
     folder.mkdir()
@@ -289,11 +296,11 @@ def test_orders_stand_by_go_live_change_settings(kafka: KafkaSettings, spark: Sp
         wait_for(lambda: report.status.revision == "c", "the new settings")
         send(kafka, uses(200, each=2))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3", "5"), "the second band")
-    digests = Counter(told["settings_digest"] for told in alerts(kafka, loaded.name))
+    digests = Counter(a["settings_digest"] for a in alerts(kafka, loaded.name))
     assert sorted(digests.values()) == [20, 20]
 
 
-def test_what_was_told_before_a_kill_is_not_told_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_alerts_published_before_a_kill_are_not_published_again(kafka: KafkaSettings, tmp_path: Path) -> None:
     """Its first process dies in the middle of a burst, long before a batch would end."""
     cards = [f"card_{n}" for n in range(500)]
     folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})

@@ -1,4 +1,4 @@
-"""How processes end: at a boundary when they are told to, without one when that takes too long; a dead JVM is named."""
+"""How processes end: at a batch boundary when asked to, without one when that takes too long; a dead JVM is named."""
 
 import os
 import signal

@@ -98,15 +98,15 @@ def test_kills_and_a_stop_in_the_middle_of_a_batch_lose_nothing_and_repeat_nothi
 
     done = bench.committed()[bench.topics.raw_json]
     read = {(int(p), offset) for p, end in done.items() for offset in range(bench.start[bench.topics.raw_json][p], end)}
-    letters = [_origin(letter) for letter in bench.written(bench.dead)]
+    dead_letters = [_origin(dead_letter) for dead_letter in bench.written(bench.dead)]
     for topic in (bench.topics.events, bench.by_terminal):
         raw = (Codec.of("event").decode(record.value)["raw"] for record in bench.written(topic))
-        assert Counter([*letters, *((r["partition"], r["offset"]) for r in raw)]) == Counter(read)
+        assert Counter([*dead_letters, *((r["partition"], r["offset"]) for r in raw)]) == Counter(read)
 
 
-def _origin(letter: Any) -> tuple[int, int]:
+def _origin(dead_letter: Any) -> tuple[int, int]:
     """Partition and offset of the raw record that a dead letter speaks of."""
-    headers = dict(letter.headers)
+    headers = dict(dead_letter.headers)
     return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
 
 

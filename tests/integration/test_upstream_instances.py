@@ -1,6 +1,6 @@
 """The reference experiment: instances of upstream join, stop and die; who counts what was processed twice is outside.
 
-An instance's own counters come through Kafka. How many records came out, and how many different ones, is told by
+An instance's own counters come through Kafka. How many records came out, and how many different ones, is counted by
 kafka-python, which reads the committed output and knows nothing of offsets.
 """
 
@@ -86,7 +86,7 @@ def test_instances_that_come_and_go_process_nothing_twice_and_those_that_fail_at
 
         with bench.upstream(tmp_path, HELD_UP, **options) as held_up:
             with feed.trickling():
-                wait(lambda: _stands_still(held_up.pid), "an instance to be held up", held_up)
+                wait(lambda: _is_stopped(held_up.pid), "an instance to be held up", held_up)
             feed.send(max(1, RECORDS - feed.sent))
             wait(bench.done, "the first instance to take over from one that is held up", first)
             os.killpg(held_up.pid, signal.SIGCONT)
@@ -100,6 +100,6 @@ def test_instances_that_come_and_go_process_nothing_twice_and_those_that_fail_at
     assert 0 < samples[BEGUN] - len(ids) <= 2 * BATCH
 
 
-def _stands_still(pid: int) -> bool:
+def _is_stopped(pid: int) -> bool:
     """Whether a signal has stopped the process."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"

@@ -1,4 +1,4 @@
-"""Upstream in Real-Time Mode: records out at once, and each once, whatever ends it and in whatever mode it goes on."""
+"""Upstream in Real-Time Mode: each record at once and once, whatever ends it and in whatever mode it continues."""
 
 import signal
 import subprocess
@@ -42,10 +42,10 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
         wait(bench.done, "the rest", process)
         sent += send(bench, sent)
         wait(bench.done, "what came after", process)
-    places = Counter(places_of_letters(bench))
+    positions = Counter(raw_positions(bench))
     for topic in (bench.topics.events, bench.by_terminal):
-        assert set((Counter(places_of_events(bench, topic)) + places).values()) == {1}
-        assert Counter(places_of_events(bench, topic)).total() + places.total() == sent
+        assert set((Counter(places_of_events(bench, topic)) + positions).values()) == {1}
+        assert Counter(places_of_events(bench, topic)).total() + positions.total() == sent
 
 
 def _says_how_far_it_has_read(bench: Bench, sent: int, process: "subprocess.Popen[bytes]") -> None:
@@ -68,7 +68,7 @@ def test_the_group_moves_with_a_batch_and_the_first_batches_are_short(bench: Ben
 
 
 def send(bench: Bench, first: int) -> int:
-    """A thousand raw records of fifty cards, each twentieth of them broken and with a lie about where it stands."""
+    """A thousand raw records of fifty cards, each twentieth of them broken and with a wrong header of its position."""
     lie = [(SOURCE_OFFSET, b"999999999"), (RAW_POSITION, b"AUTH-JSON/0/999999999")]
     for n in range(first, first + 1_000):
         good = n % 20 != 0
@@ -84,8 +84,8 @@ def places_of_events(bench: Bench, topic: str) -> Iterator[Any]:
     return ((raw["partition"], raw["offset"]) for raw in (decode(r.value)["raw"] for r in bench.written(topic)))
 
 
-def places_of_letters(bench: Bench) -> Iterator[Any]:
+def raw_positions(bench: Bench) -> Iterator[Any]:
     """Partition and offset of the raw record of each dead letter."""
-    for letter in bench.written(bench.dead):
-        _, partition, offset = dict(letter.headers)[RAW_POSITION].decode().split("/")
+    for dead_letter in bench.written(bench.dead):
+        _, partition, offset = dict(dead_letter.headers)[RAW_POSITION].decode().split("/")
         yield int(partition), int(offset)

@@ -43,28 +43,30 @@ def kafka(kafka: KafkaSettings) -> KafkaSettings:
 
 
 def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, int]:
-    """Where a record stands after it was written."""
+    """The position of a record after it was written."""
     places: list[tuple[str, int, int]] = []
     producer = Producer(kafka.client())
     partition = partition_of(CARD.encode(), kafka.topics.partitions)
-    told: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
-    producer.produce(topic, value, CARD.encode(), partition, on_delivery=told)
+    delivered: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
+    producer.produce(topic, value, CARD.encode(), partition, on_delivery=delivered)
     assert producer.flush(30) == 0
     return places[0]
 
 
-def test_the_whole_way_of_an_alert_is_told(kafka: KafkaSettings, desk: Desk) -> None:
+def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -> None:
     raw = written(kafka, kafka.topics.raw_json, b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
-    told = event(1, card=CARD, amount="300.00")
-    place = written(kafka, kafka.topics.events, Codec.of("event").encode(told | {"raw": told["raw"] | coordinates}))
+    processed = event(1, card=CARD, amount="300.00")
+    place = written(
+        kafka, kafka.topics.events, Codec.of("event").encode(processed | {"raw": processed["raw"] | coordinates})
+    )
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},
         "trigger": {"partition": place[1], "offset": place[2]},
     }
     value = Codec.of("alert").encode(fields)
-    stands = written(kafka, kafka.topics.alerts(DETECTOR), value)
-    desk.take(Record(*stands, CARD.encode(), value, []))
+    position = written(kafka, kafka.topics.alerts(DETECTOR), value)
+    desk.take(Record(*position, CARD.encode(), value, []))
     assert len(committed(kafka, kafka.topics.alerts(DETECTOR))) >= 1
     with desk.store.transaction() as t:
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])

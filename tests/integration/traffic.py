@@ -138,15 +138,15 @@ class Mortal(JobLoop):
             crash()
 
 
-def told_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sent: int, last: Job) -> None:
-    """Waits until `last` has told all that `sent` rounds of events raise, ends it, and looks that nothing is double."""
+def await_each_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sent: int, last: Job) -> None:
+    """Waits until `last` has emitted all alerts of `sent` rounds, ends it, and checks that no alert is double."""
     expected = sent * CARDS if kind != "aggregate" else (sent // 12) * CARDS
     wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
     last.run.stop()
-    told = alerts(kafka, loaded.name)
-    assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
-    assert len({a["alert_id"] for a in told}) == len(told)
+    emitted = alerts(kafka, loaded.name)
+    assert len(emitted) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
+    assert len({a["alert_id"] for a in emitted}) == len(emitted)
     if kind == "stateful":
-        assert {a["reason"] for a in told} == {
+        assert {a["reason"] for a in emitted} == {
             f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
         }

@@ -18,6 +18,6 @@ def quick_detector(checkout: Path, name: str, kind: str) -> Path:
 def write_quick_tests(folder: Path) -> None:
     """Replaces the tests of a detector by those that it must have, which look at nothing but its module."""
     name = folder.name
-    kinds = ("fires", "stays_silent", "a_missing_field", "tells_the_same")
+    kinds = ("fires", "stays_silent", "a_missing_field", "gives_the_same")
     tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)
     (folder / f"test_{name}.py").write_text(f"import {name}\n\n\n{tests}")

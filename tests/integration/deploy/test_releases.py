@@ -168,8 +168,8 @@ def test_a_release_runs_where_its_folder_is_not(
     python = environment_for(releases.get(name, "r1"), releases)
     assert environment_for(releases.get(name, "r1"), releases) == python
     command = [str(python), "-P", "-m", "lozenge.job.tools.describe"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env={}).stdout
-    assert Description.model_validate_json(told) == made.description
+    output = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env={}).stdout
+    assert Description.model_validate_json(output) == made.description
     tried = subprocess.run([*command, "--settings", '{"limit": "x", "no": 1}'], capture_output=True, text=True, env={})
     assert tried.returncode == 2
     assert "limit: " in tried.stderr
@@ -197,7 +197,7 @@ def test_what_is_not_what_the_lock_says_is_refused(
     release = releases.add(build(folder(tmp_path, name)), by="me")
     [known] = re.findall(r"toposort==1\.10((?: \\\n    --hash=sha256:\w{64})+)", release.lock)
     forged = release.lock.replace(known, f" --hash=sha256:{'0' * 64}")
-    monkeypatch.setenv("UV_OFFLINE", "1")  # asked online, uv would fetch and build much anew before it says so
+    monkeypatch.setenv("UV_OFFLINE", "1")  # asked online, uv would fetch and build much again before it says so
     with pytest.raises(ToolchainError, match="Hash mismatch for `toposort"):
         environment_for(release.model_copy(update={"lock": forged}), releases)
 

@@ -1,4 +1,4 @@
-"""Dead letters are replayed or dropped once, and a flood of poison parks its job where it stands."""
+"""Dead letters are replayed or dropped once, and a flood of poison opens the circuit breaker."""
 
 import json
 from pathlib import Path
@@ -55,13 +55,13 @@ def fragile(events: DataFrame, settings: Fragile, tables: Tables) -> DataFrame:
     return events.where(number > 0).select(*alert(reason=F.lit("seen")))
 
 
-def mended(bad: str = "") -> JobSettings:
+def fixed(bad: str = "") -> JobSettings:
     """The order of a release that raises on the merchants `bad` only."""
     return JobSettings(release="r2", settings=json.dumps({"bad": bad}))
 
 
 def put(kafka: KafkaSettings, folder: Path, merchants: str, cards: str) -> LoadedDetector:
-    """A rule with a letter of an event of each of the merchants under the card at its place."""
+    """A rule with a dead letter of an event of each of the merchants, under the card at its position."""
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), folder)
     codec = Codec.of("event")
     written = [
@@ -96,7 +96,7 @@ def dead(
     place: tuple[int, int] = (3, 17),
     value: bytes = b'{"pan": 1}',
 ) -> Record:
-    """A letter as `app` writes it after it has failed so often on a record at `place` of `topic`."""
+    """A dead letter as `app` writes it after it has failed so often on a record at `place` of `topic`."""
     headers: list[tuple[str, bytes | None]] = [("traceparent", b"00-1-2-01")]
     for _ in range(times):
         headers = dead_letter_headers(
@@ -114,7 +114,7 @@ def dead(
 
 def write(kafka: KafkaSettings, records: list[Record]) -> None:
     """Writes `records` in one transaction."""
-    writer = TransactionalWriter(kafka, "test-letters")
+    writer = TransactionalWriter(kafka, "test-dead-letters")
     writer.fence()
     writer.write(records)
 
@@ -124,13 +124,13 @@ def open_(kafka: KafkaSettings, loaded: LoadedDetector) -> list[DeadLetter]:
     return DeadLetterSelection().of(loaded.name, unresolved(kafka, loaded.name))
 
 
-def told(kafka: KafkaSettings, loaded: LoadedDetector, card: str = "") -> list[str]:
+def emitted(kafka: KafkaSettings, loaded: LoadedDetector, card: str = "") -> list[str]:
     """The events, of a card or all, on which replays have raised alerts."""
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2" and card in ("", a["entity"]["id"])]
     return [a["evidence"]["event_ids"][0] for a in new]
 
 
-def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again_is_counted(
+def test_a_replay_emits_what_the_live_job_would_have_and_counts_what_fails_again(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path)
@@ -139,12 +139,10 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     with running(loaded, kafka, spark, tmp_path, release="r1"):
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 20, "the alerts")
         wait_for(lambda: len(open_(kafka, loaded)) == 3, "the dead letters")
-    before = {letter.key: letter for letter in open_(kafka, loaded)}
+    before = {dead_letter.key: dead_letter for dead_letter in open_(kafka, loaded)}
     assert {(x.attempt, x.stage, x.topic) for x in before.values()} == {(1, "detect", kafka.topics.events)}
 
-    assert list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=False)) == [
-        ReplayStep(3, 2, 1, 0, 0)
-    ]
+    assert list(replay(loaded, fixed("b"), kafka, DeadLetterSelection(), in_order=False)) == [ReplayStep(3, 2, 1, 0, 0)]
     new = [a for a in alerts(kafka, loaded.name) if a["release"] == "r2"]
     for number, card in ((0, "card_1"), (1, "card_2")):
         [one] = [a for a in new if a["entity"]["id"] == card]
@@ -156,9 +154,9 @@ def test_what_was_mended_is_told_as_the_live_job_would_have_and_what_fails_again
     assert (again.origin, again.first_failed_at) == (first.origin, first.first_failed_at)
     Resolver(kafka, loaded.name).write(DROPPED, [again], message="known")
     assert open_(kafka, loaded) == []
-    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 4, "each letter stays in its topic"
-    assert list(replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == []
-    assert len(told(kafka, loaded)) == 2
+    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 4, "each dead letter stays in its topic"
+    assert list(replay(loaded, fixed(), kafka, DeadLetterSelection(), in_order=False)) == []
+    assert len(emitted(kafka, loaded)) == 2
 
 
 def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
@@ -166,13 +164,13 @@ def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
 ) -> None:
     loaded = put(kafka, tmp_path, "abaa", "1112")
     monkeypatch.setattr(replaying, "STEP_SIZE", 3)
-    steps = list(replay(loaded, mended("b"), kafka, DeadLetterSelection(), in_order=True))
+    steps = list(replay(loaded, fixed("b"), kafka, DeadLetterSelection(), in_order=True))
     counts = ((s.dead_letters, s.alerts, s.failed_again, s.blocked) for s in steps)
     assert [sum(count) for count in zip(*counts, strict=True)] == [3, 2, 1, 1]
-    assert sorted(told(kafka, loaded)) == ["event-0", "event-3"]
+    assert sorted(emitted(kafka, loaded)) == ["event-0", "event-3"]
     assert [(x.key, x.attempt) for x in open_(kafka, loaded)] == [(b"card_1", 2), (b"card_1", 1)]
-    assert sum(s.alerts for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=True)) == 2
-    assert told(kafka, loaded, "card_1") == ["event-0", "event-1", "event-2"]
+    assert sum(s.alerts for s in replay(loaded, fixed(), kafka, DeadLetterSelection(), in_order=True)) == 2
+    assert emitted(kafka, loaded, "card_1") == ["event-0", "event-1", "event-2"]
     assert open_(kafka, loaded) == []
 
 
@@ -181,16 +179,16 @@ def test_a_replay_that_was_cut_short_is_run_again_and_of_two_at_once_the_earlier
 ) -> None:
     loaded = put(kafka, tmp_path, "aaaaa", "12345")
     monkeypatch.setattr(replaying, "STEP_SIZE", 2)
-    first = replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)
+    first = replay(loaded, fixed(), kafka, DeadLetterSelection(), in_order=False)
     assert next(first).remaining == 3
-    assert sum(s.dead_letters for s in replay(loaded, mended(), kafka, DeadLetterSelection(), in_order=False)) == 3
+    assert sum(s.dead_letters for s in replay(loaded, fixed(), kafka, DeadLetterSelection(), in_order=False)) == 3
     with pytest.raises(Fenced):
         next(first)
-    assert sorted(told(kafka, loaded)) == [f"event-{n}" for n in range(5)]
+    assert sorted(emitted(kafka, loaded)) == [f"event-{n}" for n in range(5)]
     assert open_(kafka, loaded) == []
 
 
-def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
+def test_a_flood_opens_the_circuit_until_the_spec_changes(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded, folder = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path), tmp_path / "job"
@@ -214,7 +212,7 @@ def test_a_flood_parks_the_job_where_it_stands_until_it_is_ordered_otherwise(
         wait_for(lambda: report().last_progress_at > turned, "a sign that it is not hung")
         JobSpec(revision="two", settings={"bad": "b"}).write(folder)
         wait_for(lambda: report().revision == "two", "the change")
-        assert not report().circuit_open, "else the agent, who judges a change by the report, would take it back"
+        assert not report().circuit_open, "else the agent, which evaluates a change by the status, would roll it back"
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 200, "all alerts")
         wait_for(lambda: not report().circuit_open, "the breaker's reset")
         assert _open_breakers(run.runner) == 0.0
@@ -225,7 +223,7 @@ def _open_breakers(runner: Any) -> Any:
     return runner._metrics.snapshot()["samples"]["lozenge_breaker_open"]
 
 
-def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSettings) -> None:
+def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSettings) -> None:
     write(kafka, [dead(kafka, "upstream", kafka.topics.raw_json, "key_of_a_test", "normalise", times=2)])
     mine = DeadLetterSelection(key="key_of_a_test")
     assert [line.dead_letters for line in resend(kafka, "upstream", mine, "mapping fixed")] == [1]
@@ -251,21 +249,21 @@ def test_letters_of_a_stage_go_back_to_where_they_came_from_once(kafka: KafkaSet
 def test_what_cannot_go_back_is_refused_with_the_reason(
     kafka: KafkaSettings, app: str, topic: str, stage: str, said: str
 ) -> None:
-    letter = _letter(app, dead(kafka, app, kafka.topics.prefixed(topic), "key", stage))
+    dead_letter = _dead_letter(app, dead(kafka, app, kafka.topics.prefixed(topic), "key", stage))
     with pytest.raises(UsageError, match=said):
-        refuse_unsendable(kafka, app, [letter])
+        refuse_unsendable(kafka, app, [dead_letter])
 
 
 def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
     whole = dead(kafka, "downstream", kafka.topics.alerts("x"), "key", "decode")
-    letter = _letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
-    assert (letter.stage, letter.origin) == ("decode", (3, 17)), "it tells as much as one that is whole"
+    dead_letter = _dead_letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
+    assert (dead_letter.stage, dead_letter.origin) == ("decode", (3, 17)), "it says as much as one that is whole"
     with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):
-        refuse_unsendable(kafka, "downstream", [letter])
+        refuse_unsendable(kafka, "downstream", [dead_letter])
 
 
-def _letter(app: str, record: Record) -> DeadLetter:
-    """The letter in a record that was never written."""
+def _dead_letter(app: str, record: Record) -> DeadLetter:
+    """The dead letter in a record that was never written."""
 
     class Message:
         def __getattr__(self, name: str) -> Any:
@@ -275,7 +273,7 @@ def _letter(app: str, record: Record) -> DeadLetter:
     return dead_letter_of(app, Message())  # type: ignore[arg-type]
 
 
-def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_the_command_lists_shows_and_drops_and_the_history_has_it(kafka: KafkaSettings, tmp_path: Path) -> None:
     name = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path).name
     write(kafka, [dead(kafka, name, kafka.topics.events, f"card_{n}", "detect", times=n) for n in (1, 2)])
 
@@ -296,6 +294,6 @@ def test_the_command_lists_shows_and_drops_and_history_tells(kafka: KafkaSetting
     )
     assert len(said("dlq", "drop", name, "--all", "--dry-run")) == 2
     assert said("dlq", "drop", name, rows[1]["position"], "-m", "a test card") == [{"app": name, "dead_letters": 1}]
-    assert [letter.key for letter in unresolved(kafka, name)] == [b"card_1"]
+    assert [dead_letter.key for dead_letter in unresolved(kafka, name)] == [b"card_1"]
     [line] = said("history", name)
     assert (line["what"], line["detail"]) == ("dropped", "1 dead letter; a test card")

@@ -1,4 +1,4 @@
-"""A trial tells what a detector would have raised beside the live one, and leaves no trace."""
+"""A backtest shows what a detector would have raised compared with the live release, and leaves no trace."""
 
 import time
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def tried(loaded: LoadedDetector, kafka: KafkaSettings, began: float, **settings
     return backtest(loaded, order, kafka, timedelta(seconds=time.time() - began))
 
 
-def test_a_rule_with_other_settings_beside_its_live_release(
+def test_a_rule_with_other_settings_is_compared_with_its_live_release(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
@@ -93,12 +93,14 @@ def test_a_rule_with_other_settings_beside_its_live_release(
     assert (outcome.alerts, outcome.same, len(outcome.new), outcome.lost) == (20, 10, 10, [])
     outcome = tried(loaded, kafka, began, limit=200)
     assert (outcome.alerts, outcome.new, len(outcome.lost)) == (0, [], 10)
-    assert {told.reason for told in outcome.lost} == {"over"}
+    assert {alert.reason for alert in outcome.lost} == {"over"}
     after = group_offsets(kafka, loaded.name), bounds(kafka, kafka.topics.alerts(loaded.name), kafka.topics.partitions)
     assert before == after, "a trial writes nothing"
 
 
-def test_records_that_cannot_be_judged_are_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_records_that_cannot_be_processed_are_reported(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
     began = a_moment()
     send(kafka, [event(n, amount="150.00", merchant_id="poison" if n == 3 else "7") for n in range(9)])
@@ -106,7 +108,7 @@ def test_records_that_cannot_be_judged_are_told(kafka: KafkaSettings, spark: Spa
     assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
 
 
-def test_events_of_an_upstream_that_gained_a_field_are_judged(
+def test_events_of_an_upstream_that_gained_a_field_are_processed(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
@@ -117,7 +119,7 @@ def test_events_of_an_upstream_that_gained_a_field_are_judged(
     assert (outcome.alerts, outcome.dead_letters) == (3, [])
 
 
-def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_fold_is_warm_before_its_alerts_count(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(counting, settings=Limit), tmp_path, kind="stateful")
     card = f"{loaded.name}_card"
     before = time.time()
@@ -127,7 +129,7 @@ def test_a_fold_is_warm_before_it_is_told(kafka: KafkaSettings, spark: SparkSess
     send(kafka, [event(n, card=card, amount="150.00") for n in range(3, 5)])
     time.sleep(began - before + 0.6)  # for that is as long again
     outcome = tried(loaded, kafka, began)
-    assert [told.reason for told in outcome.new if told.entity == card] == ["number 4", "number 5"]
+    assert [alert.reason for alert in outcome.new if alert.entity == card] == ["number 4", "number 5"]
     assert outcome.processed > outcome.events, "what it was warmed up with costs as much"
 
 
@@ -139,4 +141,4 @@ def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path)
     at = timedelta(seconds=time.time()) - timedelta(seconds=event(0)["event_time"].timestamp())
     send(kafka, [event(n, card=f"{loaded.name}_{n % 3}", at=at) for n in range(10)])
     outcome = tried(loaded, kafka, began - 1, limit=4)
-    assert [told.entity for told in outcome.new if told.entity.startswith(loaded.name)] == [f"{loaded.name}_0"]
+    assert [alert.entity for alert in outcome.new if alert.entity.startswith(loaded.name)] == [f"{loaded.name}_0"]

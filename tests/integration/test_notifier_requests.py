@@ -1,4 +1,4 @@
-"""A running notifier that is asked and told things: what people say comes out in Kafka, new rules hold at once."""
+"""Requests to a running notifier: feedback is published to Kafka, and new rules take effect at once."""
 
 import socket
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ equal = ["entity"]
 
 
 def inhibited(world: World, url: str, number: int) -> str:
-    """Why an alert of the detector two is not told, about a card of which one told before."""
+    """Why an alert of the detector two is not notified, about a card of which one notified before."""
     world.send("two", range(number, number + 1))
     id = ids.alert_id("two", "card", f"card-{number}", str(number))
     world.alert_ids.discard(id)  # nobody hears of it

@@ -1,4 +1,4 @@
-"""Cases whose alerts wait for company, told by a notifier that is killed at what it does when their time has come."""
+"""Cases whose alerts wait for their group, notified by a notifier that is killed while it evaluates them."""
 
 import runpy
 import signal
@@ -48,9 +48,9 @@ def _gathering(world: World) -> World:
 
 
 @pytest.mark.parametrize("what", STATUSES)
-def test_killed_when_it_tells_that_a_case_is(world: World, what: str) -> None:
+def test_killed_when_it_notifies_that_a_case_is(world: World, what: str) -> None:
     first = 2 * STATUSES.index(what) * FAR
-    # News come again before they may be told; else a case is told, repeated and over, and opened again.
+    # New alerts come again before they may be notified; else a case is notified, repeated, resolved and opened again.
     pause = INTERVAL_SECONDS / 4 if what == "updated" else OVER_SECONDS * 1.5
     for number, when in enumerate(("before", "after")):
         killed = world.start(f"{what}, {when} the SQL commit", **NAMED)
@@ -77,10 +77,10 @@ def _send_until_it_dies(world: World, killed: Any, first: int, pause: float) -> 
 
 def _all_is_over(world: World) -> bool:
     said = world.notifications()
-    told = {alert_id for notification in said for alert_id in notification["alert_ids"]}
+    notified = {alert_id for notification in said for alert_id in notification["alert_ids"]}
     by_status = Counter(notification["status"] for notification in said)
     return (
-        told == world.alert_ids
+        notified == world.alert_ids
         and by_status["opened"] == by_status["resolved"]
         and world.receiver.count()["distinct"] >= len(said)
     )
@@ -94,10 +94,10 @@ def _check(world: World) -> None:
     for notifications in cases.values():
         opened, *between, resolved = (notification["status"] for notification in notifications)
         assert (opened, set(between) - {"updated"}, resolved) == ("opened", set(), "resolved")
-        for one, next_ in pairwise(notifications[:-1]):  # what is told twice is told too early
+        for one, next_ in pairwise(notifications[:-1]):  # what is notified twice is notified too early
             assert next_["created_at"] - one["created_at"] >= timedelta(seconds=INTERVAL_SECONDS)
-    told = Counter(alert_id for notification in said for alert_id in notification["alert_ids"])
-    assert told == Counter(world.alert_ids)
+    notified = Counter(alert_id for notification in said for alert_id in notification["alert_ids"])
+    assert notified == Counter(world.alert_ids)
     ids = Counter(notification["notification_id"] for notification in said)
     heard = {message["data"]["notification_id"] for message in world.receiver.latest}
     assert ids == Counter(heard)

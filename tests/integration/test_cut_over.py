@@ -41,15 +41,15 @@ from tests.integration.traffic import (
     Mortal,
     Traffic,
     above,
+    await_each_once,
     counting,
     each,
-    told_once,
 )
 
 pytestmark = pytest.mark.integration
 
 
-def stood_by(
+def with_standby(
     loaded: LoadedDetector,
     by: LoadedDetector,
     kafka: KafkaSettings,
@@ -71,16 +71,16 @@ def stood_by(
 def relieved(
     loaded: LoadedDetector, by: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
 ) -> Iterator[tuple[Traffic, Job]]:
-    """Under traffic r1 runs, r2 stands by and takes over; r1 must have been fenced. Cards begin with the name."""
+    """Under traffic r1 runs, r2 is a standby and cuts over; r1 must have been fenced. Cards begin with the name."""
     traffic = Traffic(kafka, loaded)
     try:
-        old, new = stood_by(loaded, by, kafka, spark, folder, **standby)
+        old, new = with_standby(loaded, by, kafka, spark, folder, **standby)
         assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
         new.order(generation=2)
         new.wait(Phase.LIVE)
         old.run.join()
         assert isinstance(old.run.error, Fenced)
-        minute = traffic.rounds + 12  # even an aggregate has something to tell after it
+        minute = traffic.rounds + 12  # even an aggregate emits something after it
         wait_for(lambda: traffic.rounds > minute, "a minute of events under r2")
         yield traffic, new
     finally:
@@ -93,10 +93,10 @@ def relieved(
     ("kind", "guarantee"),
     [("rule", "exactly-once"), ("stateful", "at-most-once"), ("aggregate", "at-least-once")],
 )
-def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
+def test_a_standby_continues_exactly_where_the_release_before_ended(
     kind: str, guarantee: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Also where it has another guarantee: it was there already, and has no reason to begin anew."""
+    """Also where it has another guarantee: it was there already, and has no reason to begin from scratch."""
     detect, declared = KINDS[kind]
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     other = replace(loaded, declaration=loaded.declaration.model_copy(update={"guarantee": guarantee}))
@@ -106,21 +106,21 @@ def test_a_release_that_stood_by_goes_on_exactly_where_the_one_before_ended(
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
         ends = clients.ends(kafka, kafka.topics.events)
         wait_for(lambda: new.run.runner.offsets == ends, "the end of the events: a repeat would have come before")
-    told = alerts(kafka, loaded.name)
-    assert {a["release"] for a in told} == {"r1", "r2"}
-    assert not [i for i, times in Counter(a["alert_id"] for a in told).items() if times > 1]
-    assert len(told) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
+    emitted = alerts(kafka, loaded.name)
+    assert {a["release"] for a in emitted} == {"r1", "r2"}
+    assert not [i for i, times in Counter(a["alert_id"] for a in emitted).items() if times > 1]
+    assert len(emitted) in range(expected, expected + (CARDS + 1 if kind == "aggregate" else 1))
     since = new.report.since
-    for a in told:
+    for a in emitted:
         if a["trigger"] is not None:
             assert (a["release"] == "r2") == (a["trigger"]["offset"] >= since[a["trigger"]["partition"]])
     if kind == "stateful":
-        assert {a["reason"] for a in told} == {
+        assert {a["reason"] for a in emitted} == {
             f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)
         }
 
 
-def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
+def test_a_rebuild_folds_history_by_another_key_and_emits_only_new_alerts(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     def by_merchant(events: DataFrame, settings: Above, tables: Tables) -> Fold[Count]:
@@ -137,9 +137,11 @@ def test_rebuild_folds_history_anew_by_another_key_and_tells_only_what_is_new(
     with relieved(loaded, other, kafka, spark, tmp_path, state="rebuild") as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS, "all alerts")
-    told = alerts(kafka, name)
-    assert len(told) == sent * CARDS
-    counts = {c: [int(a["reason"].split()[1]) for a in told if a["entity"]["id"] == f"{name}{c}"] for c in range(CARDS)}
+    emitted = alerts(kafka, name)
+    assert len(emitted) == sent * CARDS
+    counts = {
+        c: [int(a["reason"].split()[1]) for a in emitted if a["entity"]["id"] == f"{name}{c}"] for c in range(CARDS)
+    }
     for counted in counts.values():
         by_r1 = next(n for n in range(1, sent + 1) if n not in counted) - 1
         assert sorted(counted) == [*range(1, by_r1 + 1), *range(by_r1 + 4, sent + 4)]
@@ -154,30 +156,30 @@ def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: 
     with relieved(loaded, loaded, kafka, spark, tmp_path, state="fresh") as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, name)) >= sent * CARDS + 5, "all alerts")
-    told = alerts(kafka, name)
-    assert len(told) == sent * CARDS + 5
-    newest = {a["entity"]["id"]: a["reason"] for a in sorted(told, key=lambda a: a["event_time"])}
+    emitted = alerts(kafka, name)
+    assert len(emitted) == sent * CARDS + 5
+    newest = {a["entity"]["id"]: a["reason"] for a in sorted(emitted, key=lambda a: a["event_time"])}
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
     stored = {record.key: record.value for record in committed(kafka, kafka.topics.state(name))}
     assert stored[f'["{name}gone"]'.encode()] is None
 
 
 class DiesBeforeClaim(JobLoop):
-    """Told to take over, it dies before it has done anything."""
+    """Asked to cut over, it dies before it has done anything."""
 
     def _cut_over(self) -> None:
         raise Crash("killed here")
 
 
 class DiesAfterClaim(JobLoop):
-    """It has fenced its predecessor, and dies before it has told anything."""
+    """It has fenced the replaced job, and dies before it has published anything."""
 
     def _publish_buffered(self, operator: Any) -> None:
         raise Crash("killed here")
 
 
 class DiesAfterFirstTransaction(JobLoop):
-    """It has told what it held back, and dies before it says so."""
+    """It has published what it buffered, and dies before it reports that."""
 
     def _publish_buffered(self, operator: Any) -> None:
         super()._publish_buffered(operator)
@@ -193,14 +195,14 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     traffic = Traffic(kafka, loaded)
     try:
-        old, new = stood_by(loaded, loaded, kafka, spark, tmp_path, make=dies)
+        old, new = with_standby(loaded, loaded, kafka, spark, tmp_path, make=dies)
         new.order(generation=2)
         new.run.join()
         assert isinstance(new.run.error, Crash)
         if dies is DiesBeforeClaim:
             assert old.run.error is None  # it has not noticed
             before = old.report.records
-            wait_for(lambda: old.report.records > before, "r1 to go on")
+            wait_for(lambda: old.report.records > before, "r1 to continue")
             after = old
         else:
             old.run.join()
@@ -211,7 +213,7 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
             wait_for(lambda: after.report.records > 0, "a batch after it")
     finally:
         sent = traffic.end()
-    told_once(kafka, loaded, kind, sent, after)
+    await_each_once(kafka, loaded, kind, sent, after)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     traffic = Traffic(kafka, loaded)
     try:
-        old, new = stood_by(loaded, loaded, kafka, spark, tmp_path, old=Mortal)
+        old, new = with_standby(loaded, loaded, kafka, spark, tmp_path, old=Mortal)
         setattr(old.run.runner, "dies", dies)  # noqa: B010 - Job makes any kind of runner
         old.run.join()
         assert isinstance(old.run.error, Crash)
@@ -238,7 +240,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
         wait_for(lambda: new.report.records > 0, "a batch of r2")
     finally:
         sent = traffic.end()
-    told_once(kafka, loaded, kind, sent, new)
+    await_each_once(kafka, loaded, kind, sent, new)
 
 
 class MeetsPoison(JobLoop):
@@ -262,7 +264,7 @@ def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_wha
     loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
     with relieved(loaded, loaded, kafka, spark, tmp_path, make=MeetsPoison) as (traffic, new):
         wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the dead letter")
-        told_once(kafka, loaded, kind, traffic.end(), new)
+        await_each_once(kafka, loaded, kind, traffic.end(), new)
     assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 1
 
 
@@ -286,10 +288,10 @@ def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(
     with relieved(loaded, wider, kafka, spark, tmp_path) as (traffic, _):
         sent = traffic.end()
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= sent * CARDS, "all alerts")
-    told = alerts(kafka, loaded.name)
-    assert {a["reason"] for a in told} == {f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)}
-    assert len(told) == sent * CARDS
-    assert all(("total" in a["evidence"]["values"]) == (a["release"] == "r2") for a in told)
+    emitted = alerts(kafka, loaded.name)
+    assert {a["reason"] for a in emitted} == {f"{loaded.name}{c} {n}" for c in range(CARDS) for n in range(1, sent + 1)}
+    assert len(emitted) == sent * CARDS
+    assert all(("total" in a["evidence"]["values"]) == (a["release"] == "r2") for a in emitted)
 
 
 def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
@@ -312,8 +314,8 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
     send(kafka, [event(n, amount=amount) for n, amount in enumerate(["150.00", "250.00"], 10)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 11, "the alert over the new limit")
     job.run.stop()
-    told = alerts(kafka, loaded.name)
-    assert Counter(a["settings_digest"] for a in told) == {first.digest: 10, job.report.digest: 1}
+    emitted = alerts(kafka, loaded.name)
+    assert Counter(a["settings_digest"] for a in emitted) == {first.digest: 10, job.report.digest: 1}
     assert read_job_status(tmp_path / "r1").pid == job.report.pid  # type: ignore[union-attr]
 
 
