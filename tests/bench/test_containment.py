@@ -13,7 +13,7 @@ import pytest
 
 from lozenge_deploy.control.client import Control
 from tests.bench.harms import FLOODS, HARMS, deploy_what_becomes_unhealthy
-from tests.bench.world import World, wait_until, world_of
+from tests.bench.world import Operations, World, wait_until, world_of
 
 DETECTORS = {"well": "rule", "fold": "stateful", "ill": "rule"}
 RATE = 100
@@ -56,11 +56,11 @@ def test_a_flooded_log_takes_little_room_and_the_others_continue(world: World) -
     assert not _disturbed(world, begin)
     assert max(sizes) < LOG_BYTES
     print(f"a million lines a batch: the log took {max(sizes) / 1e6:.0f} MB at most", flush=True)
-    world.rollback("ill")
+    Operations(world).rollback("ill")
 
 
 def test_a_broker_that_is_away_while_a_change_is_watched_rolls_nothing_back(world: World) -> None:
-    world.update("well")
+    Operations(world).update("well")
     pids, begin = {name: world.pid(name) for name in DETECTORS}, time.time()
     world.broker.kill()
     time.sleep(OUTAGE_SECONDS)

@@ -25,7 +25,7 @@ from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds
 from tests.bench.harness.platform import TOPICS
 from tests.bench.soak import burning, processor_seconds, quantile
-from tests.bench.world import SEED, World, stopped, wait_until, world_of
+from tests.bench.world import SEED, Operations, World, stopped, wait_until, world_of
 from tests.integration.harness import STOPS_IN_A_TRANSACTION, wider_events
 
 RATE = 300
@@ -59,10 +59,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def test_twenty_operations_on_single_detectors_and_nobody_else_notices(world: World) -> None:
-    chance = random.Random(SEED)
+    chance, operations = random.Random(SEED), Operations(world)
     kinds: list[Callable[[str], None]] = [
-        *(world.update, world.rollback, world.set, world.pause),
-        *(world.retire, world.restart, world.kill_job, world.kill_the_agent),
+        *(operations.update, operations.rollback, operations.set, operations.pause),
+        *(operations.retire, operations.restart, operations.kill_job, operations.kill_the_agent),
     ]
     time.sleep(20)  # all are warm
     idle_began, idle_cpu = time.time(), processor_seconds()

@@ -35,7 +35,6 @@ class World(Checkout):
         super().__init__(folder, broker.bootstrap, detectors)
         self.jobs, self.broker = folder / "jobs", broker
         self.kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        self._chance = random.Random(SEED)
         self._agent: subprocess.Popen[bytes] | None = None
         self.traffic = Traffic(self.kafka, rate)
         self.alerts = Alerts(self.kafka, self.traffic, list(detectors))
@@ -97,50 +96,58 @@ class World(Checkout):
         wait_until(lambda: not self.missing())
         return self.missing()
 
-    # operations on one detector
+
+class Operations:
+    """What an operator, or an accident, does to one detector of a world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._chance = random.Random(SEED)
 
     def update(self, detector: str) -> None:
         """Another release."""
-        self.change(detector)
-        self.lozenge("deploy", detector)
+        self._world.change(detector)
+        self._world.lozenge("deploy", detector)
 
     def rollback(self, detector: str) -> None:
         """The release before."""
-        if self.unchanged(detector):
+        if self._world.unchanged(detector):
             self.update(detector)
-        self.lozenge("rollback", detector)
+        self._world.lozenge("rollback", detector)
 
     def set(self, detector: str) -> None:
         """Another value that makes no difference to what is raised."""
         value = self._chance.randint(400, 800)
-        self.lozenge("set", detector, f"limit={value}" if self.kinds[detector] == "rule" else f"within={value}s")
+        self._world.lozenge(
+            "set", detector, f"limit={value}" if self._world.kinds[detector] == "rule" else f"within={value}s"
+        )
 
     def pause(self, detector: str) -> None:
         """And resume."""
-        self.lozenge("pause", detector)
-        self.lozenge("resume", detector)
+        self._world.lozenge("pause", detector)
+        self._world.lozenge("resume", detector)
 
     def retire(self, detector: str) -> None:
         """And deploy again."""
-        self.lozenge("retire", detector)
-        self.lozenge("deploy", detector)
+        self._world.lozenge("retire", detector)
+        self._world.lozenge("deploy", detector)
 
     def restart(self, detector: str) -> None:
         """Another process of the same release."""
-        self.lozenge("restart", detector)
+        self._world.lozenge("restart", detector)
 
     def kill_job(self, detector: str) -> None:
         """And wait until the agent has started it again."""
-        before = self.pid(detector)
+        before = self._world.pid(detector)
         os.kill(before, signal.SIGKILL)
-        again = wait_until(lambda: (live := self.live(detector)) is not None and live.pid != before)
+        again = wait_until(lambda: (live := self._world.live(detector)) is not None and live.pid != before)
         assert again, f"{detector} was not started again"
 
     def kill_the_agent(self, detector: str) -> None:
         """And start another one, which has something to do."""
-        self.kill_agent()
-        self.start_agent()
-        self.lozenge("set", detector, "--max-batch", str(self._chance.randint(50_000, 200_000)))
+        self._world.kill_agent()
+        self._world.start_agent()
+        self._world.lozenge("set", detector, "--max-batch", str(self._chance.randint(50_000, 200_000)))
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:

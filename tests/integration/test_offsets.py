@@ -20,7 +20,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.settings import JobSettings
-from lozenge.job.tools import backfill as backfill_worker
+from lozenge.job.tools import backfill as backfill_command
 from lozenge.job.tools import command
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.dead_letter_queue import unresolved
@@ -156,7 +156,7 @@ def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
     assert emitted(kafka, name) == dict.fromkeys(processed, 1)
     assert gaps(coverage_of(kafka, name)) == [Interval(p, begin[p], o) for p, o in sorted(_moved(kafka, name).items())]
 
-    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
+    monkeypatch.setattr(backfill_command, "STEP_OFFSETS", 16)
     settings = JobSettings(release="r1")
     first = next(backfill(over_limit, settings, kafka))
     assert first.remaining > 0
@@ -186,19 +186,19 @@ def test_a_backfill_that_is_asked_to_stop_does_so_between_two_steps(
     skipped = large(kafka, 40)
     to(kafka, over_limit.name, ends(kafka))
     process(over_limit, at_least=9)
-    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
+    monkeypatch.setattr(backfill_command, "STEP_OFFSETS", 16)
     monkeypatch.setattr(command, "find", lambda _: over_limit)
     monkeypatch.setattr(sys, "argv", ["backfill"])
     for variable, value in kafka.variables.items():
         monkeypatch.setenv(variable, value)
 
-    def stopping(*given: Any) -> Iterator[backfill_worker.BackfillStep]:
+    def stopping(*given: Any) -> Iterator[backfill_command.BackfillStep]:
         for step in backfill(*given):
             os.kill(os.getpid(), signal.SIGTERM)
             yield step
 
-    monkeypatch.setattr(backfill_worker, "backfill", stopping)
-    assert backfill_worker.main() == 0
+    monkeypatch.setattr(backfill_command, "backfill", stopping)
+    assert backfill_command.main() == 0
     filled = emitted(kafka, over_limit.name)
     assert 0 < len(filled) < len(skipped)
     assert sum(gap.size for gap in gaps(coverage_of(kafka, over_limit.name))) == len(skipped) - len(filled)
@@ -212,7 +212,7 @@ def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
     process(loaded)
     before = now(kafka, loaded.name)
     processed |= large(kafka, 60)
-    monkeypatch.setattr(backfill_worker, "STEP_OFFSETS", 16)
+    monkeypatch.setattr(backfill_command, "STEP_OFFSETS", 16)
 
     def steps() -> list[CoverageSegment]:
         return [

@@ -8,22 +8,7 @@ import pytest
 
 from lozenge_deploy.releases import build
 from lozenge_deploy.releases.build import CHECKOUT, Wheel, digest_of, normalised
-
-PROJECT = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{name}"
-version = "1.0.0"
-
-[tool.hatch.build.targets.wheel]
-only-include = ["{name}.py"]
-
-[tool.hatch.build.targets.wheel.shared-data]
-"test_limits.csv" = "share/lozenge/{name}/test_limits.csv"
-"""
+from tests.deploy.wheel_project import project
 
 
 @pytest.fixture(params=["spotter", "test_spotter"])
@@ -31,7 +16,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A detector with a table; the names of both may begin as those of tests do."""
     folder = tmp_path / str(request.param)
     folder.mkdir()
-    (folder / "pyproject.toml").write_text(PROJECT.format(name=folder.name))
+    (folder / "pyproject.toml").write_text(project(folder.name, "test_limits.csv"))
     (folder / f"{folder.name}.py").write_text("detector = 1\n")
     (folder / "test_limits.csv").write_text("a,b\n")
     (folder / f"test_{folder.name}.py").write_text("")

@@ -19,6 +19,7 @@ from lozenge_deploy.releases.build import Parts, Wheel
 from lozenge_deploy.releases.release import Built, build
 from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
 from tests.deploy.sparkless_environments import install
+from tests.deploy.wheel_project import project
 
 MODULE = '''"""Finds nothing; it misses everything."""
 
@@ -39,30 +40,6 @@ def detect(events: DataFrame, settings: Nothing, tables: Tables) -> DataFrame:
 
 detector = Detector(detect, settings=Nothing)
 '''
-PROJECT = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{name}"
-version = "1.0.0"
-dependencies = ["lozenge[job]>=0.2,<0.3", "toposort=={version}"]
-
-[project.entry-points."lozenge.detectors"]
-{name} = "{name}:detector"
-
-[tool.hatch.build.targets.wheel]
-only-include = ["{name}.py"]
-
-[tool.hatch.build.targets.wheel.shared-data]
-"pyproject.toml" = "share/lozenge/{name}/pyproject.toml"
-
-[tool.lozenge]
-kind = "rule"
-owner = "tests"
-title = "A test"
-"""
 
 
 @pytest.fixture
@@ -80,7 +57,12 @@ def folder(parent: Path, name: str, version: str = "1.10") -> Path:
     made = parent / name
     made.mkdir()
     (made / f"{name}.py").write_text(MODULE)
-    (made / "pyproject.toml").write_text(PROJECT.format(name=name, version=version))
+    tables = {
+        'project.entry-points."lozenge.detectors"': {name: f"{name}:detector"},
+        "tool.lozenge": {"kind": "rule", "owner": "tests", "title": "A test"},
+    }
+    dependencies = ("lozenge[job]>=0.2,<0.3", f"toposort=={version}")
+    (made / "pyproject.toml").write_text(project(name, "pyproject.toml", *dependencies, more=tables))
     return made
 
 
