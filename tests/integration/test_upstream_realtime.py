@@ -38,6 +38,11 @@ def test_records_come_out_at_once_and_once_through_a_kill_a_stop_and_another_mod
             process.send_signal(end)
             assert process.wait(60) == (0 if end is signal.SIGTERM else -end)
     assert bench.committed() == start, "it was to end before its first commit"
+    with bench.upstream(tmp_path, MAX_OFFSETS="200", TRIGGER_SECONDS="20") as process:
+        wait(lambda: bench.committed() != start, "a commit with written records after it", process)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    assert not bench.done(), "it was to end after its first batch"
     with bench.upstream(tmp_path) as process:  # batch by batch
         wait(bench.done, "the rest", process)
         sent += send(bench, sent)

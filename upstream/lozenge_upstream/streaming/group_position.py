@@ -16,12 +16,14 @@ class Position:
     """Reads the committed offsets of `group`, which it never joins.
 
     Records ahead of these offsets may have been written already, since `written_since`; None means that none were.
+    `written_until` is up to which offset of each partition, as far as a recovery read has found it.
     """
 
     def __init__(self, kafka: KafkaSettings, group: str) -> None:
         self._committed = Committed(kafka, group)
         self._positions: dict[Partition, int] = {}
         self.written_since: datetime | None = None
+        self.written_until: Mapping[Partition, int] = {}
 
     def read(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
         """The offset at which each partition of each topic resumes: its earliest record if nothing was committed.
@@ -35,6 +37,7 @@ class Position:
         }
         metadata = [CommitMetadata.decode(at.metadata) for at in found]
         self.written_since = min((m.ahead_since for m in metadata if m and m.ahead_since), default=None)
+        self.written_until = {}
         offsets: Offsets = {topic: {} for topic in partitions}
         for (topic, number), at in self._positions.items():
             offsets[topic][str(number)] = at
@@ -47,6 +50,19 @@ class Position:
     def advance(self, offsets: Offsets) -> None:
         """Takes `offsets` for the group's position, because they have been committed."""
         self._positions |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
+
+    def metadata_at(self, offsets: Offsets) -> CommitMetadata | None:
+        """The metadata for a commit of `offsets` by a transaction; None if nothing was written ahead of them.
+
+        The mark stays until the group has passed every record that was written ahead: a start before that has to read
+        back as well.
+        """
+        passed = all(
+            at >= self.written_until.get((topic, int(number)), 0)
+            for topic, ends in offsets.items()
+            for number, at in ends.items()
+        )
+        return None if passed else CommitMetadata(output_ahead=True, ahead_since=self.written_since)
 
     @property
     def offsets(self) -> Mapping[Partition, int]:

@@ -48,7 +48,7 @@ class Writer:
             offsets = self._position.distance_to(ends)
             self._progress.started(offsets)
             try:
-                self._sink.commit(in_order(batch, self._tasks), ends)
+                self._sink.commit(in_order(batch, self._tasks), ends, self._position.metadata_at(ends))
             except Exception as error:
                 self.failure = error
                 raise

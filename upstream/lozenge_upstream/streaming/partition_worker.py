@@ -92,6 +92,7 @@ class PartitionWorker:
 
     def _rows(self, start: Offsets, *, bounded: bool) -> DataFrame:
         written = read_back(self._spark, self._kafka, self._position.written_since, self._settings.rekeys)
+        self._position.written_until = written.until
         logging.logger().info("query started", offsets=start, mode="micro-batch" if bounded else "realtime")
         rows = stream(
             self._spark,

@@ -5,7 +5,7 @@ an output partition contains everything of a raw partition up to the highest raw
 carries its raw offset: an event in `raw`, a dead letter in its headers.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge.contracts.dead_letters import RAW_POSITION
+from lozenge.contracts.record import Partition
 from lozenge.contracts.schemas import newest, packaged
 from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
@@ -25,10 +26,13 @@ _HIGHEST = "_highest"
 
 
 class ReadBack:
-    """The highest raw offset by raw topic and partition, output topic and partition; None if nothing was written."""
+    """The highest raw offset by raw topic and partition, output topic and partition; None if nothing was written.
 
-    def __init__(self, highest: DataFrame | None) -> None:
-        self._highest = highest
+    `until` is the offset after the highest of each raw partition: nothing was written from there on.
+    """
+
+    def __init__(self, highest: DataFrame | None = None, until: Mapping[Partition, int] | None = None) -> None:
+        self._highest, self.until = highest, until or {}
 
     def skip_written(self, rows: DataFrame, raw: str) -> DataFrame:
         """The `rows` of the raw topic `raw` that have not been written yet."""
@@ -47,7 +51,7 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
     No other writer of these partitions may be running.
     """
     if since is None:
-        return ReadBack(None)
+        return ReadBack()
     outputs = {topic: _origin_of_event() for topic in (kafka.topics.events, *map(kafka.topics.events_by, rekeys))}
     outputs[kafka.topics.dead_letters(UPSTREAM)] = _origin_of_dead_letter()
     highest = [
@@ -55,7 +59,14 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
         for topic, origin in outputs.items()
         if (records := _records(spark, kafka, topic, since)) is not None
     ]
-    return ReadBack(spark.createDataFrame(pa.concat_tables(highest)) if highest else None)
+    if not highest:
+        return ReadBack()
+    found = pa.concat_tables(highest)
+    until: dict[Partition, int] = {}
+    for row in found.to_pylist():
+        raw = row["raw_topic"], row["raw_partition"]
+        until[raw] = max(until.get(raw, 0), row[_HIGHEST] + 1)
+    return ReadBack(spark.createDataFrame(found), until)
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:

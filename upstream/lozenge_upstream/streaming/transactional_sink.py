@@ -52,22 +52,22 @@ class Sink:
         with self._raising("claiming"):
             self._producer.initTransactions()
 
-    def commit(self, rows: DataFrame, ends: Offsets) -> None:
-        """Writes `rows` and commits `ends`, both or neither.
+    def commit(self, rows: DataFrame, ends: Offsets, metadata: CommitMetadata | None) -> None:
+        """Writes `rows` and commits `ends` with `metadata`, both or neither.
 
         Raises Fenced if the generation is over, else the error of Spark or Kafka. After an error nothing was written.
         """
         with self._raising("writing"):
             self._producer.beginTransaction()
             self._send(rows)
-            self._move(ends)
+            self._move(ends, metadata)
             self._commit()
 
     def move(self, ends: Offsets, metadata: CommitMetadata) -> None:
         """Commits `ends` with `metadata`; raises as `commit` does."""
         with self._raising("committing"):
             self._producer.beginTransaction()
-            self._move(ends, metadata.encode())
+            self._move(ends, metadata)
             self._commit()
 
     def abort(self) -> None:
@@ -82,9 +82,9 @@ class Sink:
     def _send(self, rows: DataFrame) -> None:
         rows.write.format("kafka").options(**self._sink.options).save()
 
-    def _move(self, ends: Offsets, metadata: str = "") -> None:
+    def _move(self, ends: Offsets, metadata: CommitMetadata | None) -> None:
         kafka = self._kafka
-        text = f"{metadata}\0"  # librdkafka reads up to the next zero byte
+        text = f"{metadata.encode() if metadata else ''}\0"  # librdkafka reads up to the next zero byte
         offsets = {
             kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end, text)
             for topic, of in ends.items()

@@ -1,0 +1,45 @@
+"""The mark that output is ahead of the group's offsets lasts until the group has passed all of it."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+
+import pytest
+
+from lozenge.contracts.topics import UPSTREAM
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.spark.checkpoint import Offsets
+from lozenge_upstream.streaming.group_position import Position
+
+TOPIC = "AUTH-JSON"
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+AHEAD = CommitMetadata(output_ahead=True, ahead_since=SINCE)
+
+
+@pytest.fixture
+def position() -> Iterator[Position]:
+    """After a recovery read that found records before the offsets 50 and 20."""
+    with closing(Position(KafkaSettings.local("127.0.0.1:1"), UPSTREAM)) as found:
+        found.written_since = SINCE
+        found.written_until = {(TOPIC, 0): 50, (TOPIC, 1): 20}
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("offsets", "metadata"),
+    [
+        ({TOPIC: {"0": 49, "1": 20}}, AHEAD),
+        ({TOPIC: {"0": 50, "1": 19}}, AHEAD),
+        ({TOPIC: {"0": 50, "1": 20, "2": 3}}, None),
+    ],
+)
+def test_a_commit_keeps_the_mark_while_records_ahead_of_it_remain(
+    position: Position, offsets: Offsets, metadata: CommitMetadata | None
+) -> None:
+    assert position.metadata_at(offsets) == metadata
+
+
+def test_without_records_ahead_there_is_no_mark(position: Position) -> None:
+    position.written_since, position.written_until = None, {}
+    assert position.metadata_at({TOPIC: {"0": 1}}) is None
