@@ -30,13 +30,14 @@ class Dispatcher:
         self._store, self._topics = store, topics
         self._channels, self._holds, self._metrics = channels, holds, metrics
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = threading.Lock()  # so that nothing is scheduled on a loop that has ended
         self._workers: dict[str, ChannelWorker] = {}
 
     def wake(self) -> None:
-        """Signals the workers, from any thread, that the store may have new deliveries."""
-        if self._loop is not None and not self._loop.is_closed():
-            for worker in list(self._workers.values()):
-                self._loop.call_soon_threadsafe(worker.wake)
+        """Signals the workers, from any thread, that the store may have new deliveries; does nothing after `run`."""
+        with self._ending:
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._wake_workers)
 
     def run(self, stop: threading.Event) -> None:
         """Sends until `stop` is set; messages in flight are cut and stay due."""
@@ -44,6 +45,17 @@ class Dispatcher:
 
     async def _run(self, stop: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
+        try:
+            await self._keep_all(stop)
+        finally:
+            with self._ending:
+                self._loop = None
+
+    def _wake_workers(self) -> None:
+        for worker in self._workers.values():
+            worker.wake()
+
+    async def _keep_all(self, stop: threading.Event) -> None:
         running: dict[str, tuple[Channel, asyncio.Task[None]]] = {}
         while not stop.is_set():
             channels = self._channels()

@@ -1,5 +1,6 @@
 """Deliveries to real receivers on loopback, also to ones that misbehave."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -465,6 +466,33 @@ def test_a_channel_whose_lease_another_notifier_holds_is_left_to_it(store: Store
     thread.join(20)
     with store.reading() as t:
         assert t.deliveries.due("ops", 10)[0].attempts == 0
+
+
+def test_a_wake_while_the_dispatcher_ends_is_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels
+    stop, works = threading.Event(), threading.Event()
+
+    def holds(_: str) -> bool:
+        works.set()
+        return False
+
+    dispatcher = Dispatcher(store, TOPICS, lambda: there, holds, NotifierMetrics("test"))
+    thread = threading.Thread(target=dispatcher.run, args=[stop])
+    thread.start()
+    assert works.wait(20)
+    call_soon = asyncio.BaseEventLoop.call_soon_threadsafe
+
+    def late(loop: asyncio.BaseEventLoop, *call: Any, **context: Any) -> asyncio.Handle:
+        if threading.current_thread() is threading.main_thread():
+            stop.set()
+            thread.join(2)  # the loop of the dispatcher ends here if nothing keeps it
+        return call_soon(loop, *call, **context)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", late)
+    dispatcher.wake()
+    thread.join(20)
+    dispatcher.wake()
+    assert not thread.is_alive()
 
 
 def _disabled(store: Store) -> dict[str, str]:
