@@ -15,6 +15,8 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 
 RETRY_SECONDS = 60.0
 """How long a transaction is tried again while the broker is away, before the job gives up and is restarted."""
+QUEUE_SECONDS = 0.1
+"""How long a full queue of a producer waits for the broker, before it is tried again."""
 FENCED = {
     KafkaError._FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
@@ -23,16 +25,18 @@ FENCED = {
 """The errors by which a writer learns that another one was fenced in after it."""
 
 
-def produce(producer: Producer, record: Record, **more: Any) -> None:
-    """Hands `record` over, and waits where the producer's queue is full."""
+def produce(producer: Producer, record: Record, *, stopped: Callable[[], bool] = lambda: False, **more: Any) -> bool:
+    """Hands `record` over, and waits while the producer's queue is full; false if it was `stopped` during that."""
     while True:
         try:
             producer.produce(
                 record.topic, record.value, record.key, record.partition, headers=list(record.headers), **more
             )
-            return
+            return True
         except BufferError:
-            producer.poll(0.1)
+            producer.poll(QUEUE_SECONDS)
+            if stopped():
+                return False
 
 
 class TransactionalWriter:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import KafkaError, Message, Producer
 
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.record import Record
 from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
+from lozenge.kafka.writers import produce
 from lozenge_deploy.demo.feed.generator import Raw
 
 FLUSH_SECONDS = 30.0
-_RETRY_SECONDS = 0.1
 _SERVE_EVERY = 1000  # records between two polls for delivery errors
 
 
@@ -54,16 +55,8 @@ class RecordProducer:
 
     def send_one(self, raw: Raw) -> None:
         """Queues one record; if the queue is full, waits for space or, once `stopped`, counts the record as failed."""
-        partition = partition_of(raw.key, self._partitions)
-        while True:
-            try:
-                self._producer.produce(self._topic, raw.value, raw.key, partition)
-                return
-            except BufferError:
-                self._producer.poll(_RETRY_SECONDS)
-                if self._stopped():
-                    self.failed += 1
-                    return
+        record = Record(self._topic, partition_of(raw.key, self._partitions), raw.key, raw.value)
+        self.failed += not produce(self._producer, record, stopped=self._stopped)
 
     def close(self) -> None:
         """Waits up to `FLUSH_SECONDS` for the broker; records that are still queued then count as failed."""
