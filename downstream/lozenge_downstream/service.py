@@ -68,7 +68,7 @@ class Notifier:
         self._api = ApiServer(api(self._store, self._pipeline, self._wake, token, links), settings.bind)
         with self._store.transaction(exclusive=True) as t:
             # the routing file may have changed while no notifier ran
-            self._pipeline.apply_new_inhibitions(t.cases.active_rules(), t)
+            self._pipeline.apply_new_inhibitions(t.inhibitors.active_rules(), t)
         self._warn_of_orphans()
 
     def run(self, stop: Callable[[], bool]) -> None:

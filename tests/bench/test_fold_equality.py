@@ -107,8 +107,8 @@ def test_the_operator_equals_the_reference_fold(keys: int, plain: Sequence[Any],
 def _batches(count: int, size: int) -> Iterator[pa.Table]:
     rows: list[dict[str, Any]] = []
     for offset, event in zip(range(count), events(), strict=False):
-        place = {"_input_partition": partition_of(event["card_id"].encode(), PARTS), "_input_offset": offset}
-        rows.append({c: event[c] for c in COLUMNS} | place | {"_input_traceparent": None, "_input_arrived": None})
+        position = {"_input_partition": partition_of(event["card_id"].encode(), PARTS), "_input_offset": offset}
+        rows.append({c: event[c] for c in COLUMNS} | position | {"_input_traceparent": None, "_input_arrived": None})
         if len(rows) == size:
             yield pa.Table.from_pylist(rows)
             rows = []

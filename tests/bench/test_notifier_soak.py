@@ -179,12 +179,12 @@ def _published(kafka: KafkaSettings) -> tuple[list[list[int]], int]:
     consumer = KafkaConsumer(
         bootstrap_servers=kafka.bootstrap, isolation_level="read_committed", auto_offset_reset="earliest"
     )
-    places = [TopicPartition(TOPICS.notifications, p) for p in range(TOPICS.partitions)]
-    consumer.assign(places)
-    ends = consumer.end_offsets(places)
-    numbers: dict[int, list[int]] = {place.partition: [] for place in places}
+    partitions = [TopicPartition(TOPICS.notifications, p) for p in range(TOPICS.partitions)]
+    consumer.assign(partitions)
+    ends = consumer.end_offsets(partitions)
+    numbers: dict[int, list[int]] = {partition.partition: [] for partition in partitions}
     alert_ids: set[str] = set()
-    while any(consumer.position(place) < ends[place] for place in places):
+    while any(consumer.position(partition) < ends[partition] for partition in partitions):
         for batch in consumer.poll(500).values():
             for record in batch:
                 notification = codec.decode(record.value)

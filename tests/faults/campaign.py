@@ -1,4 +1,4 @@
-"""A campaign: incident after incident, each until the platform is back, then the independent verifier's verdict."""
+"""A campaign: incident after incident, each until the platform is back, then the check of the independent verifier."""
 
 import json
 import subprocess
@@ -64,14 +64,14 @@ class Campaign:
     struck: list[Struck] = field(default_factory=list)
     skipped: str = ""
     seconds: float = 0.0
-    verdict: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] = field(default_factory=dict)
     why: str = ""
 
     @property
     def holds(self) -> bool:
         """Whether nothing was lost or doubled and the platform came back each time."""
         back = all(incident.recovery is not None for incident in self.struck)
-        return back and not self.why and bool(self.verdict.get("holds"))
+        return back and not self.why and bool(self.result.get("holds"))
 
 
 def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Campaign:
@@ -103,9 +103,9 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
             # what still flows while the verifier reads would look like loss
             scene.flow.end()
             recovery.settle(2 * order.deadline)
-            campaign.verdict = _verdict(scene.kafka.bootstrap, folder, order.upstream)
+            campaign.result = _verified(scene.kafka.bootstrap, folder, order.upstream)
         except (NotBack, NotSent, LozengeError) as error:
-            campaign.why = "; ".join(filter(None, [campaign.why, f"no verdict, for it is not at rest: {error}"]))
+            campaign.why = "; ".join(filter(None, [campaign.why, f"not verified, for it is not at rest: {error}"]))
         campaign.seconds = time.monotonic() - began
     return campaign
 
@@ -129,14 +129,14 @@ def _struck(scene: Scene, fault: Fault) -> str:
     return strike(scene, fault)
 
 
-def _verdict(bootstrap: str, folder: Path, upstream: str) -> dict[str, Any]:
+def _verified(bootstrap: str, folder: Path, upstream: str) -> dict[str, Any]:
     """What the verifier says, which is a process of its own and knows nothing of us."""
     command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
     verified = subprocess.run([*command, "--upstream", upstream], cwd=ROOT, capture_output=True, text=True)
     if not verified.stdout:
         return {"holds": False, "counts": {}, "wrong": [], "error": verified.stderr}
-    verdict: dict[str, Any] = json.loads(verified.stdout)
-    return verdict
+    result: dict[str, Any] = json.loads(verified.stdout)
+    return result
 
 
 def recoveries(struck: Iterable[Struck]) -> dict[str, list[float]]:

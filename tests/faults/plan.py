@@ -22,12 +22,12 @@ TARGETS: Mapping[str, tuple[str, ...]] = {
     "set": JOBS,
     "rollback": JOBS,
     "pause": JOBS,
-    "relieve": JOBS,
+    "replace": JOBS,
     "records": ("ahead", "behind", "poison"),
 }
 """What can be done, and to whom."""
 
-CHANGES = ("deploy", "set", "rollback", "pause", "relieve")
+CHANGES = ("deploy", "set", "rollback", "pause", "replace")
 OFTEN = {"kill": 3}
 SECONDS: Mapping[str, tuple[float, float]] = {
     "freeze": (5, 30),

@@ -33,7 +33,7 @@ class Recovery:
         self._admin = AdminClient(kafka.client())
 
     def wait(self, seconds: float) -> None:
-        """Until all of it runs, and each stage has done what its predecessor had done by now; raises NotBack."""
+        """Until all of it runs, and each stage has done what the stage before had done by now; raises NotBack."""
         deadline = time.monotonic() + seconds
         flow = self._scene.flow
         self._until(self._scene.complete, "all of it runs", deadline)

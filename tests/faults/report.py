@@ -34,7 +34,7 @@ def as_json(campaign: Campaign) -> dict[str, Any]:
         "holds": campaign.holds,
         "seed": order.seed,
         "replay": replay(campaign),
-        "verdict": verdict(campaign),
+        "summary": summary(campaign),
         "faults": faults(campaign),
         "seconds": round(campaign.seconds, 1),
         "skipped": campaign.skipped,
@@ -43,7 +43,7 @@ def as_json(campaign: Campaign) -> dict[str, Any]:
         "recovery": [
             dict(zip(("kind", "times", "p50", "p95", "max"), row, strict=True)) for row in recovery_rows(campaign)
         ],
-        "verified": campaign.verdict,
+        "verified": campaign.result,
     }
 
 
@@ -52,16 +52,16 @@ def faults(campaign: Campaign) -> int:
     return sum(len(struck.faults) for struck in campaign.struck)
 
 
-def verdict(campaign: Campaign) -> str:
+def summary(campaign: Campaign) -> str:
     """One line, with its bound: n faults without a failure show no more than that."""
     if not campaign.holds:
         never = sum(struck.recovery is None for struck in campaign.struck)
-        wrong = sum(each["count"] for each in campaign.verdict.get("wrong", []))
-        reason = campaign.why or campaign.verdict.get("error", "").strip()
+        wrong = sum(each["count"] for each in campaign.result.get("wrong", []))
+        reason = campaign.why or campaign.result.get("error", "").strip()
         return f"FAILED: {wrong} findings, {never} times not back in time {reason}".strip()
     n = faults(campaign)
     bound = f"; so at most {min(1.0, 3 / n):.1%} a fault would do harm (95 %)" if n else ""
-    return f"0 lost, 0 double in {campaign.verdict['counts']['raw records']:,} raw records under {n} faults{bound}"
+    return f"0 lost, 0 double in {campaign.result['counts']['raw records']:,} raw records under {n} faults{bound}"
 
 
 def replay(campaign: Campaign) -> str:
@@ -101,15 +101,15 @@ def incident_rows(campaign: Campaign) -> Rows:
 
 
 def show(campaign: Campaign, console: Console) -> None:
-    """The tables and the verdict."""
+    """The tables and the summary."""
     console.print(_table("Recovery, seconds", ("", "times", "p50", "p95", "max"), recovery_rows(campaign)))
-    counts = campaign.verdict.get("counts", {})
+    counts = campaign.result.get("counts", {})
     console.print(_table("Counted by the verifier", ("", ""), [(what, f"{n:,}") for what, n in counts.items()]))
-    for wrong in campaign.verdict.get("wrong", []):
+    for wrong in campaign.result.get("wrong", []):
         console.print(f"{wrong['name']} at {wrong['stage']}: {wrong['count']}, such as {'; '.join(wrong['examples'])}")
     if campaign.skipped:
         console.print(f"SKIPPED, full disks: {campaign.skipped}")
-    console.print(verdict(campaign), style="green" if campaign.holds else "bold red")
+    console.print(summary(campaign), style="green" if campaign.holds else "bold red")
     if not campaign.holds:
         console.print(f"seed {campaign.order.seed}; the same faults again: {replay(campaign)}")
 
@@ -118,11 +118,11 @@ def write(campaign: Campaign, folder: Path) -> Path:
     """`report.json` and the page `report.html` in `folder`; gives the page."""
     (folder / "report.json").write_text(json.dumps(as_json(campaign), indent=1))
     page = folder / "report.html"
-    wrong = [(w["name"], w["stage"], w["count"], "; ".join(w["examples"])) for w in campaign.verdict.get("wrong", [])]
+    wrong = [(w["name"], w["stage"], w["count"], "; ".join(w["examples"])) for w in campaign.result.get("wrong", [])]
     page.write_text(
         Template(PAGE.read_text("utf-8")).substitute(
             mood="good" if campaign.holds else "bad",
-            verdict=escape(verdict(campaign)),
+            summary=escape(summary(campaign)),
             facts=escape(
                 f"seed {campaign.order.seed}, {faults(campaign)} faults in {len(campaign.struck)} incidents, "
                 f"{campaign.seconds / 60:.0f} minutes; {replay(campaign)}"
@@ -130,7 +130,7 @@ def write(campaign: Campaign, folder: Path) -> Path:
             skipped=escape(f"Skipped, full disks: {campaign.skipped}" if campaign.skipped else ""),
             wrong=_html(("what", "stage", "times", "such as"), wrong),
             recovery=_html(("kind", "times", "p50", "p95", "max"), recovery_rows(campaign)),
-            counts=_html(("", ""), list(campaign.verdict.get("counts", {}).items())),
+            counts=_html(("", ""), list(campaign.result.get("counts", {}).items())),
             incidents=_html(("at, s", "faults", "back after, s", ""), incident_rows(campaign)),
         ),
         "utf-8",

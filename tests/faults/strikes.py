@@ -135,7 +135,7 @@ def _pause(scene: Scene, fault: Fault) -> str:
     return said
 
 
-def _relieve(scene: Scene, fault: Fault) -> str:
+def _replace(scene: Scene, fault: Fault) -> str:
     return _operate(scene, "restart", fault.target)
 
 
@@ -163,6 +163,6 @@ _STRIKES: Mapping[str, Callable[[Scene, Fault], str]] = {
     "set": _set,
     "rollback": _rollback,
     "pause": _pause,
-    "relieve": _relieve,
+    "replace": _replace,
     "records": _records,
 }

@@ -21,8 +21,8 @@ def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     order = Order(SEED, KILLS, RECORDS, 100, kinds, TOGETHER, deadline=DEADLINE_SECONDS)
     campaign = run(order, tmp_path, lambda struck: print(struck, file=sys.stderr, flush=True))
     report.show(campaign, Console(highlight=False))
-    assert campaign.holds, report.verdict(campaign)
-    assert campaign.verdict["counts"]["raw records"] >= RECORDS
+    assert campaign.holds, report.summary(campaign)
+    assert campaign.result["counts"]["raw records"] >= RECORDS
     assert report.faults(campaign) == KILLS
     page = report.write(campaign, tmp_path).read_text("utf-8")
-    assert report.verdict(campaign).split(";")[0] in page
+    assert report.summary(campaign).split(";")[0] in page

@@ -15,10 +15,10 @@ SOUND = {"holds": True, "counts": {"raw records": 1234}, "wrong": []}
 LOST = {"name": "unseen", "stage": "each_large", "count": 2, "examples": ["alert <a>", "alert b"]}
 
 
-def campaign(verdict: dict[str, object], last: float | None = 30.0) -> Campaign:
+def campaign(result: dict[str, object], last: float | None = 30.0) -> Campaign:
     double = (Fault("deploy", "each_large"), Fault("kill", "broker", after=2.5))
     struck = [Struck(5, double, ("", ""), 12.5), Struck(40, (Fault("kill", "upstream"),), ("",), last)]
-    return Campaign(ORDER, struck, verdict=verdict)
+    return Campaign(ORDER, struck, result=result)
 
 
 def shown(of: Campaign) -> str:

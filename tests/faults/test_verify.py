@@ -85,20 +85,20 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(bootstrap: str, tmp_path: Path) -> None:
     log = Log(KafkaSettings(bootstrap=bootstrap), tmp_path)
-    code, verdict = _verify(bootstrap, tmp_path)
-    assert (code, verdict["wrong"]) == (0, [])
-    assert verdict["counts"]["raw records"] == RECORDS
-    assert verdict["counts"]["notifications"] == len(log.alerts) > 20
+    code, result = _verify(bootstrap, tmp_path)
+    assert (code, result["wrong"]) == (0, [])
+    assert result["counts"]["raw records"] == RECORDS
+    assert result["counts"]["notifications"] == len(log.alerts) > 20
 
     log.send(*log.alerts[0])
     assert log.producer.flush(30) == 0
-    code, verdict = _verify(bootstrap, tmp_path)
+    code, result = _verify(bootstrap, tmp_path)
     assert code == 1
-    assert [(w["name"], w["stage"], w["count"]) for w in verdict["wrong"]] == [("duplicate", "each_large", 1)]
+    assert [(w["name"], w["stage"], w["count"]) for w in result["wrong"]] == [("duplicate", "each_large", 1)]
 
     (tmp_path / DELIVERIES).write_text((tmp_path / DELIVERIES).read_text().partition("\n")[2])
-    code, verdict = _verify(bootstrap, tmp_path)
-    assert (code, [w["name"] for w in verdict["wrong"]]) == (1, ["duplicate", "unseen"])
+    code, result = _verify(bootstrap, tmp_path)
+    assert (code, [w["name"] for w in result["wrong"]]) == (1, ["duplicate", "unseen"])
 
 
 def _verify(bootstrap: str, folder: Path) -> tuple[int, dict[str, Any]]:

@@ -32,7 +32,7 @@ EXAMPLES = 5
 POLL_MS, PATIENCE_POLLS = 1000, 60
 
 
-class Verdict(NamedTuple):
+class Result(NamedTuple):
     """What was counted at each stage, and what is wrong: (name, stage) with how often and a few examples."""
 
     counts: Mapping[str, int]
@@ -78,7 +78,7 @@ def decoded(values: Iterable[bytes], contract: str) -> Iterator[dict[str, Any]]:
         yield fields
 
 
-def verify(bootstrap: str, folder: Path) -> Verdict:
+def verify(bootstrap: str, folder: Path) -> Result:
     """Reads everything and compares."""
     counts: dict[str, int] = {}
     found: list[Finding] = []
@@ -122,7 +122,7 @@ def verify(bootstrap: str, folder: Path) -> Verdict:
     delivered = [(message, notification) for message, notification in map(str.split, _lines(folder / DELIVERIES))]
     counts |= {"webhooks": len(delivered), "webhooks more than once": len(delivered) - len(set(delivered))}
     found += findings.of_webhook((n.notification_id for n in notifications), delivered)
-    return Verdict(counts, _summed(found))
+    return Result(counts, _summed(found))
 
 
 def _refused(record: Any) -> PartitionOffset:
@@ -149,7 +149,7 @@ def _summed(found: Iterable[Finding]) -> dict[tuple[str, str], tuple[int, list[s
 
 
 def main() -> int:
-    """Prints the verdict as JSON; the exit code."""
+    """Prints the result as JSON; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.verify", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bootstrap", required=True)
@@ -157,11 +157,11 @@ def main() -> int:
         "--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once", help="what upstream promises"
     )
     given = parser.parse_args()
-    verdict = verify(given.bootstrap, given.folder)
+    result = verify(given.bootstrap, given.folder)
     if given.upstream == "at-least-once":
-        verdict = Verdict(verdict.counts, {k: v for k, v in verdict.wrong.items() if k != ("duplicate", "upstream")})
-    json.dump(verdict.as_json(), sys.stdout, indent=1)
-    return 0 if not verdict.wrong else 1
+        result = Result(result.counts, {k: v for k, v in result.wrong.items() if k != ("duplicate", "upstream")})
+    json.dump(result.as_json(), sys.stdout, indent=1)
+    return 0 if not result.wrong else 1
 
 
 if __name__ == "__main__":

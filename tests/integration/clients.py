@@ -75,7 +75,7 @@ def ends(kafka: KafkaSettings, topic: str, level: IsolationLevel = IsolationLeve
     def ask() -> dict[int, int]:
         latest = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in _partitions(kafka, topic)}  # type: ignore[no-untyped-call]
         answers = admin.list_offsets(latest, isolation_level=level, request_timeout=CALL_SECONDS)
-        return {place.partition: answer.result(CALL_SECONDS).offset for place, answer in answers.items()}
+        return {partition.partition: answer.result(CALL_SECONDS).offset for partition, answer in answers.items()}
 
     return _patiently(ask)
 
@@ -111,21 +111,21 @@ def read_by_kafka_python(kafka: KafkaSettings, topic: str) -> list[Any]:
 
 def trim(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> None:
     """Deletes the records before `starts` (offset by partition)."""
-    places = [TopicPartition(topic, partition, offset) for partition, offset in starts.items()]
-    for answer in clients(kafka).admin.delete_records(places).values():
+    partitions = [TopicPartition(topic, partition, offset) for partition, offset in starts.items()]
+    for answer in clients(kafka).admin.delete_records(partitions).values():
         answer.result(CALL_SECONDS)
 
 
 def commit(kafka: KafkaSettings, group: str, topic: str, offsets: Mapping[int, int]) -> bool:
     """Whether the group's coordinator has taken these offsets; a new group's may be loading, a member be leaving."""
-    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    partitions = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
     name = kafka.topics.prefixed(group)
-    asked = [ConsumerGroupTopicPartitions(name, places)]
+    asked = [ConsumerGroupTopicPartitions(name, partitions)]
     try:
         done = clients(kafka).admin.alter_consumer_group_offsets(asked)[name].result(CALL_SECONDS).topic_partitions
     except KafkaException:
         return False
-    return all(place.error is None for place in done)
+    return all(partition.error is None for partition in done)
 
 
 def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tuple[int, str]]:
@@ -140,9 +140,9 @@ def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tup
     def ask() -> dict[int, tuple[int, str]]:
         asked = [TopicPartition(topic, partition) for partition in _partitions(kafka, topic)]
         found = reader.committed(asked, timeout=CALL_SECONDS)
-        for place in found:
-            if place.error is not None:
-                raise KafkaException(place.error)
+        for partition in found:
+            if partition.error is not None:
+                raise KafkaException(partition.error)
         return {p.partition: (p.offset, (p.metadata or "").rstrip("\0")) for p in found if p.offset >= 0}
 
     return _patiently(ask)

@@ -89,9 +89,9 @@ POINTS: dict[str, Callable[[], None]] = {
 }
 STATUSES = ("opened", "updated", "repeated", "resolved")
 EVALUATIONS: dict[str, Callable[[], None]] = {
-    f"{what}, {when} the SQL commit": partial(notifying, what, *place)
+    f"{what}, {when} the SQL commit": partial(notifying, what, *method)
     for what in STATUSES
-    for when, place in {"before": (Pipeline, "evaluate_due"), "after": (Notifier, "_evaluate_due")}.items()
+    for when, method in {"before": (Pipeline, "evaluate_due"), "after": (Notifier, "_evaluate_due")}.items()
 }
 """What the evaluation of a due case with several alerts notifies."""
 

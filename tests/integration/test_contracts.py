@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from kafka import KafkaConsumer
-from kafka import TopicPartition as Place
+from kafka import TopicPartition as KafkaPythonPartition
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -77,12 +77,12 @@ def test_group_offsets_with_metadata_are_seen_by_another_client(kafka: KafkaSett
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(f"{topic}-out", b"alert")
-    places = [TopicPartition(topic, 0, 42, metadata="7/abc/3")]
-    producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 30)
+    partitions = [TopicPartition(topic, 0, 42, metadata="7/abc/3")]
+    producer.send_offsets_to_transaction(partitions, consumer.consumer_group_metadata(), 30)
     producer.commit_transaction(30)
     consumer.close()
     other = KafkaConsumer(**kafka.kafka_python(), group_id=kafka.topics.prefixed(group), enable_auto_commit=False)
-    found: Any = other.committed(Place(topic, 0), metadata=True)
+    found: Any = other.committed(KafkaPythonPartition(topic, 0), metadata=True)
     other.close()
     assert (found.offset, found.metadata.rstrip("\0")) == (42, "7/abc/3")
 

@@ -52,7 +52,10 @@ def world(own: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def group_offsets(world: World) -> dict[TopicPartition, int]:
     admin = KafkaAdminClient(bootstrap_servers=world.kafka.bootstrap)
     try:
-        return {place: found.offset for place, found in admin.list_group_offsets(["downstream"])["downstream"].items()}
+        return {
+            partition: found.offset
+            for partition, found in admin.list_group_offsets(["downstream"])["downstream"].items()
+        }
     finally:
         admin.close()
 
@@ -118,7 +121,7 @@ def test_the_group_shows_no_lag(world: World) -> None:
         world.settle()
     consumer = KafkaConsumer(bootstrap_servers=world.kafka.bootstrap)
     offsets = group_offsets(world)
-    assert {place.topic for place in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
+    assert {partition.topic for partition in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
     assert offsets == consumer.end_offsets(list(offsets))
     consumer.close()
 

@@ -1,4 +1,4 @@
-"""Aggregates in Real-Time Mode: crossings at once, each once whatever ends the job, and the same as batch by batch."""
+"""Aggregates in Real-Time Mode: threshold crossings at once and once, whatever ends the job, as in micro-batch mode."""
 
 from collections import Counter
 from datetime import timedelta

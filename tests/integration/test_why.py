@@ -44,25 +44,25 @@ def kafka(kafka: KafkaSettings) -> KafkaSettings:
 
 def written(kafka: KafkaSettings, topic: str, value: bytes) -> tuple[str, int, int]:
     """The position of a record after it was written."""
-    places: list[tuple[str, int, int]] = []
+    positions: list[tuple[str, int, int]] = []
     producer = Producer(kafka.client())
     partition = partition_of(CARD.encode(), kafka.topics.partitions)
-    delivered: Callable[..., None] = lambda _, m: places.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
+    delivered: Callable[..., None] = lambda _, m: positions.append((m.topic(), m.partition(), m.offset()))  # noqa: E731
     producer.produce(topic, value, CARD.encode(), partition, on_delivery=delivered)
     assert producer.flush(30) == 0
-    return places[0]
+    return positions[0]
 
 
 def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -> None:
     raw = written(kafka, kafka.topics.raw_json, b"{}")
     coordinates = {"topic": raw[0], "partition": raw[1], "offset": raw[2]}
     processed = event(1, card=CARD, amount="300.00")
-    place = written(
+    event_position = written(
         kafka, kafka.topics.events, Codec.of("event").encode(processed | {"raw": processed["raw"] | coordinates})
     )
     fields: dict[str, Any] = alert_fields(1, DETECTOR) | {
         "entity": {"type": "card", "id": CARD},
-        "trigger": {"partition": place[1], "offset": place[2]},
+        "trigger": {"partition": event_position[1], "offset": event_position[2]},
     }
     value = Codec.of("alert").encode(fields)
     position = written(kafka, kafka.topics.alerts(DETECTOR), value)

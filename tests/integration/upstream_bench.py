@@ -84,14 +84,14 @@ class Bench:
             **self.kafka.kafka_python(), isolation_level="read_committed", enable_auto_commit=False, check_crcs=False
         )
         try:
-            places = [KafkaPythonPartition(topic, p) for p in range(self.topics.partitions)]
-            consumer.assign(places)
-            for place in places:
-                consumer.seek(place, self.start[topic][str(place.partition)])
-            ends = consumer.end_offsets(places)
+            partitions = [KafkaPythonPartition(topic, p) for p in range(self.topics.partitions)]
+            consumer.assign(partitions)
+            for partition in partitions:
+                consumer.seek(partition, self.start[topic][str(partition.partition)])
+            ends = consumer.end_offsets(partitions)
             found = Counter[bytes]()
             deadline = time.monotonic() + DEADLINE_SECONDS
-            while any(consumer.position(place) < end for place, end in ends.items()):
+            while any(consumer.position(partition) < end for partition, end in ends.items()):
                 assert time.monotonic() < deadline, f"{topic} was not read to its end"
                 for records in consumer.poll(1000, max_records=20_000).values():
                     found.update(dict(record.headers)["ce_id"] for record in records)

@@ -28,7 +28,7 @@ class Guard:
     test: str
 
     def files(self) -> set[str]:
-        """What decides about its verdict first of all: the patch, the sources that it changes and the test's file."""
+        """The patch, the sources that it changes and the file of its test."""
         patched = _PATCHED.findall(self.patch.read_text("utf-8"))
         return {str(self.patch.relative_to(ROOT)), self.test.partition("::")[0], *patched}
 

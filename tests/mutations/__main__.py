@@ -13,7 +13,7 @@ from lozenge_deploy.cli.output import Format, show
 from tests.mutations import Guard, changed_since, copied, guards
 
 
-def verdict(guard: Guard, folder: Path) -> str:
+def outcome(guard: Guard, folder: Path) -> str:
     """What became of its test: "red" is what it should be."""
     tree = copied(folder / guard.name)
     if complaint := guard.apply(tree):
@@ -21,7 +21,7 @@ def verdict(guard: Guard, folder: Path) -> str:
     run = guard.run(tree)
     if run.returncode == 1 and " failed" in run.stdout:
         return "red"
-    return "GREEN: nothing tests it" if run.returncode == 0 else f"no verdict: {run.stdout[-300:]}{run.stderr[-300:]}"
+    return "GREEN: nothing tests it" if run.returncode == 0 else f"not decided: {run.stdout[-300:]}{run.stderr[-300:]}"
 
 
 def main() -> int:
@@ -41,13 +41,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for guard in chosen:
             began = time.monotonic()
-            said = verdict(guard, Path(folder))
+            said = outcome(guard, Path(folder))
             print(f"{guard.name}: {said}", file=sys.stderr, flush=True)
             rows.append(
-                {"guard": guard.name, "test": guard.test, "verdict": said, "s": round(time.monotonic() - began)}
+                {"guard": guard.name, "test": guard.test, "outcome": said, "s": round(time.monotonic() - began)}
             )
     show(rows, Format.TABLE)
-    return 0 if all(row["verdict"] == "red" for row in rows) else 1
+    return 0 if all(row["outcome"] == "red" for row in rows) else 1
 
 
 if __name__ == "__main__":

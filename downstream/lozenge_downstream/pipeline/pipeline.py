@@ -142,7 +142,7 @@ class Pipeline:
                     until = max(resolves_at(route, alert) for route in self.routing.route.taking(alert.labels))
                     key = rule_of(rule), equal_of(rule, alert.labels), is_two_sided(rule, alert.labels)
                     active[key] = max(active.get(key, (until, alert.id)), (until, alert.id))
-        t.cases.record_inhibitors(active)
+        t.inhibitors.record(active)
 
     def _notify(self, groups: Sequence[_Group], t: Transaction, dead_letters: Sequence[Outgoing] = ()) -> None:
         due = [group for group in groups if group.case.next_evaluation_at <= t.now]
@@ -212,5 +212,5 @@ class Pipeline:
 
     def _mutes(self, alerts: Sequence[Alert], t: Transaction) -> Mutes:
         rules = self.routing.inhibit_rules
-        inhibitors = t.cases.inhibitors(equals_of(rules, alerts)) if rules and alerts else {}
+        inhibitors = t.inhibitors.active(equals_of(rules, alerts)) if rules and alerts else {}
         return Mutes(t.silences.active() if alerts else [], rules, inhibitors)

@@ -1,4 +1,4 @@
-"""Cases, the alerts in them, and the inhibitors that mute alerts."""
+"""Cases, the alerts in them, and why these are muted."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sql
 
 from lozenge_downstream.model import Alert, Case
-from lozenge_downstream.store import tables
 from lozenge_downstream.store.received_alerts import decode_alert
-from lozenge_downstream.store.sql_helpers import among, found, insert, upsert_greater
+from lozenge_downstream.store.sql_helpers import among, found, insert
 from lozenge_downstream.store.tables import (
     case_alerts,
     cases,
@@ -48,9 +47,6 @@ _UPDATE = (
     cases.update()
     .where(cases.c.case_id == sql.bindparam("new_case_id"))
     .values({c.name: sql.bindparam(f"new_{c.name}") for c in cases.c if c.name not in _NEVER_CHANGED})
-)
-_INHIBITORS = among(
-    sql.select(tables.inhibitors).where(tables.inhibitors.c.until > sql.bindparam("now")), tables.inhibitors.c.equal
 )
 
 
@@ -135,22 +131,6 @@ class Cases:
             mutes,
             [{"alert_id": a, "route": route, "at": self._now, "reason": r} for a, r in reasons.items()],
         )
-
-    def record_inhibitors(self, active: Mapping[tuple[str, str, bool], tuple[float, str]]) -> None:
-        """Records, by rule, `equal` and `two_sided`, until when which alert inhibits others."""
-        names = ("rule", "equal", "two_sided", "until", "alert_id")
-        rows = [dict(zip(names, (*key, *alert), strict=True)) for key, alert in active.items()]
-        upsert_greater(self._connection, tables.inhibitors, rows, tables.inhibitors.c.until)
-
-    def active_rules(self) -> set[str]:
-        """The rules that have an active inhibitor."""
-        query = sql.select(tables.inhibitors.c.rule).distinct().where(tables.inhibitors.c.until > self._now)
-        return set(self._connection.execute(query).scalars())
-
-    def inhibitors(self, equals: Sequence[str]) -> dict[tuple[str, str, bool], str]:
-        """The active inhibitors by rule, `equal` and `two_sided`."""
-        rows = found(self._connection, _INHIBITORS, equals, now=self._now)
-        return {(row.rule, row.equal, row.two_sided): row.alert_id for row in rows}
 
     def _update_alerts(self, rows: list[dict[str, Any]], values: dict[str, Any]) -> None:
         if rows:

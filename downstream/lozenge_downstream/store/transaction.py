@@ -9,6 +9,7 @@ from lozenge_downstream.store.case_queries import CaseQueries
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.feedback import Feedback
+from lozenge_downstream.store.inhibitors import Inhibitors
 from lozenge_downstream.store.leases import Leases
 from lozenge_downstream.store.positions import Outbox, Positions
 from lozenge_downstream.store.received_alerts import ReceivedAlerts
@@ -35,8 +36,13 @@ class Transaction:
 
     @cached_property
     def cases(self) -> Cases:
-        """The cases, their alerts, and what mutes these."""
+        """The cases, their alerts, and why these are muted."""
         return Cases(self._connection, self.now)
+
+    @cached_property
+    def inhibitors(self) -> Inhibitors:
+        """The alerts that inhibit others."""
+        return Inhibitors(self._connection, self.now)
 
     @cached_property
     def outbox(self) -> Outbox:

@@ -79,10 +79,10 @@ def _serve(kafka: KafkaSettings, topic: str, orders: Connection, count: "Synchro
         fetch_queue_backoff_ms=1,  # a full queue of a backlog is no reason to rest
     )
     consumer = Consumer(settings)
-    places = [TopicPartition(topic, p) for p in range(TOPICS.partitions)]
-    for place in places:
-        place.offset = consumer.get_watermark_offsets(place, timeout=30)[0]
-    consumer.assign(places)
+    partitions = [TopicPartition(topic, p) for p in range(TOPICS.partitions)]
+    for partition in partitions:
+        partition.offset = consumer.get_watermark_offsets(partition, timeout=30)[0]
+    consumer.assign(partitions)
     orders.send("it knows where it begins")
     arrivals: list[Arrival] = []
     while True:

@@ -126,10 +126,10 @@ class _Outlet:
         return record["pan"].encode(), json.dumps(record).encode()
 
     def _produce(self, key: bytes, value: bytes) -> None:
-        place = partition_of(key, TOPICS.partitions)
+        partition = partition_of(key, TOPICS.partitions)
         while True:
             try:
-                self._producer.produce(self._topic, value, key, place, on_delivery=self._count)
+                self._producer.produce(self._topic, value, key, partition, on_delivery=self._count)
                 self._producer.poll(0)
                 return
             except BufferError:

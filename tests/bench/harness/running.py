@@ -120,8 +120,8 @@ def process(command: Sequence[str], start: Start) -> Iterator[Running]:
 def empty(kafka: KafkaSettings, topic: str = TOPICS.events) -> None:
     """Deletes all of its records, so that a consumer that begins at the earliest one begins at the next."""
     admin = AdminClient(kafka.client())
-    places = [TopicPartition(topic, p, _TO_THE_END) for p in range(TOPICS.partitions)]
-    for future in admin.delete_records(places).values():
+    partitions = [TopicPartition(topic, p, _TO_THE_END) for p in range(TOPICS.partitions)]
+    for future in admin.delete_records(partitions).values():
         future.result(30)
 
 

@@ -94,8 +94,8 @@ class Task:
 
     def _lap(self, n: int) -> tuple[int, int]:
         """How often its card was seen before, and the card."""
-        lap, place = divmod(n, self.keys)
-        return lap, (place * _STRIDE + lap * _SHIFT) % self.keys
+        lap, position = divmod(n, self.keys)
+        return lap, (position * _STRIDE + lap * _SHIFT) % self.keys
 
 
 def notified(body: bytes) -> int:

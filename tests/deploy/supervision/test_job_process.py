@@ -170,7 +170,7 @@ def test_a_folder_is_deleted_once_no_job_will_resume_in_it(start: Callable[..., 
         ended = start("exit 1", generation)
         until(lambda: not ended.alive())  # noqa: B023
     assert [i.record.generation for i in job_processes(running.folder.parent)] == [6, 5, 4, 3, 2, 1]
-    assert sorted(place.name for place in removable(running.folder.parent)) == ["g1", "g2", "g5"]
+    assert sorted(folder.name for folder in removable(running.folder.parent)) == ["g1", "g2", "g5"]
 
 
 def test_an_unreadable_job_spec_counts_as_none(start: Callable[..., JobProcess]) -> None:

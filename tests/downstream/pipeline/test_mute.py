@@ -147,12 +147,12 @@ def test_a_known_inhibition_is_not_computed_again(desk: Desk, record: MakeRecord
     desk.routing(inhibit_rules=[INHIBIT])
     desk.take(record(0, severity="critical"))
     with desk.store.transaction(exclusive=True) as t:
-        assert t.cases.active_rules() == {rule_of(desk.pipeline.routing.inhibit_rules[0])}
+        assert t.inhibitors.active_rules() == {rule_of(desk.pipeline.routing.inhibit_rules[0])}
         t._connection.execute(tables.inhibitors.delete())
         desk.pipeline.apply_new_inhibitions({rule_of(rule) for rule in desk.pipeline.routing.inhibit_rules}, t)
-        assert t.cases.active_rules() == set()
+        assert t.inhibitors.active_rules() == set()
         desk.pipeline.apply_new_inhibitions(set(), t)
-        assert len(t.cases.active_rules()) == 1
+        assert len(t.inhibitors.active_rules()) == 1
 
 
 def test_nothing_inhibits_itself_nor_each_other(desk: Desk, record: MakeRecord) -> None:

@@ -179,7 +179,7 @@ WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "place"),
+    ("text", "field"),
     [
         ('[route]\nchannels = [["ops"]]\n', "route.channels.0"),
         ('[route]\nchannels = [{ name = "ops" }]\n', "route.channels.0"),
@@ -189,10 +189,10 @@ WEBHOOK = '[channels.a]\ntype = "webhook"\nurl = "http://h/"\n'
     ],
     ids=lambda text: text[:40],
 )
-def test_whatever_a_file_holds_its_problem_is_reported(tmp_path: Path, text: str, place: str) -> None:
+def test_whatever_a_file_holds_its_problem_is_reported(tmp_path: Path, text: str, field: str) -> None:
     with pytest.raises(ConfigError) as caught:
         routing(tmp_path, text)
-    assert any(problem.startswith(place) for problem in caught.value.problems), caught.value.problems
+    assert any(problem.startswith(field) for problem in caught.value.problems), caught.value.problems
 
 
 def test_every_file_in_the_folder_of_channels_is_a_type() -> None:

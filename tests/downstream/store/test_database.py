@@ -12,7 +12,7 @@ from lozenge_downstream.store import Store, StoreUnavailable, database
 from tests.faults.disks import filled, small_disk
 
 TOPICS = Topics()
-PLACE = TOPICS.alerts("large_amount"), 2
+PARTITION = TOPICS.alerts("large_amount"), 2
 
 
 def test_a_locked_store_says_so(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,10 +34,10 @@ def test_a_store_on_a_full_disk_is_to_be_tried_again(tmp_path: Path) -> None:
         url = f"sqlite:///{folder / 'store.db'}"
         store = Store(url)
         with filled(folder), pytest.raises(StoreUnavailable, match="full") as caught, store.transaction() as t:
-            t.positions.move(PLACE, None, 1)
+            t.positions.move(PARTITION, None, 1)
         assert caught.value.exit_code == 3, "else its supervisor gives it up"
         with store.transaction() as t:
-            t.positions.move(PLACE, None, 1)
+            t.positions.move(PARTITION, None, 1)
         store.close()
 
 

@@ -11,25 +11,25 @@ from lozenge_downstream.store import Store
 from tests.downstream.store.probes import executed
 
 TOPICS = Topics()
-PLACE = TOPICS.alerts("large_amount"), 2
+PARTITION = TOPICS.alerts("large_amount"), 2
 
 
 def test_a_position_is_moved_only_by_the_notifier_that_knows_it(store: Store) -> None:
     with store.transaction() as t:
-        t.positions.move(PLACE, None, 5)
-        t.positions.move(PLACE, 5, 9)
+        t.positions.move(PARTITION, None, 5)
+        t.positions.move(PARTITION, 5, 9)
     for known in (None, 5, 10):
         with pytest.raises(Fenced, match="another notifier has moved the position"), store.transaction() as t:
-            t.positions.move(PLACE, known, 11)
+            t.positions.move(PARTITION, known, 11)
     with store.reading() as t:
-        assert t.positions.of(PLACE) == 9
+        assert t.positions.of(PARTITION) == 9
 
 
 def test_recording_what_was_published_reads_nothing_that_was_recorded_before(tmp_path: Path) -> None:
     """Else each notification would cost more than the last."""
     file = tmp_path / "store.db"
-    update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PLACE, 0), "UPDATE")
+    update = executed(f"sqlite:///{file}", lambda t: t.outbox.published(PARTITION, 0), "UPDATE")
     with sqlite3.connect(file) as connection:
-        ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PLACE, 0])
+        ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {update}", [0, *PARTITION, 0])
     connection.close()
     assert "USING INDEX outbox_pending_seq (topic=? AND partition=? AND seq<?)" in plan

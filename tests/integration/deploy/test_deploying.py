@@ -42,7 +42,7 @@ def control(kafka: KafkaSettings) -> Iterator[Control]:
 
 
 def prepare(
-    place: Path,
+    folder: Path,
     kafka: KafkaSettings,
     control: Control,
     *,
@@ -50,19 +50,19 @@ def prepare(
     settings: dict[str, Any],
     tested: bool = False,
 ) -> DeployPlan:
-    """The candidate that `place` makes, in an environment that uv need not make.
+    """The candidate that `folder` makes, in an environment that uv need not make.
 
     A fold describes itself here, where Spark runs already.
     """
-    home = install(place, tested=tested)
-    loaded = from_folder(home / "source" / place.name)
+    home = install(folder, tested=tested)
+    loaded = from_folder(home / "source" / folder.name)
     if loaded.declaration.kind == "stateful":
         (home / "description.json").write_text(describe(loaded).model_dump_json(), "utf-8")
-    return prepare_built(place, kafka, control, state=state, settings=settings)
+    return prepare_built(folder, kafka, control, state=state, settings=settings)
 
 
-def edit(place: Path, old: str, new: str) -> None:
-    module = place / f"{place.name}.py"
+def edit(folder: Path, old: str, new: str) -> None:
+    module = folder / f"{folder.name}.py"
     assert old in module.read_text()
     module.write_text(module.read_text().replace(old, new))
 
@@ -79,19 +79,19 @@ def row(candidate: DeployPlan, field: str) -> tuple[Any, Any]:
 def test_an_unchanged_folder_deploys_as_the_same_release(
     kafka: KafkaSettings, control: Control, tmp_path: Path
 ) -> None:
-    place = quick_detector(tmp_path, "deployed_rule", "rule")
-    first = prepare(place, kafka, control, state=None, settings={"limit": 400})
+    folder = quick_detector(tmp_path, "deployed_rule", "rule")
+    first = prepare(folder, kafka, control, state=None, settings={"limit": 400})
     assert [r["field"] for r in first.changes()] == ["release", "setting limit", "offsets"]
     assert row(first, "offsets")[1] == "starts at the earliest retained event"
     present = released(control, first)
     assert (present.release, present.settings, present.before) == ("r1", {"limit": 400}, None)
 
-    tests = place / "test_deployed_rule.py"
+    tests = folder / "test_deployed_rule.py"
     tests.write_text(
         f"{tests.read_text()}\n\ndef test_runs() -> None:\n    open({str(tmp_path / 'ran')!r}, 'a').write('x')\n"
     )
-    again = prepare(place, kafka, control, state=None, settings={})
-    again = prepare(place, kafka, control, state=None, settings={})
+    again = prepare(folder, kafka, control, state=None, settings={})
+    again = prepare(folder, kafka, control, state=None, settings={})
     assert (tmp_path / "ran").read_text() == "x", "tests that have passed for this code are not run again"
     wanted = released(control, again)
     assert (wanted.release, wanted.settings) == ("r1", {"limit": 400}), "what is set stays, and tests are no content"
@@ -100,10 +100,10 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 
     tests.write_text(tests.read_text().replace("    assert deployed_rule", "    assert not deployed_rule", 1))
     with pytest.raises(DetectorError, match="its tests fail"):
-        prepare(place, kafka, control, state=None, settings={})
-    edit(place, "Decimal(500)", "Decimal(600)")
+        prepare(folder, kafka, control, state=None, settings={})
+    edit(folder, "Decimal(500)", "Decimal(600)")
     with pytest.raises(DetectorError, match="its tests fail"):
-        prepare(place, kafka, control, state=None, settings={})
+        prepare(folder, kafka, control, state=None, settings={})
     with pytest.raises(ConfigError, match="limit: "):
         plan_settings(kafka, present, {"limit": "a lot"}, {})
     fields, rows = plan_settings(kafka, present, {"limit": None}, {"trigger": "500ms"}, rate=100)
@@ -120,17 +120,17 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
 def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
     kafka: KafkaSettings, control: Control, spark: SparkSession, tmp_path: Path
 ) -> None:
-    place = quick_detector(tmp_path, "deployed_fold", "stateful")
-    released(control, prepare(place, kafka, control, state=None, settings={}, tested=True))
+    folder = quick_detector(tmp_path, "deployed_fold", "stateful")
+    released(control, prepare(folder, kafka, control, state=None, settings={}, tested=True))
 
-    edit(place, 'by="card_id"', 'by=["card_id", "merchant_id"]')
-    kept = prepare(place, kafka, control, state="keep", settings={}, tested=True)
+    edit(folder, 'by="card_id"', 'by=["card_id", "merchant_id"]')
+    kept = prepare(folder, kafka, control, state="keep", settings={}, tested=True)
     assert row(kept, "state")[1].startswith("keep: REFUSED")
     with pytest.raises(UsageError, match="keys were made of card_id and are now made of card_id, merchant_id"):
         kept.commit(watch=60, message="", by="me")
     assert len(Releases(kafka).of("deployed_fold")) == 1
 
-    rebuilt = prepare(place, kafka, control, state="rebuild", settings={}, tested=True)
+    rebuilt = prepare(folder, kafka, control, state="rebuild", settings={}, tested=True)
     assert row(rebuilt, "release") == ("r1", "r2")
     assert row(rebuilt, "state")[1].startswith("rebuild: folds all retained events again")
     wanted = released(control, rebuilt)
@@ -143,15 +143,15 @@ def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
     with pytest.raises(UsageError, match="its state cannot be kept"):
         plan_rollback(kafka, wanted, lived, to="r1", state="keep", message="")
 
-    edit(place, "expires=settings.within", "expires=timedelta(days=30)")
-    refused = prepare(place, kafka, control, state="rebuild", settings={}, tested=True).refusal
+    edit(folder, "expires=settings.within", "expires=timedelta(days=30)")
+    refused = prepare(folder, kafka, control, state="rebuild", settings={}, tested=True).refusal
     assert refused is not None
     assert "reaches back 30d, but events are retained for 7d" in refused.message
 
 
 def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
-    place = quick_detector(tmp_path, "deployed_merchant", "rule")
-    project = place / "pyproject.toml"
+    folder = quick_detector(tmp_path, "deployed_merchant", "rule")
+    project = folder / "pyproject.toml"
     project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
     with pytest.raises(UsageError, match=r"it reads pay\.canonical\.auth\.by-merchant\.v1, which does not exist"):
-        prepare(place, kafka, control, state=None, settings={})
+        prepare(folder, kafka, control, state=None, settings={})

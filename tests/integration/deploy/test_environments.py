@@ -33,7 +33,7 @@ def test_holds_the_detector_and_nothing_of_the_checkout(folder: Path) -> None:
     python = environment_of(folder)
     script = "import large_amount, lozenge, sys; print(large_amount.__file__, lozenge.__file__, sys.prefix)"
     run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd=folder.parent, env={})
-    assert all(place.startswith(str(python.parents[1])) for place in run.stdout.split())
+    assert all(path.startswith(str(python.parents[1])) for path in run.stdout.split())
     assert job(folder).returncode == 3  # it loads, and misses the broker
 
 

@@ -133,19 +133,19 @@ def test_what_is_too_large_leaves_nothing_behind(releases: Releases, name: str) 
 def test_a_release_runs_where_its_folder_is_not(
     releases: Releases, name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = folder(tmp_path, name)
-    made = build(place)
+    source = folder(tmp_path, name)
+    made = build(source)
     assert made.description.settings == {"limit": 3}
     release = releases.add(made, by="me")
-    assert releases.add(build(place), by="me") == release
-    (place / f"{name}.py").write_text(
+    assert releases.add(build(source), by="me") == release
+    (source / f"{name}.py").write_text(
         MODULE.replace("import toposort\n", "").replace("limit: int = 3", "limit: int = 4")
     )
-    install(place)
-    changed = releases.add(build(place), by="me")
+    install(source)
+    changed = releases.add(build(source), by="me")
     assert (changed.name, changed.settings) == ("r2", {"limit": 4})
 
-    shutil.rmtree(place)
+    shutil.rmtree(source)
     monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))  # as on a host that has run nothing yet
     python = environment_for(releases.get(name, "r1"), releases)
     assert environment_for(releases.get(name, "r1"), releases) == python
@@ -185,13 +185,13 @@ def test_what_is_not_what_the_lock_says_is_refused(
 
 
 def test_a_detector_that_cannot_describe_itself_says_why(name: str, cache: Path, tmp_path: Path) -> None:
-    place = folder(tmp_path, name)
-    module = place / f"{name}.py"
+    source = folder(tmp_path, name)
+    module = source / f"{name}.py"
     module.write_text(MODULE.replace("import toposort", "import not_there"))
-    install(place)
+    install(source)
     with pytest.raises(DetectorError, match=f"describing {name}: importing detector {name}: ModuleNotFoundError"):
-        build(place)
+        build(source)
     module.write_text(MODULE.replace("import toposort\n", "").replace("limit: int = 3", "limit: int"))
-    install(place)
+    install(source)
     with pytest.raises(ConfigError, match="limit: Field required"):
-        build(place)
+        build(source)

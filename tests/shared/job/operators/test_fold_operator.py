@@ -142,7 +142,7 @@ def test_an_expired_key_is_deleted() -> None:
     assert expired not in state
 
 
-def test_an_operator_adopts_the_state_of_its_predecessor() -> None:
+def test_an_operator_adopts_the_state_of_the_replaced_one() -> None:
     whole = batch(STREAM).sort_by([("_input_offset", "ascending")])
     first, second = operator(), operator()
     before = first.process(whole.slice(0, 30))
