@@ -115,7 +115,7 @@ def test_a_release_that_crashes_is_rolled_back_and_its_words_are_kept(
         until(lambda: not any(i.alive() for i in jobs.started))
 
 
-def test_a_deposed_agent_leaves_its_jobs_to_the_other_folder(
+def test_an_agent_that_lost_the_leadership_stops_its_jobs_for_the_other_folder(
     kafka: KafkaSettings, name: str, jobs: Jobs, tmp_path: Path
 ) -> None:
     with Control(kafka) as control, running(kafka, tmp_path, jobs) as stop:

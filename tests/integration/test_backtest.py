@@ -133,7 +133,9 @@ def test_a_fold_is_warm_before_its_alerts_count(kafka: KafkaSettings, spark: Spa
     assert outcome.processed > outcome.events, "what it was warmed up with costs as much"
 
 
-def test_an_aggregate(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_an_aggregate_is_backtested_over_retained_events(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
     loaded = new_detector(
         kafka, Detector(burst, settings=Limit), tmp_path, kind="aggregate", lateness="1m", window="10m"
     )

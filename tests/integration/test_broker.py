@@ -101,12 +101,12 @@ def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_s
     assert _count(own.bootstrap, "frozen") == 100
 
 
-def test_a_topic_nobody_made_is_an_error(own: EmbeddedBroker) -> None:
+def test_a_topic_that_does_not_exist_is_an_error(own: EmbeddedBroker) -> None:
     with pytest.raises(KafkaException, match="_UNKNOWN_PARTITION"):
         _count(own.bootstrap, "misspelt")
 
 
-def test_secure_listener_serves_python_and_spark(own: EmbeddedBroker, spark: SparkSession) -> None:
+def test_a_secure_listener_serves_python_and_spark(own: EmbeddedBroker, spark: SparkSession) -> None:
     secure = KafkaSettings(
         bootstrap=own.secure_bootstrap,
         security="SASL_SSL",
@@ -130,7 +130,7 @@ def test_secure_listener_serves_python_and_spark(own: EmbeddedBroker, spark: Spa
     assert any(_read_by_kafka_python(secure, "secured", 2) == [b"v", b"w"] for _ in range(3))
 
 
-def test_secure_listener_refuses_a_wrong_password(own: EmbeddedBroker) -> None:
+def test_a_secure_listener_refuses_a_wrong_password(own: EmbeddedBroker) -> None:
     secure = KafkaSettings(
         bootstrap=own.secure_bootstrap,
         security="SASL_SSL",
@@ -142,7 +142,7 @@ def test_secure_listener_refuses_a_wrong_password(own: EmbeddedBroker) -> None:
         AdminClient(secure.client(log_level=0)).list_topics(timeout=3)
 
 
-def test_port_taken(tmp_path: Path) -> None:
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -151,7 +151,7 @@ def test_port_taken(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port).start()
 
 
-def test_a_chosen_port_is_none_that_an_outgoing_connection_may_take() -> None:
+def test_a_chosen_port_lies_outside_the_ephemeral_range() -> None:
     ports = Path("/proc/sys/net/ipv4/ip_local_port_range")
     first = int(ports.read_text().split()[0]) if ports.exists() else 49_152  # IANA's, for other systems
     chosen = {free_port(0) for _ in range(20)}
@@ -159,13 +159,13 @@ def test_a_chosen_port_is_none_that_an_outgoing_connection_may_take() -> None:
     assert max(chosen) < first
 
 
-def test_data_folder_in_use(own: EmbeddedBroker) -> None:
+def test_a_data_folder_in_use_is_refused(own: EmbeddedBroker) -> None:
     with pytest.raises(UsageError, match="another one runs on"):
         EmbeddedBroker(own.data).start()
     assert _answers(own.bootstrap), "the first one must not notice"
 
 
-def test_damaged_data_folder(tmp_path: Path) -> None:
+def test_a_damaged_data_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.joinpath("topics").mkdir()
     tmp_path.joinpath("topics", "meta.properties").write_text("version=1\n")
     with pytest.raises(BrokerUnavailable, match="exited with code") as caught:
@@ -173,7 +173,7 @@ def test_damaged_data_folder(tmp_path: Path) -> None:
     assert "broker.log" in caught.value.hint
 
 
-def test_dies_with_its_owner(tmp_path: Path) -> None:
+def test_the_broker_ends_with_its_owner(tmp_path: Path) -> None:
     script = (
         "import sys, time, pathlib, lozenge_deploy.local.embedded_broker as b\n"
         "broker = b.EmbeddedBroker(pathlib.Path(sys.argv[1])); broker.start()\n"

@@ -45,7 +45,7 @@ def test_status_shows_what_reports_and_peek_what_was_sent(kafka: KafkaSettings, 
     assert (run.returncode, "there is no such topic" in run.stderr) == (2, True)
 
 
-def test_try_of_a_detector_in_the_checkout(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_try_runs_a_detector_of_the_checkout_over_retained_events(kafka: KafkaSettings, tmp_path: Path) -> None:
     ensure_topics(kafka, kafka.topics.detector_topics("large_amount"))
     send(kafka, [event(n, card=f"tried_{n}", amount="9000.00") for n in range(3)])
     here = {"cwd": ROOT, **kafka.variables}

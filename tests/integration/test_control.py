@@ -60,7 +60,7 @@ def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSett
         assert one not in table.rows
 
 
-def test_a_record_that_nobody_can_read_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
+def test_an_unreadable_record_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
     name = f"test_{uuid.uuid4().hex[:8]}"
     put(kafka, kafka.topics.status, name, DeploymentStatus(detector=name, reason="readable"))
     put(kafka, kafka.topics.status, name, b'{"detector": 7')
@@ -68,7 +68,7 @@ def test_a_record_that_nobody_can_read_changes_nothing(kafka: KafkaSettings, con
         assert table.rows[name].reason == "readable"
 
 
-def test_what_was_never_deployed_is_a_usage_error(control: Control, first: DeploymentSpec) -> None:
+def test_a_detector_that_was_never_deployed_is_a_usage_error(control: Control, first: DeploymentSpec) -> None:
     assert control.desired(first.detector) is None
     with pytest.raises(UsageError, match="never been deployed"):
         control.deployed(first.detector)
@@ -89,7 +89,7 @@ def test_a_spec_is_done_when_the_agent_reports_it(
     assert [(h.what, h.release, h.by) for h in control.history(first.detector)] == [("deploy", "r1", wanted.by)]
 
 
-def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved_good(
+def test_a_change_rolls_back_to_the_last_spec_that_outlasted_its_watch_window(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     one = control.apply(first)
@@ -107,7 +107,7 @@ def test_a_change_falls_back_to_what_there_was_and_further_until_that_has_proved
     assert len({one.revision, two.revision, three.revision}) == 3
 
 
-def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
+def test_a_spec_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
     one = control.apply(first)
     two = control.change(one, "deploy", release="r2")
     observe(kafka, two, Outcome.FAILED, reason="it ended")
@@ -117,7 +117,7 @@ def test_one_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Con
         control.await_outcome(two, LONG, lambda _: None)
 
 
-def test_one_that_failed_with_nothing_to_go_back_to_is_not_done(
+def test_a_spec_that_failed_without_an_earlier_one_is_not_done(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.apply(first)
@@ -135,7 +135,7 @@ def test_a_spec_that_another_one_replaced_is_not_done(
         control.await_outcome(one, LONG, lambda _: None)
 
 
-def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
+def test_a_spec_that_takes_too_long_ends_the_wait_with_an_exit_code_of_its_own(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.apply(first)
@@ -146,7 +146,7 @@ def test_one_that_takes_long_ends_the_wait_with_a_code_of_its_own(
 
 
 @pytest.mark.parametrize("agent", ["", "somebody"])
-def test_without_an_agent_it_says_so_before_the_time_is_up(
+def test_without_an_agent_the_wait_says_so_before_its_time_is_up(
     kafka: KafkaSettings, first: DeploymentSpec, agent: str
 ) -> None:
     put(kafka, kafka.topics.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))

@@ -149,7 +149,9 @@ def test_a_rebuild_folds_history_by_another_key_and_emits_only_new_alerts(
     assert {len(json.loads(key)) for key, value in stored.items() if value is not None} == {2}
 
 
-def test_fresh_forgets_what_was_and_what_is_stored(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_fresh_drops_the_state_in_memory_and_in_its_topic(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")
     name = loaded.name
     send(kafka, [event(n, f"{name}gone") for n in range(5)])
@@ -257,7 +259,7 @@ class MeetsPoison(JobLoop):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_whose_query_fails_between_claim_and_first_transaction_begins_at_what_was_decided(
+def test_a_query_that_fails_between_claim_and_first_transaction_restarts_at_the_claimed_offsets(
     kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     detect, declared = KINDS[kind]
@@ -319,7 +321,7 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
     assert read_job_status(tmp_path / "r1").pid == job.report.pid  # type: ignore[union-attr]
 
 
-def test_a_fold_keeps_its_memory_when_its_settings_change(
+def test_a_fold_keeps_its_state_when_its_settings_change(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(counting, settings=Above), tmp_path, kind="stateful")

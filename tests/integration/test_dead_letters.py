@@ -159,7 +159,7 @@ def test_a_replay_emits_what_the_live_job_would_have_and_counts_what_fails_again
     assert len(emitted(kafka, loaded)) == 2
 
 
-def test_in_order_nothing_of_a_key_overtakes_what_fails_again(
+def test_in_order_a_failure_blocks_the_later_records_of_its_key(
     kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded = put(kafka, tmp_path, "abaa", "1112")
@@ -246,7 +246,7 @@ def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSetti
         ("downstream", TOPICS.alerts("x"), "deliver", "a webhook refused 1:0 in every attempt"),
     ],
 )
-def test_what_cannot_go_back_is_refused_with_the_reason(
+def test_a_dead_letter_that_cannot_be_replayed_is_refused_with_the_reason(
     kafka: KafkaSettings, app: str, topic: str, stage: str, said: str
 ) -> None:
     dead_letter = _dead_letter(app, dead(kafka, app, kafka.topics.prefixed(topic), "key", stage))
@@ -254,7 +254,7 @@ def test_what_cannot_go_back_is_refused_with_the_reason(
         refuse_unsendable(kafka, app, [dead_letter])
 
 
-def test_the_beginning_of_a_record_does_not_go_back(kafka: KafkaSettings) -> None:
+def test_a_truncated_record_is_not_replayed(kafka: KafkaSettings) -> None:
     whole = dead(kafka, "downstream", kafka.topics.alerts("x"), "key", "decode")
     dead_letter = _dead_letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
     assert (dead_letter.stage, dead_letter.origin) == ("decode", (3, 17)), "it says as much as one that is whole"

@@ -45,7 +45,7 @@ def test_a_fold_describes_its_state() -> None:
 
 
 @pytest.mark.parametrize("name", ["large_amount", "card_velocity"])
-def test_any_other_needs_no_java_for_it(name: str) -> None:
+def test_a_rule_and_an_aggregate_are_described_without_java(name: str) -> None:
     answer = parsed(describe(name, JAVA_HOME="/nowhere", PATH="/nowhere"))
     assert answer["detector"] == name
     assert answer["state_shape"] is None
@@ -70,7 +70,7 @@ def test_every_problem_of_the_settings_is_reported(overrides: str) -> None:
     assert ("window: " in run.stderr and "no: " in run.stderr) or "not JSON" in run.stderr
 
 
-def test_what_the_module_prints_is_not_the_answer(tmp_path: Path) -> None:
+def test_output_of_the_module_is_not_part_of_the_description(tmp_path: Path) -> None:
     folder = tmp_path / "large_amount"
     folder.mkdir()
     for file in ("large_amount.py", "pyproject.toml"):

@@ -60,7 +60,7 @@ def group_offsets(world: World) -> dict[TopicPartition, int]:
         admin.close()
 
 
-def test_alerts_of_all_detectors_come_out_once(world: World) -> None:
+def test_each_alert_of_every_detector_is_notified_once(world: World) -> None:
     earlier = len(world.read(world.topics.dead_letters("downstream")))
     world.send("one", range(300))
     world.send("two", range(100))
@@ -145,7 +145,7 @@ def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> 
         world.settle()
 
 
-def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
+def test_without_webhooks_notifications_are_still_published(world: World) -> None:
     (world.folder / "empty.toml").write_text("[route]\n")
     with world.notifier(LOZENGE_DOWNSTREAM_ROUTING=str(world.folder / "empty.toml")):
         before = len(world.read(world.topics.notifications))
@@ -155,7 +155,7 @@ def test_without_webhooks_it_publishes_all_the_same(world: World) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_killed_at(world: World, point: str) -> None:
+def test_a_notifier_killed_at_any_step_loses_and_repeats_nothing(world: World, point: str) -> None:
     start = 1000 * (1 + POINTS.index(point))
     for attempt in range(2):
         world.send("one", range(start + attempt * 100, start + attempt * 100 + 100))
@@ -284,7 +284,9 @@ def _java() -> list[str]:
         ("LOZENGE_DOWNSTREAM_STORE", "sqlite:////no/such/folder/s.db", 2, "its folder must exist"),
     ],
 )
-def test_bad_set_up_gets_a_sentence(world: World, setting: str, value: str, code: int, says: str) -> None:
+def test_wrong_settings_end_the_notifier_with_one_sentence(
+    world: World, setting: str, value: str, code: int, says: str
+) -> None:
     environment = world.environment() | {setting: value}
     command = [sys.executable, "-m", "lozenge_downstream"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS)

@@ -48,7 +48,7 @@ def _gathering(world: World) -> World:
 
 
 @pytest.mark.parametrize("what", STATUSES)
-def test_killed_when_it_notifies_that_a_case_is(world: World, what: str) -> None:
+def test_a_notifier_killed_during_an_evaluation_loses_and_repeats_nothing(world: World, what: str) -> None:
     first = 2 * STATUSES.index(what) * FAR
     # New alerts come again before they may be notified; else a case is notified, repeated, resolved and opened again.
     pause = INTERVAL_SECONDS / 4 if what == "updated" else OVER_SECONDS * 1.5

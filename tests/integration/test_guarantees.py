@@ -254,7 +254,7 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
     assert times_emitted(emitted(kafka, loaded, 1)) == {1: EVENTS}
 
 
-def test_every_guarantee_that_can_be_declared_has_its_way() -> None:
+def test_every_declarable_guarantee_has_its_commit() -> None:
     assert delivery_guarantees.COMMIT_BY_GUARANTEE.keys() == TIMES_EMITTED.keys()
 
 

@@ -64,7 +64,7 @@ def test_partitions_are_handed_over_while_events_come(
     covered_once(kafka, loaded)
 
 
-def test_what_an_instance_left_that_died_inside_its_transaction_is_taken_over_exactly(
+def test_the_partitions_of_an_instance_that_died_inside_its_transaction_lose_and_repeat_nothing(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:

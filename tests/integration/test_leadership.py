@@ -50,7 +50,7 @@ def row(kafka: KafkaSettings, name: str, reason: str) -> Row:
     return kafka.topics.status, name, DeploymentStatus(detector=name, reason=reason)
 
 
-def test_one_leads_and_the_other_follows_at_once_when_it_resigns(
+def test_the_follower_becomes_leader_at_once_when_the_leader_resigns(
     agent: Callable[[], Leadership], kafka: KafkaSettings
 ) -> None:
     one, other = agent(), agent()
@@ -65,7 +65,7 @@ def test_one_leads_and_the_other_follows_at_once_when_it_resigns(
     until(other.tick)
 
 
-def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
+def test_a_leader_that_no_longer_renews_loses_the_leadership_and_stores_nothing(
     agent: Callable[[], Leadership], kafka: KafkaSettings
 ) -> None:
     one, other, name = agent(), agent(), f"test_{uuid.uuid4().hex[:8]}"
@@ -83,7 +83,7 @@ def test_one_that_no_longer_renews_is_deposed_and_stores_nothing(
         assert f"{name}_too" not in status.rows
 
 
-def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
+def test_a_suspended_leader_does_not_act_after_its_lease(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
     one, other = agent(), agent()
     until(one.tick)
     until(other.tick)
@@ -91,7 +91,7 @@ def test_a_sleeper_does_not_act_past_its_lease(agent: Callable[[], Leadership], 
     assert other.tick()
 
 
-def test_two_that_ask_at_once_give_one_leader(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
+def test_of_two_concurrent_candidates_one_becomes_leader(agent: Callable[[], Leadership], kafka: KafkaSettings) -> None:
     both = [agent(), agent()]
     with ThreadPoolExecutor(2) as threads:
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -108,7 +108,7 @@ def settled(both: list[Leadership]) -> bool:
     return len({each.leader.agent for each in both if each.leader}) == 1 and all(each.leader for each in both)
 
 
-def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(
+def test_a_follower_that_slept_reads_the_lease_again_before_it_takes_the_leadership(
     agent: Callable[[], Leadership], kafka: KafkaSettings
 ) -> None:
     one, other = agent(), agent()
@@ -121,7 +121,7 @@ def test_a_follower_that_slept_looks_again_before_it_deposes_anybody(
     one.write([row(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
 
 
-def test_a_leader_gets_over_a_broker_that_was_away(tmp_path: Path) -> None:
+def test_a_leader_survives_an_unavailable_broker(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, kafka.topics.control_topics())

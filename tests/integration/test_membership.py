@@ -64,7 +64,7 @@ class Worker:
         return frozenset(partition for _, partition in self.works)
 
 
-def test_slots_are_handed_over_only_once_they_are_given_up(kafka: KafkaSettings, topic: str) -> None:
+def test_partitions_are_reassigned_only_once_their_owner_has_released_them(kafka: KafkaSettings, topic: str) -> None:
     busy: dict[PartitionState, Worker] = {}
     with Worker(kafka, topic, busy) as first:
         wait_for(lambda: first.partitions == ALL, "the only member works on all")
@@ -76,7 +76,7 @@ def test_slots_are_handed_over_only_once_they_are_given_up(kafka: KafkaSettings,
     assert not second.collided
 
 
-def test_the_slots_of_a_member_that_is_killed_move_by_themselves(kafka: KafkaSettings, topic: str) -> None:
+def test_the_partitions_of_a_killed_member_are_reassigned(kafka: KafkaSettings, topic: str) -> None:
     with Worker(kafka, topic, {}) as survivor, _member_elsewhere(kafka, topic) as other:
         wait_for(lambda: len(survivor.partitions) == 2, "each has half")
         other.kill()

@@ -100,7 +100,7 @@ def test_status_of_one_shows_its_position(kafka: KafkaSettings, spark: SparkSess
     assert " s and 3 offsets" in first
 
 
-def test_status_of_who_never_reported_is_a_usage_error(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+def test_the_status_of_an_unknown_detector_is_a_usage_error(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     run = called(kafka, tmp_path, "status", app)
     assert (run.returncode, "it has never reported" in run.stderr) == (2, True)
 
@@ -124,7 +124,7 @@ def ship_all(shipper: Shipper) -> None:
     ship_until(shipper, lambda: not shipper.following())
 
 
-def test_lines_arrive_in_order_with_who_wrote_them(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
+def test_lines_arrive_in_order_with_their_process(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     ours = {"time": "2026-11-21T10:00:00Z", "level": "error", "app": "job", "event": "größer 😀", "batch": 7}
     log.write_text(json.dumps(ours) + "\n\nTraceback (most recent call last):\nthe last words")

@@ -128,7 +128,7 @@ def test_moved_back_it_reprocesses_under_the_same_ids(
     assert overlaps(coverage_of(kafka, over_limit.name)) == [Interval(p, begin[p], middle[p]) for p in sorted(begin)]
 
 
-def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come_meanwhile(
+def test_a_move_leaves_the_partitions_that_it_does_not_name(
     kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     begin, _ = ends(kafka), large(kafka, 16)
@@ -142,7 +142,7 @@ def test_a_partition_that_a_move_does_not_name_stays_where_the_detector_has_come
     assert now(kafka, over_limit.name) == {**ends(kafka), 0: begin[0]}
 
 
-def test_a_gap_is_seen_and_filled_once_also_by_a_fill_that_was_cut_short(
+def test_a_gap_is_backfilled_once_also_after_an_interrupted_backfill(
     kafka: KafkaSettings, over_limit: LoadedDetector, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = over_limit.name
@@ -241,7 +241,7 @@ def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
     assert emitted(kafka, loaded.name) == dict.fromkeys(processed, 1)
 
 
-def test_what_remembers_is_not_filled(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_a_detector_with_state_is_not_backfilled(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, Limit), tmp_path, kind="stateful")
     with pytest.raises(UsageError, match="the alerts of a stateful detector depend on its state"):
         next(backfill(loaded, JobSettings(), kafka))
@@ -269,7 +269,7 @@ def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
     )
 
 
-def test_offsets_behind_the_end_of_the_topic_are_refused(
+def test_offsets_after_the_end_of_the_topic_are_refused(
     kafka: KafkaSettings, over_limit: LoadedDetector, process: Process
 ) -> None:
     end = ends(kafka)

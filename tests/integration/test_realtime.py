@@ -130,7 +130,7 @@ def samples(run: Any) -> dict[str, float]:
     return samples
 
 
-def test_its_records_are_those_of_batch_by_batch(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
+def test_its_records_equal_those_of_micro_batch_mode(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     found = []
     sent = [
         event(1, amount="150.00"),

@@ -18,7 +18,7 @@ from tests.integration.conftest import Broker
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
 
 
-def test_kafka_sink_and_stream_with_avro(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_kafka_sink_and_source_carry_avro(broker: Broker, spark: SparkSession, tmp_path: Path) -> None:
     topic = "test-session"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 2)])[topic].result(30)
@@ -41,7 +41,7 @@ def test_kafka_sink_and_stream_with_avro(broker: Broker, spark: SparkSession, tm
     assert sorted(seen) == list(range(100))
 
 
-def test_aggregate_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_aggregate_keeps_its_state_in_rocksdb(spark: SparkSession, tmp_path: Path) -> None:
     tmp_path.joinpath("in").mkdir()
     tmp_path.joinpath("in", "1").write_text("a\nb\na\n")
     counts = spark.readStream.text(str(tmp_path / "in")).groupBy("value").count()
@@ -62,7 +62,7 @@ def test_time_is_utc_and_arithmetic_strict(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
 
 
-def test_leaves_nothing_in_the_working_directory(
+def test_a_session_leaves_nothing_in_the_working_directory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,7 +80,7 @@ def test_a_process_has_one_session(spark: SparkSession) -> None:
     assert spark_session("another").sparkContext.applicationId == spark.sparkContext.applicationId
 
 
-def test_archive_cut_short_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_class_data_archive_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stem = tmp_path / "spark-x"
     monkeypatch.setattr(cds, "_stem", lambda: stem)
     whole = tmp_path / "spark-x-3.jsa"

@@ -99,7 +99,7 @@ def jvm_alone(process: "subprocess.Popen[bytes]") -> None:
         "upstream's JVM dies",
     ],
 )
-def test_the_end_of_the_jvm(
+def test_a_job_whose_jvm_ends_names_it(
     command: list[str], says: str, hit: Callable[["subprocess.Popen[bytes]"], None], code: int, last: str,
     kafka: KafkaSettings, tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_job_in_the_middle_of_a_long_batch_ends_all_the_same_and_commits_nothi
     ],
     ids=["agent", "notifier"],
 )
-def test_the_agent_and_the_notifier_end_at_a_boundary(
+def test_the_agent_and_the_notifier_end_at_a_batch_boundary(
     command: list[str], says: str, makes: str, number: signal.Signals, kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     with started(command, says, kafka, tmp_path) as (process, log):

@@ -110,7 +110,7 @@ def _origin(dead_letter: Any) -> tuple[int, int]:
     return int(headers["__connect.errors.partition"]), int(headers["__connect.errors.offset"])
 
 
-def test_offsets_that_kafka_no_longer_has_end_it_with_a_sentence(bench: Bench, tmp_path: Path) -> None:
+def test_expired_offsets_end_upstream_with_one_sentence(bench: Bench, tmp_path: Path) -> None:
     beyond = {p: at + 1000 for p, at in bench.start[bench.topics.raw_json].items()}
     bench.commit({bench.topics.raw_json: beyond})
     with bench.upstream(tmp_path) as process:
@@ -121,7 +121,7 @@ def test_offsets_that_kafka_no_longer_has_end_it_with_a_sentence(bench: Bench, t
     assert KEY not in (tmp_path / "stderr").read_text()
 
 
-def test_no_broker(tmp_path: Path, bench: Bench) -> None:
+def test_without_a_broker_upstream_ends_with_one_sentence(tmp_path: Path, bench: Bench) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         bench.kafka = KafkaSettings(bootstrap=f"127.0.0.1:{closed.getsockname()[1]}")
@@ -132,7 +132,7 @@ def test_no_broker(tmp_path: Path, bench: Bench) -> None:
     assert not [line for line in lines if "Traceback" in line]
 
 
-def test_a_mapping_whose_topic_is_not_there(tmp_path: Path, bench: Bench) -> None:
+def test_a_mapping_without_its_topic_ends_upstream_with_one_sentence(tmp_path: Path, bench: Bench) -> None:
     packaged = Path(__file__).parents[2] / "upstream/lozenge_upstream/mappings/auth_json.toml"
     text = packaged.read_text().replace('"auth_json"', '"other"').replace('"AUTH-JSON"', '"NOWHERE"')
     (tmp_path / "other.toml").write_text(text)

@@ -89,7 +89,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
     assert answer["cases"][0]["notification"]["failed_attempts"][0]["error"] == "HTTP 503"
 
 
-def test_what_retention_has_deleted_says_so(kafka: KafkaSettings, desk: Desk) -> None:
+def test_records_deleted_by_retention_are_reported_as_such(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
     desk.take(Record(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
     run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)

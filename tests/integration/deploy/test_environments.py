@@ -29,7 +29,7 @@ def job(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=folder.parent, env=environment)
 
 
-def test_holds_the_detector_and_nothing_of_the_checkout(folder: Path) -> None:
+def test_an_environment_holds_the_detector_and_nothing_of_the_checkout(folder: Path) -> None:
     python = environment_of(folder)
     script = "import large_amount, lozenge, sys; print(large_amount.__file__, lozenge.__file__, sys.prefix)"
     run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd=folder.parent, env={})

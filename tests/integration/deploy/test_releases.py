@@ -113,7 +113,7 @@ def test_a_missing_release_is_refused_with_those_that_exist(releases: Releases, 
         releases.library("ffff")
 
 
-def test_who_adds_at_the_same_time_gets_a_number_of_their_own(releases: Releases, name: str) -> None:
+def test_releases_added_concurrently_have_different_numbers(releases: Releases, name: str) -> None:
     contents = [built(name, f"content {number}".encode()) for number in range(3)]
     other = built(f"{name}_other")
     with ThreadPoolExecutor(5) as adders:
@@ -124,7 +124,7 @@ def test_who_adds_at_the_same_time_gets_a_number_of_their_own(releases: Releases
     assert releases.of(name) == sorted(made[:3], key=lambda release: release.number)
 
 
-def test_what_is_too_large_leaves_nothing_behind(releases: Releases, name: str) -> None:
+def test_a_release_that_is_too_large_leaves_nothing_behind(releases: Releases, name: str) -> None:
     with pytest.raises(UsageError, match="kB are more than"):
         releases.add(built(name, bytes(LARGEST)), by="me")
     assert releases.of(name) == []
@@ -173,7 +173,7 @@ def test_two_detectors_have_each_its_own_version_of_a_dependency(
         importlib.metadata.version("toposort")  # nothing of it has come into the environment of the tools
 
 
-def test_what_is_not_what_the_lock_says_is_refused(
+def test_a_package_with_another_hash_than_in_the_lock_is_refused(
     releases: Releases, name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = releases.add(build(folder(tmp_path, name)), by="me")
