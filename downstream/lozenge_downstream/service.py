@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.kafka import schema_topic
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.metrics.app_metrics import NotifierMetrics
@@ -44,7 +44,7 @@ class Notifier:
     def __init__(self, settings: Settings, kafka: KafkaSettings, timing: Timing) -> None:
         self._routing = ConfigReload(settings.routing)
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name in outputs(kafka.topics)])
-        schema_topic.announce(kafka, [newest("notification"), newest("feedback")])
+        settle_ids(kafka, ["notification", "feedback"])
         self._kafka = kafka
         self._keep_seconds = settings.keep_days * DAY_SECONDS
         self._retention: Retention | None = None

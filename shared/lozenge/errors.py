@@ -3,6 +3,7 @@
     LozengeError
     ├── Retryable                 the same call may succeed later; nothing is wrong with the data
     │   ├── BrokerUnavailable     no Kafka broker answered in time
+    │   ├── RegistryUnavailable   no schema registry answered where one should
     │   ├── SparkGone             Spark's JVM did not start, or ended under the running query
     │   ├── StoreUnavailable      (lozenge_downstream.store) the notifier's database is locked, away or full
     │   ├── SecretUnusable        (lozenge_downstream.channels.base.secrets) a secret is not where the routing file says
@@ -55,6 +56,12 @@ class Retryable(LozengeError):
 
 class BrokerUnavailable(Retryable):
     """No Kafka broker answered within the deadline."""
+
+    exit_code = 3
+
+
+class RegistryUnavailable(Retryable):
+    """The schema registry did not answer, or answered with an error of its own."""
 
     exit_code = 3
 
@@ -116,7 +123,11 @@ class TopicError(Fatal):
 
 
 class SchemaError(Fatal):
-    """A schema id is unknown, or a schema breaks the compatibility rule."""
+    """A schema is unknown or incompatible, or its id means another one; `problems` holds all of them."""
+
+    def __init__(self, message: str, *, problems: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__("\n".join([message, *(f"  - {p}" for p in problems)]), hint=hint)
+        self.problems = tuple(problems)
 
 
 class DetectorError(Fatal):

@@ -26,8 +26,8 @@ from lozenge.detector.fold import PartitionState, key_bytes
 from lozenge.detector.loader import from_folder
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.job.query import canonical_events
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import kafka_source
 from tests.bench.backlog import EVENTS, START, drain
@@ -86,7 +86,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         if producer.poll(0) is None:
             break
     producer.flush()
-    read = _timed(lambda: sum(1 for _ in read_state(kafka, topic, range(TOPICS.partitions))))
+    read = _timed(lambda: sum(1 for _ in read_latest(kafka, topic, range(TOPICS.partitions))))
     restored = _timed(lambda: host.restore(kafka))
     assert host.keys == KEYS
     print(f"restore 1,000,000 keys: {restored:.1f} s ({KEYS / restored:,.0f} keys/s), of which reading {read:.1f} s")

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from pydantic import BaseModel
 
 from lozenge.errors import UsageError
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.client import ChangeFailed, ChangeTimedOut, Control
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
@@ -49,7 +49,7 @@ def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSett
     one, other = f"test_{uuid.uuid4().hex[:8]}", f"test_{uuid.uuid4().hex[:8]}"
     for reason in ("first", "second"):
         put(kafka, kafka.topics.status, one, DeploymentStatus(detector=one, reason=reason))
-    with Table(kafka, kafka.topics.status, DeploymentStatus) as table:
+    with follow(kafka, kafka.topics.status, DeploymentStatus) as table:
         assert table.rows[one].reason == "second"
         put(kafka, kafka.topics.status, other, DeploymentStatus(detector=other))
         put(kafka, kafka.topics.status, one, None)
@@ -64,7 +64,7 @@ def test_an_unreadable_record_changes_nothing(kafka: KafkaSettings, control: Con
     name = f"test_{uuid.uuid4().hex[:8]}"
     put(kafka, kafka.topics.status, name, DeploymentStatus(detector=name, reason="readable"))
     put(kafka, kafka.topics.status, name, b'{"detector": 7')
-    with Table(kafka, kafka.topics.status, DeploymentStatus) as table:
+    with follow(kafka, kafka.topics.status, DeploymentStatus) as table:
         assert table.rows[name].reason == "readable"
 
 

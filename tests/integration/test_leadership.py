@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import BrokerUnavailable
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
@@ -78,7 +78,7 @@ def test_a_leader_that_no_longer_renews_loses_the_leadership_and_stores_nothing(
     assert not one.leading
     assert not one.tick()
     other.write([row(kafka, name, "of the second")])
-    with Table(kafka, kafka.topics.status, DeploymentStatus) as status:
+    with follow(kafka, kafka.topics.status, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
 

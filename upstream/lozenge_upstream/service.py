@@ -20,10 +20,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import TopicError
-from lozenge.kafka import schema_topic, topic_admin
+from lozenge.kafka import topic_admin
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
@@ -63,7 +63,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         memory_mb=settings.memory_mb,
         conf=SPARK,
     )
-    schema_topic.announce(kafka, [newest("event")])
+    settle_ids(kafka, ["event"])
     log = logging.logger()
     if settings.is_demo_key:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")

@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import CompactedTopic, follow
 from lozenge.kafka.group_offsets import newest_commit_metadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -52,7 +52,7 @@ class Agent:
         self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
         ensure_topics(kafka, kafka.topics.control_topics())
         self._leadership = Leadership(kafka, self._me, timing)
-        self._specs: Table[DeploymentSpec] | None = None
+        self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
         self._launcher = launcher or Launcher(kafka, Releases(kafka))
         self._logs = JobLogs(kafka)
@@ -128,11 +128,11 @@ class Agent:
     def _assume_leadership(self) -> None:
         """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
-        with Table(self._kafka, self._kafka.topics.status, DeploymentStatus) as status:
+        with follow(self._kafka, self._kafka.topics.status, DeploymentStatus) as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
-        self._specs = Table(self._kafka, self._kafka.topics.deployments, DeploymentSpec)
+        self._specs = follow(self._kafka, self._kafka.topics.deployments, DeploymentSpec)
 
     def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lozenge.contracts.topics import STAGES
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.dead_letter_queue import resolutions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -45,8 +45,8 @@ class Control:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
         ensure_topics(kafka, kafka.topics.control_topics())
         with ExitStack() as tables:
-            self._desired = tables.enter_context(Table(kafka, self._kafka.topics.deployments, DeploymentSpec))
-            self._observed = tables.enter_context(Table(kafka, self._kafka.topics.status, DeploymentStatus))
+            self._desired = tables.enter_context(follow(kafka, self._kafka.topics.deployments, DeploymentSpec))
+            self._observed = tables.enter_context(follow(kafka, self._kafka.topics.status, DeploymentStatus))
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
@@ -226,7 +226,7 @@ class Control:
         return list(merge(happened, resolved, key=attrgetter("at")))
 
     def _has_leader(self) -> bool:
-        with Table(self._kafka, self._kafka.topics.leases, Lease) as leases:
+        with follow(self._kafka, self._kafka.topics.leases, Lease) as leases:
             lease = leases.rows.get("leader")
             return (
                 lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < self._no_agent_seconds

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import CompactedTopic, follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, places
@@ -55,12 +55,12 @@ class Deployments:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Raises BrokerUnavailable."""
-        self._desired: Table[DeploymentSpec] | None = None
-        self._observed: Table[DeploymentStatus] | None = None
+        self._desired: CompactedTopic[DeploymentSpec] | None = None
+        self._observed: CompactedTopic[DeploymentStatus] | None = None
         self._closing = ExitStack()
         if {kafka.topics.deployments, kafka.topics.status} <= partitions(kafka).keys():
-            self._desired = self._closing.enter_context(Table(kafka, kafka.topics.deployments, DeploymentSpec))
-            self._observed = self._closing.enter_context(Table(kafka, kafka.topics.status, DeploymentStatus))
+            self._desired = self._closing.enter_context(follow(kafka, kafka.topics.deployments, DeploymentSpec))
+            self._observed = self._closing.enter_context(follow(kafka, kafka.topics.status, DeploymentStatus))
 
     def __enter__(self) -> Self:
         return self

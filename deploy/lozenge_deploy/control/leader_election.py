@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from pydantic import BaseModel
 
 from lozenge.errors import BrokerUnavailable, Fatal, LozengeError
-from lozenge.kafka.compacted_topic import Table
+from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import FENCED
 from lozenge_deploy.control.records import Lease
@@ -46,7 +46,7 @@ class Leadership:
     def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing = TIMING) -> None:
         """Raises BrokerUnavailable."""
         self._kafka, self._me, self._timing = kafka, me, timing
-        self._leases = Table(kafka, kafka.topics.leases, Lease)
+        self._leases = follow(kafka, kafka.topics.leases, Lease)
         self._seen_at = time.monotonic()
         self._renewed_at = 0.0
         self._producer: Producer | None = None
@@ -105,7 +105,7 @@ class Leadership:
         return time.monotonic() - self._seen_at > self._timing.lease
 
     def _campaign(self) -> bool:
-        before, leases = self.leader, Table(self._kafka, self._kafka.topics.leases, Lease)
+        before, leases = self.leader, follow(self._kafka, self._kafka.topics.leases, Lease)
         self._leases.close()
         self._leases = leases
         if self.leader != before:  # this agent has not read for long: there may be a leader

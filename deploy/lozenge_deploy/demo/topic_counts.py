@@ -16,6 +16,7 @@ from kafka import KafkaConsumer, TopicPartition
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import MESSAGE, SOURCE_OFFSET, SOURCE_PARTITION, SOURCE_TOPIC
 from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 
 SILENCE_MS = 10_000
@@ -73,6 +74,7 @@ def count(
 
     Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
+    settle_ids(kafka, ())
     counts = TopicCounts(webhooks=webhooks(webhook_url))
     counts.raw = _each(kafka, kafka.topics.raw_json, lambda record: None)
     counts.events, counts.event_ids = _events(kafka, kafka.topics.events, watched, counts.late)

@@ -46,6 +46,7 @@ def _service(detector: DetectorFolder) -> dict[str, Any]:
             "LOZENGE_KAFKA_BOOTSTRAP": "broker:9092",
             PREFIX_VARIABLE: f"${{{PREFIX_VARIABLE}:-}}",
             PARTITIONS_VARIABLE: f"${{{PARTITIONS_VARIABLE}:-4}}",
+            "SCHEMA_REGISTRY_URL": "http://registry:8080/apis/ccompat/v7",
             "LOZENGE_JOB_RELEASE": detector.version,
             "LOZENGE_JOB_GENERATION": f"${{{detector.name.upper()}_GENERATION:-1}}",
         },

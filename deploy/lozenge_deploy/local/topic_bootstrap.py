@@ -1,7 +1,7 @@
-"""`python -m lozenge_deploy.local.topic_bootstrap [FOLDER]`: creates the topics of a platform.
+"""`python -m lozenge_deploy.local.topic_bootstrap [FOLDER]`: creates the topics of a platform, registers its schemas.
 
 They are those of the platform itself and of every detector below FOLDER ("detectors"), at `LOZENGE_KAFKA_*`. Topics
-that exist stay as they are.
+that exist stay as they are. With `SCHEMA_REGISTRY_URL` every schema is registered, and its id announced.
 """
 
 import argparse
@@ -11,8 +11,10 @@ from pathlib import Path
 
 from lozenge.contracts.topics import Topic, Topics
 from lozenge.errors import LozengeError
+from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, register_all
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.process.env_settings import load
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_in, rekeys_of
 
 
@@ -23,17 +25,21 @@ def all_topics(topics: Topics, detectors: Sequence[DetectorFolder]) -> list[Topi
 
 
 def main() -> int:
-    """Creates the topics; returns the exit code."""
+    """Creates the topics and registers the schemas; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m lozenge_deploy.local.topic_bootstrap", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=Path("detectors"))
     try:
-        kafka, folder = KafkaSettings.load(), parser.parse_args().folder
+        folder = parser.parse_args().folder
+        kafka, registry = load(KafkaSettings, SchemaRegistrySettings)
         wanted = all_topics(kafka.topics, detectors_in(folder))
         ensure_topics(kafka, wanted)
+        registered = register_all(kafka, SchemaRegistry(registry)) if registry.url else []
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     print(f"{len(wanted)} topics exist")
+    if registered:
+        print(f"{len(registered)} schemas are registered at {registry.url}")
     return 0
 
 

@@ -7,6 +7,7 @@ from confluent_kafka import Message
 
 from lozenge.contracts.avro import Codec
 from lozenge.errors import DecodeError
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, read
 
@@ -16,8 +17,9 @@ GONE = "no longer in its topic"
 def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> list[dict[str, Any]]:
     """Raw record, event and alert, in this order, each with `when`, `what`, `detail` and `where`.
 
-    Raises BrokerUnavailable. `topic`, `partition` and `offset` are of the alert. A deleted step says so.
+    Raises BrokerUnavailable, SchemaError. `topic`, `partition` and `offset` are of the alert. A deleted step says so.
     """
+    settle_ids(kafka, ())
     alert = _decoded(_at(kafka, topic, partition, offset), "alert")
     if alert is None:
         return [_step(None, "alert", GONE, topic, partition, offset)]

@@ -8,6 +8,7 @@ from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import Place, places_of
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.topic_tail import decoded, text
 
@@ -57,6 +58,7 @@ def details(kafka: KafkaSettings, app: str, place: Place) -> Row:
             f"looking for the dead letter {places_of([place])} of {app}: there is none",
             hint=f"`lozenge dlq show {app}` lists the unresolved ones",
         )
+    settle_ids(kafka, ())
     line = resolution_of(kafka, app, place)
     return row_of(dead_letter) | {
         "error": dead_letter.error,

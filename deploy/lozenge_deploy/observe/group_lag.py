@@ -11,7 +11,7 @@ from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions as existing_topics
-from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read, reader
+from lozenge.kafka.topic_reader import CALL_SECONDS, read_since, reader
 from lozenge.protocol.commit_metadata import CommitMetadata
 
 
@@ -77,5 +77,4 @@ def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
     topic = kafka.topics.alerts(detector)
     if (partitions := existing_topics(kafka).get(topic)) is None:
         return None
-    starts = offsets_at(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1))
-    return sum(1 for _ in read(kafka, topic, starts))
+    return sum(1 for _ in read_since(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1)))

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-
-from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.observe.metrics_table import HISTORY_SECONDS, App, Samples, Snapshot
 
@@ -109,39 +107,21 @@ class MetricsReader:
     """Follows the compacted metrics topic from its beginning; used by one thread."""
 
     def __init__(self, kafka: KafkaSettings) -> None:
-        """Raises BrokerUnavailable."""
         self.table: dict[str, App] = {}
-        self._consumer = Consumer(kafka.client(group_id="lozenge-readings", enable_auto_commit=False))
-        self._topic = kafka.topics.metrics
-        start = TopicPartition(self._topic, 0, 0)
-        try:
-            self._position, self._end = self._consumer.get_watermark_offsets(start, timeout=_CALL_SECONDS)
-        except KafkaException as error:
-            self._consumer.close()
-            raise BrokerUnavailable(
-                f"reading {self._topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
-            ) from error
-        self._consumer.assign([start])
+        self._snapshots = CompactedTopic(kafka, kafka.topics.metrics, Snapshot.parse)
 
     def read(self) -> None:
         """Reads what was published since the last call, without waiting."""
-        for message in self._consumer.consume(1000, 0.0):
-            if message.error() is None:
-                self._position = (message.offset() or 0) + 1
-                snapshot = Snapshot.parse(message.value() or b"")
-                self.table.setdefault(snapshot.app, App()).take(snapshot)
+        self._take(self._snapshots.poll(0.0))
 
     def catch_up(self) -> None:
-        """Reads up to the end at the start of this reader; raises BrokerUnavailable if records stop arriving."""
-        newest_at = time.monotonic()
-        while (position := self._position) < self._end:
-            self.read()
-            if self._position > position:
-                newest_at = time.monotonic()
-            elif time.monotonic() > newest_at + _CALL_SECONDS:
-                raise BrokerUnavailable(f"reading {self._topic}: no record for {_CALL_SECONDS:.0f} s")
-            else:
-                time.sleep(0.005)
+        """Reads up to the present end; raises BrokerUnavailable if records stop arriving."""
+        self._take(self._snapshots.catch_up(_CALL_SECONDS))
+
+    def _take(self, changed: Iterable[str]) -> None:
+        for key in changed:  # each before the next one of the same process replaces it
+            if (snapshot := self._snapshots.rows.get(key)) is not None:
+                self.table.setdefault(snapshot.app, App()).take(snapshot)
 
     def apps(self) -> list[str]:
         """The apps that have published, by name."""
@@ -153,7 +133,7 @@ class MetricsReader:
 
     def close(self) -> None:
         """Closes the connection."""
-        self._consumer.close()
+        self._snapshots.close()
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:

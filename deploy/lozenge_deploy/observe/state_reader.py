@@ -7,9 +7,9 @@ import msgspec
 
 from lozenge.detector.fold import Entry
 from lozenge.errors import UsageError
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import read
 
 _ENTRY = msgspec.json.Decoder(Entry[Any])
 
@@ -27,15 +27,8 @@ def state_of(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[
             f"reading the state of {detector}: there is no topic {topic}",
             hint="`lozenge status` lists the apps",
         )
-    found: dict[bytes, bytes] = {}
-    for message in read(kafka, topic, dict.fromkeys(range(count), 0)):
-        key, value = message.key() or b"", message.value()
-        if value is None:
-            found.pop(key, None)
-        elif entity in _parts(key):
-            found[key] = value
-    for key, value in found.items():
-        yield _entry(key, value)
+    for stored in read_latest(kafka, topic, range(count), wanted=lambda key: entity in _parts(key)):
+        yield _entry(stored.key, stored.value)
 
 
 def _parts(key: bytes) -> list[str]:

@@ -7,14 +7,13 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
-from lozenge.contracts.avro import MAGIC, Codec
+from lozenge.contracts.avro import MAGIC, Codec, schema_id
 from lozenge.contracts.schemas import packaged
 from lozenge.errors import DecodeError, UsageError
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, read
-
-_CONTRACTS = sorted({schema.name for schema in packaged()})
 
 
 def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
@@ -32,6 +31,7 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
         partition: max(low, high - 2 * count)  # commit markers take offsets too
         for partition, (low, high) in bounds(kafka, topic, existing[topic]).items()
     }
+    settle_ids(kafka, ())
     found = list(read(kafka, topic, starts))
     found.sort(key=lambda message: message.timestamp()[1])
     for message in found[-count:]:
@@ -52,12 +52,11 @@ def decoded(value: bytes | None) -> Any:
     if value is None:
         return None
     if value[:1] == bytes([MAGIC]):
-        for name in _CONTRACTS:
-            try:
-                return _plain(Codec.of(name).decode(value))
-            except DecodeError:
-                continue
-        return value.hex()
+        names = {schema.id: schema.name for schema in packaged()}
+        try:
+            return _plain(Codec.of(names[schema_id(value)]).decode(value))
+        except (KeyError, DecodeError):
+            return value.hex()
     try:
         return json.loads(value)
     except ValueError:

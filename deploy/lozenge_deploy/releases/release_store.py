@@ -12,9 +12,9 @@ import stamina
 
 from lozenge.contracts.record import Record
 from lozenge.errors import Fenced, UsageError
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
-from lozenge.kafka.topic_reader import read
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel
 from lozenge_deploy.releases.environments import environment
@@ -99,12 +99,10 @@ class Releases:
         """The newest value of every key that starts with one of `prefixes`."""
         if self._kafka.topics.releases not in partitions(self._kafka):
             return {}
-        found: dict[str, bytes] = {}
-        for message in read(self._kafka, self._kafka.topics.releases, {0: 0}):
-            key, value = (message.key() or b"").decode(), message.value()
-            if key.startswith(prefixes) and value is not None:
-                found[key] = value
-        return found
+        wanted = read_latest(
+            self._kafka, self._kafka.topics.releases, wanted=lambda key: key.decode().startswith(prefixes)
+        )
+        return {stored.key.decode(): stored.value for stored in wanted}
 
     def _record(self, key: str, text: str) -> Record:
         value = text.encode()

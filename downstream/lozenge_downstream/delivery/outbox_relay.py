@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from lozenge.contracts.dead_letters import TRUNCATED
 from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
-from lozenge.errors import Fatal
+from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import last_records
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
 from lozenge_downstream.dead_letter_encoder import truncate
@@ -24,7 +25,6 @@ from lozenge_downstream.store import Store
 SEQ = "lozenge-seq"
 """Header with the record's number in its output partition."""
 
-FIRST_STEP = 4
 BATCH = 500
 POLL_SECONDS = 0.5
 MIN_INTERVAL_SECONDS = 0.02
@@ -64,8 +64,8 @@ class OutboxRelay:
                     begun = time.monotonic()
                     if self._publish(producer):
                         stop.wait(begun + MIN_INTERVAL_SECONDS - time.monotonic())
-            except KafkaException as error:
-                logger().warning("relay restarts", error=error.args[0].str())
+            except (KafkaException, BrokerUnavailable) as error:
+                logger().warning("relay restarts", error=str(error))
                 stop.wait(RETRY_SECONDS)
 
     def _producer(self) -> Producer:
@@ -84,7 +84,7 @@ class OutboxRelay:
     def _recover(self) -> None:
         """Marks what an earlier relay published and could not mark."""
         topics = self._kafka.topics
-        partitions = [TopicPartition(t, p) for t in outputs(topics) for p in range(topics.partitions)]
+        partitions = [(t, p) for t in outputs(topics) for p in range(topics.partitions)]
         for last in last_records(self._kafka, partitions):
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
             self._check_store(topic, partition, seq, last.value())
@@ -165,51 +165,3 @@ def seq_of(message: Message) -> int:
             hint="only the notifier may write this topic; find and stop the other writer",
         )
     return int(number)
-
-
-def last_records(kafka: KafkaSettings, places: Iterable[TopicPartition]) -> list[Message]:
-    """The last committed record of each partition that has one. Raises KafkaException."""
-    consumer = Consumer(
-        kafka.client(
-            group_id="downstream-readback",
-            isolation_level="read_committed",
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            auto_offset_reset="earliest",
-            fetch_wait_max_ms=10,  # a fetch at the end of the log need not wait
-        )
-    )
-    try:
-        bounds = [(p, *consumer.get_watermark_offsets(p, BROKER_SECONDS)) for p in places]
-        found: list[Message] = []
-        step = FIRST_STEP
-        # transaction markers and aborted records take offsets too: step back further where there is no record
-        while bounds:
-            starts = [TopicPartition(p.topic, p.partition, max(low, high - step)) for p, low, high in bounds]
-            last = _last_of_each(consumer, starts)
-            found += last.values()
-            bounds = [b for b in bounds if (b[0].topic, b[0].partition) not in last and b[2] - step > b[1]]
-            step *= 16
-        return found
-    finally:
-        consumer.close()
-
-
-def _last_of_each(consumer: Consumer, starts: list[TopicPartition]) -> dict[tuple[str, int], Message]:
-    """The last record of every partition at or after its start."""
-    consumer.assign(starts)
-    open_ends = {(p.topic, p.partition) for p in starts}
-    last: dict[tuple[str, int], Message] = {}
-    while open_ends:
-        message = consumer.poll(BROKER_SECONDS)
-        if message is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "reading back the outputs"))
-        place = str(message.topic()), int(message.partition() or 0)
-        error = message.error()
-        if error is None:
-            last[place] = message
-        elif error.code() == KafkaError._PARTITION_EOF:
-            open_ends.discard(place)
-        else:
-            raise KafkaException(error)
-    return last

@@ -43,6 +43,14 @@ class UnknownSchema(DecodeError):
         self.id = schema_id
 
 
+def schema_id(data: bytes) -> int:
+    """The id in framed bytes; raises DecodeError if they have no header."""
+    if len(data) < _HEADER.size or data[0] != MAGIC:
+        raise DecodeError("decoding a record: it has no Confluent header (byte 0 and a schema id)")
+    found: int = _HEADER.unpack_from(data)[1]
+    return found
+
+
 class Codec:
     """Encodes and decodes one contract; pure and thread-safe once built.
 
@@ -75,18 +83,17 @@ class Codec:
 
     def decode(self, data: bytes | None) -> dict[str, Any]:
         """The record in framed bytes; raises UnknownSchema or DecodeError."""
-        if data is None or len(data) < _HEADER.size or data[0] != MAGIC:
-            raise DecodeError("decoding a record: it has no Confluent header (byte 0 and a schema id)")
-        schema_id = _HEADER.unpack_from(data)[1]
-        writer = self._known.get(schema_id)
+        data = data or b""
+        found = schema_id(data)
+        writer = self._known.get(found)
         if writer is None:
-            raise UnknownSchema(schema_id)
+            raise UnknownSchema(found)
         try:
             body = io.BytesIO(data)
             body.seek(_HEADER.size)
             record: Any = fastavro.schemaless_reader(body, writer, self._target)
         except Exception as error:  # fastavro raises many types on hostile bytes
-            raise DecodeError(f"decoding a record of schema id {schema_id}: {type(error).__name__}: {error}") from error
+            raise DecodeError(f"decoding a record of schema id {found}: {type(error).__name__}: {error}") from error
         if rest := body.read():
-            raise DecodeError(f"decoding a record of schema id {schema_id}: {len(rest)} bytes left over")
+            raise DecodeError(f"decoding a record of schema id {found}: {len(rest)} bytes left over")
         return dict(record)

@@ -1,36 +1,72 @@
-"""A compacted topic of one partition as a table: the last record of every key."""
+"""A compacted topic as a table: the last record of every key.
+
+`read_latest` reads it once, to its present end. `CompactedTopic` follows it. All readers of compacted topics use these.
+"""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pydantic import BaseModel, ValidationError
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import read
 from lozenge.process.logging import logger
 
 READ_SECONDS = 20.0
-R = TypeVar("R", bound=BaseModel)
+R = TypeVar("R")
+M = TypeVar("M", bound=BaseModel)
 
 
-class Table(Generic[R]):
-    """Follows `topic`, whose values are `kind` as JSON; used by one thread. Committed records only.
+class Stored(NamedTuple):
+    """A live key with its value, in its partition."""
 
-    `position` is the offset behind the last record that was taken in. Raises BrokerUnavailable if the topic's present
-    end cannot be reached at the beginning; after that a broker that is away only means that nothing new comes.
+    partition: int
+    key: bytes
+    value: bytes
+
+
+def read_latest(
+    kafka: KafkaSettings,
+    topic: str,
+    partitions: Collection[int] = (0,),
+    *,
+    wanted: Callable[[bytes], bool] = lambda key: True,
+    doing: str = "reading",
+) -> Iterator[Stored]:
+    """Every live key of `partitions` that is `wanted`, committed records only; raises BrokerUnavailable.
+
+    Holds all wanted values in memory once. The end it reads to is final if every writer was fenced before.
+    """
+    latest: dict[int, dict[bytes, bytes]] = {partition: {} for partition in partitions}
+    for message in read(kafka, topic, dict.fromkeys(partitions, 0), doing=doing):
+        values, key = latest[message.partition() or 0], message.key() or b""
+        if (value := message.value()) is None:
+            values.pop(key, None)
+        elif wanted(key):
+            values[key] = value
+    for partition, values in latest.items():
+        for key, value in values.items():
+            yield Stored(partition, key, value)
+
+
+class CompactedTopic(Generic[R]):
+    """Follows a topic of one partition, from its beginning; used by one thread. Committed records only.
+
+    `rows` has the decoded value of every live key, `position` the offset after the last record that was read.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str, kind: type[R]) -> None:
-        self._kind = kind
+    def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes], R]) -> None:
+        self._topic, self._decode, self._bootstrap = topic, decode, kafka.bootstrap
         self.rows: dict[str, R] = {}
         self.position = 0
         self._at_end = False
         self._consumer = Consumer(
             kafka.client(
-                group_id="lozenge-control",
+                group_id="lozenge-compacted",
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
@@ -39,12 +75,6 @@ class Table(Generic[R]):
             )
         )
         self._consumer.assign([TopicPartition(topic, 0, 0)])
-        deadline = time.monotonic() + READ_SECONDS
-        while not self._at_end:
-            if time.monotonic() > deadline:
-                self.close()
-                raise BrokerUnavailable(f"reading {topic}", hint=f"check the broker at {kafka.bootstrap}")
-            list(self.poll(0.1))
 
     def __enter__(self) -> Self:
         return self
@@ -52,10 +82,26 @@ class Table(Generic[R]):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def poll(self, timeout: float) -> Iterator[str]:
-        """Takes in what comes within `timeout` seconds, at most one batch; yields the keys that changed.
+    def catch_up(self, timeout: float = READ_SECONDS) -> Iterator[str]:
+        """Reads to the topic's end as it is when that is first seen; yields the keys that changed.
 
-        A record that cannot be read is logged, and its key stays as it was.
+        Raises BrokerUnavailable if no record comes, and no end is seen, for `timeout` seconds.
+        """
+        heard = time.monotonic()
+        while not self._at_end:
+            for key in self.poll(0.02):
+                heard = time.monotonic()
+                yield key
+            if time.monotonic() > heard + timeout:
+                raise BrokerUnavailable(
+                    f"reading {self._topic}: nothing came for {timeout:.0f} s",
+                    hint=f"check the broker at {self._bootstrap}",
+                )
+
+    def poll(self, timeout: float) -> Iterator[str]:
+        """Reads what comes within `timeout` seconds, at most one batch; yields each key when its row has changed.
+
+        A record that cannot be decoded is logged, and the row of its key stays. A broker that is away brings nothing.
         """
         for message in self._consumer.consume(500, timeout):
             error = message.error()
@@ -68,12 +114,24 @@ class Table(Generic[R]):
                 if value is None:
                     self.rows.pop(key, None)
                 else:
-                    self.rows[key] = self._kind.model_validate_json(value)
-            except ValidationError as problem:
+                    self.rows[key] = self._decode(value)
+            except (ValidationError, ValueError) as problem:
                 logger().error(f"reading {key} in {message.topic()}: {problem}", offset=message.offset())
                 continue
             yield key
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Closes the connection."""
         self._consumer.close()
+
+
+def follow(kafka: KafkaSettings, topic: str, kind: type[M]) -> CompactedTopic[M]:
+    """Follows a topic of `kind` as JSON, and has read it to its present end; raises BrokerUnavailable."""
+    table = CompactedTopic(kafka, topic, kind.model_validate_json)
+    try:
+        for _ in table.catch_up():
+            pass
+    except BaseException:
+        table.close()
+        raise
+    return table

@@ -1,25 +1,26 @@
-"""How schema ids travel: announced in `lozenge.ctl.schemas.v1`, learned from there by running jobs.
+"""How schema ids travel: announced in `lozenge.ctl.schemas.v1`, learned from there by running processes.
 
-The topic is compacted, key = id, value = JSON `{id, name, version, schema}`. A writer announces before
-its first record; a reader that meets an unknown id learns it here. No job needs a registry to run.
+The topic is compacted, key = id, value = JSON `{id, name, version, schema}`. A writer announces a schema before its
+first record with that id. A reader that meets an unknown id learns it here. No running process needs a registry.
 """
 
 import json
-import time
 from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from lozenge.contracts.schemas import Schema
 from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import partitions
 
 DEADLINE_SECONDS = 10.0
 
 
 def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     """Publishes `schemas` and returns once the broker has them; raises BrokerUnavailable."""
-    # one that is written twice is the same one, and an idempotent producer asks for its id half a second too late
+    # No idempotent producer: it waits half a second for its id, and an announcement written twice is the same one.
     producer = Producer(kafka.client(acks="all", message_timeout_ms=10_000))
     failures: list[str] = []
     for schema in schemas:
@@ -38,30 +39,15 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
         )
 
 
+def announced(kafka: KafkaSettings) -> list[Schema]:
+    """Every announced version of every contract, by id; none if there is no such topic. Raises BrokerUnavailable."""
+    if kafka.topics.schemas not in partitions(kafka):
+        return []
+    rows = [json.loads(stored.value) for stored in read_latest(kafka, kafka.topics.schemas)]
+    found = [Schema(row["id"], row["name"], row["version"], row["schema"]) for row in rows]
+    return sorted(found, key=lambda schema: schema.id)
+
+
 def learn(kafka: KafkaSettings, name: str) -> list[Schema]:
     """Every announced version of the contract `name`, by id; empty if none was announced."""
-    consumer = Consumer(kafka.client(group_id="lozenge-schemas", enable_auto_commit=False))
-    found: dict[int, Schema] = {}
-    try:
-        partition = TopicPartition(kafka.topics.schemas, 0)
-        low, high = consumer.get_watermark_offsets(partition, timeout=DEADLINE_SECONDS)
-        partition.offset = low
-        consumer.assign([partition])
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        position = low
-        while position < high and time.monotonic() < deadline:
-            message = consumer.poll(0.2)
-            if message is None or message.error():
-                position = max(position, consumer.position([partition])[0].offset)
-                continue
-            position = (message.offset() or 0) + 1
-            row = json.loads(message.value() or b"{}")
-            if row.get("name") == name:
-                found[row["id"]] = Schema(row["id"], name, row["version"], row["schema"])
-    except KafkaException as error:
-        raise BrokerUnavailable(
-            f"reading {kafka.topics.schemas}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
-        ) from error
-    finally:
-        consumer.close()
-    return [found[key] for key in sorted(found)]
+    return [schema for schema in announced(kafka) if schema.name == name]

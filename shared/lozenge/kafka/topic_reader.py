@@ -1,7 +1,7 @@
 """Reading a topic from given offsets, or from a moment on, to its present end."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar
@@ -9,15 +9,17 @@ from typing import TypeVar
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from lozenge.contracts.record import Partition
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
+FIRST_STEP = 4
 FETCH_SECONDS = 15.0
 DEADLINE_SECONDS = 600.0
-"""How long a read may take before the broker is held for lost."""
+"""How long a read may take before the broker counts as lost."""
 
 
 def read(
@@ -78,6 +80,35 @@ def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -
         return {p.partition: ends.get(p.partition, p.offset) for p in found}
 
 
+def read_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> Iterator[Message]:
+    """Every committed record that was written at `moment` or later, and some behind it; raises BrokerUnavailable."""
+    yield from read(kafka, topic, offsets_at(kafka, topic, count, moment))
+
+
+def ranges_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> dict[int, tuple[int, int]]:
+    """The offsets from `moment` to the present end, of each partition that has any; raises BrokerUnavailable."""
+    starts = offsets_at(kafka, topic, count, moment)
+    ends = bounds(kafka, topic, count)
+    return {p: (start, ends[p][1]) for p, start in starts.items() if start < ends[p][1]}
+
+
+def last_records(kafka: KafkaSettings, partitions: Collection[Partition]) -> list[Message]:
+    """The last committed record of each partition that has one; raises BrokerUnavailable."""
+    with reader(kafka, "the last records of topics") as consumer:
+        asked = [TopicPartition(*partition) for partition in partitions]
+        bounds = [(p, *consumer.get_watermark_offsets(p, CALL_SECONDS)) for p in asked]
+        found: list[Message] = []
+        step = FIRST_STEP
+        # Transaction markers and aborted records take offsets too: step back further where no record is found.
+        while bounds:
+            starts = [TopicPartition(p.topic, p.partition, max(low, high - step)) for p, low, high in bounds]
+            last = _last_of_each(consumer, starts)
+            found += last.values()
+            bounds = [b for b in bounds if (b[0].topic, b[0].partition) not in last and b[2] - step > b[1]]
+            step *= 16
+        return found
+
+
 def fetch(kafka: KafkaSettings, topic: str, positions: Iterable[tuple[int, int]]) -> Iterator[Message]:
     """The records at `positions`, byte for byte; raises TopicError if one is gone."""
     consumer = Consumer(kafka.client(group_id="lozenge-fetch", enable_auto_commit=False))
@@ -111,6 +142,25 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
         ) from error
     finally:
         consumer.close()
+
+
+def _last_of_each(consumer: Consumer, starts: list[TopicPartition]) -> dict[Partition, Message]:
+    """The last record of every partition at or after its start."""
+    consumer.assign(starts)
+    unread = {(p.topic, p.partition) for p in starts}
+    last: dict[Partition, Message] = {}
+    while unread:
+        message = consumer.poll(CALL_SECONDS)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+        partition, error = (message.topic() or "", message.partition() or 0), message.error()
+        if error is None:
+            last[partition] = message
+        elif error.code() == KafkaError._PARTITION_EOF:
+            unread.discard(partition)
+        else:
+            raise KafkaException(error)
+    return last
 
 
 def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query import canonical_events
+from lozenge.kafka.compacted_topic import Stored
 from lozenge.testing.events import positions
 
 CommittedState = dict[tuple[int, bytes], bytes]
@@ -40,7 +41,7 @@ def run_stream(
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
         parts = [reader.parquet(str(part)) for part in _write(batches, Path(folder), split=lateness is not None)]
         operator = operator_of(canonical_events.watermarked(parts, lateness) if lateness is not None else parts[0])
-        operator.load((partition, key, value) for (partition, key), value in state.items())
+        operator.load(Stored(partition, key, value) for (partition, key), value in state.items())
 
         def commit(frame: DataFrame, number: int) -> None:
             result = operator.process(frame.toArrow())

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from lozenge.job.settings import JobSettings
+from lozenge.kafka.schema_registry import SchemaRegistrySettings
 from lozenge.kafka.settings import PARTITIONS_VARIABLE, PREFIX_VARIABLE, KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
 from lozenge_deploy.local.compose import override
@@ -26,7 +27,13 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 FOLDERS = detectors_in(ROOT / "detectors")
 DETECTORS = [folder.name for folder in FOLDERS]
-SETTINGS: tuple[type[FromEnvironment], ...] = (KafkaSettings, JobSettings, DownstreamSettings, UpstreamSettings)
+SETTINGS: tuple[type[FromEnvironment], ...] = (
+    KafkaSettings,
+    SchemaRegistrySettings,
+    JobSettings,
+    DownstreamSettings,
+    UpstreamSettings,
+)
 VARIABLES = {
     f"{settings.model_config['env_prefix']}{name}".upper() for settings in SETTINGS for name in settings.model_fields
 } | {"LOZENGE_CACHE", "LOZENGE_EXPORTER_BIND", PARTITIONS_VARIABLE, PREFIX_VARIABLE}

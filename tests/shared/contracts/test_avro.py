@@ -13,8 +13,9 @@ from fastavro.utils import generate_one
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lozenge.contracts import schemas
 from lozenge.contracts.avro import Codec, UnknownSchema
-from lozenge.contracts.schemas import Schema, newest, packaged
+from lozenge.contracts.schemas import Schema, locked, newest, packaged
 from lozenge.errors import DecodeError, SchemaError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -66,6 +67,15 @@ def test_bytes_without_the_header_are_refused(data: bytes | None) -> None:
         Codec.of("event").decode(data)
 
 
+def test_an_assigned_id_means_no_version_that_has_it_in_the_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = sorted((s for s in locked() if s.name == "feedback"), key=lambda schema: schema.version)
+    monkeypatch.setattr(schemas, "_assigned", {(first.name, first.version): second.id})
+    old = Codec(first.with_id(second.id))
+    said = {"alert_id": "a", "detector": "d", "release": "r", "entity": "e", "verdict": "confirmed", "author": "ann"}
+    value = old.encode(said | {"note": "", "at": NOW})
+    assert Codec.of("feedback").decode(value)["author"] == "ann"
+
+
 def test_bytes_left_over_are_refused() -> None:
     with pytest.raises(DecodeError, match="left over"):
         Codec.of("event").decode(Codec.of("event").encode(EVENT) + b"x")
@@ -101,13 +111,13 @@ def test_an_edited_schema_file_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_p
         text = (resources.files("lozenge.contracts.schemas") / file).read_text("utf-8")
         (tmp_path / file).write_text(text + (" " if file == "alert.v1.avsc" else ""), "utf-8")
     monkeypatch.setattr(resources, "files", lambda _: tmp_path)
-    packaged.cache_clear()
+    locked.cache_clear()
     try:
         with pytest.raises(SchemaError, match=r"alert\.v1\.avsc"):
             packaged()
     finally:
         monkeypatch.undo()
-        packaged.cache_clear()
+        locked.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from lozenge.contracts.record import Partition
 from lozenge.contracts.schemas import newest, packaged
 from lozenge.contracts.topics import UPSTREAM
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds, offsets_at
+from lozenge.kafka.topic_reader import ranges_since
 from lozenge.spark import avro
 from lozenge.spark.kafka_source import bounded
 
@@ -70,9 +70,7 @@ def read_back(spark: SparkSession, kafka: KafkaSettings, since: datetime | None,
 
 
 def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datetime) -> DataFrame | None:
-    starts = offsets_at(kafka, topic, kafka.topics.partitions, since)
-    ends = bounds(kafka, topic, kafka.topics.partitions)
-    ranges = {p: (start, ends[p][1]) for p, start in starts.items() if start < ends[p][1]}
+    ranges = ranges_since(kafka, topic, kafka.topics.partitions, since)
     return bounded(spark, kafka, UPSTREAM, topic, ranges) if ranges else None
 
 

@@ -19,6 +19,7 @@ from watchfiles import PythonFilter, watch
 from lozenge.contracts.avro import Codec
 from lozenge.detector.manifest import read as declared
 from lozenge.errors import LozengeError
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import offsets_at
@@ -40,6 +41,7 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
     name, _, declaration = declared(folder / "pyproject.toml")
     release = f"dev-{uuid.uuid4().hex[:6]}"
     python = environment_of(folder)
+    settle_ids(kafka, ["alert"])
     with (
         temporary_folder() as temporary,
         _own_topics(kafka, name, release, kafka.topics.events_by(declaration.key), last),

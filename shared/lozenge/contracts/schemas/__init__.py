@@ -1,13 +1,15 @@
 """The Avro schemas of the contracts and the ids under which they travel.
 
-The `.avsc` files here are the truth. `lock.json` gives each version its id; versions are only ever
-added, and each must be FULL_TRANSITIVE-compatible with all before it. A writer announces its ids in the
-compacted topic `lozenge.ctl.schemas.v1`, so a running job needs no newer file.
+The `.avsc` files here are the truth. `lock.json` gives each version its id, unless a process was given others by
+`assign_ids`: those of a schema registry. Versions are only ever added, and each must be FULL_TRANSITIVE-compatible
+with all before it. A writer announces its ids in the compacted topic `lozenge.ctl.schemas.v1`, so a running job needs
+no newer file.
 """
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -30,10 +32,36 @@ class Schema:
         parsed: dict[str, Any] = json.loads(self.text)
         return parsed
 
+    @property
+    def record_name(self) -> str:
+        """The full name of its record, as "lozenge.Alert"."""
+        return f"{self.definition['namespace']}.{self.definition['name']}"
+
+    def with_id(self, id: int) -> "Schema":
+        """The same version under another id."""
+        return replace(self, id=id)
+
+
+_assigned: dict[tuple[str, int], int] = {}
+
+
+def assign_ids(ids: Mapping[tuple[str, int], int]) -> None:
+    """From now on this process uses these ids, by name and version; call it before any record is written or read."""
+    _assigned.update(ids)
+
+
+def packaged() -> tuple[Schema, ...]:
+    """Every schema version in this package with its id; raises SchemaError if a locked file was edited.
+
+    Those with an assigned id come last: no record has the id that the lock file gives to another one.
+    """
+    found = [schema.with_id(_assigned.get((schema.name, schema.version), schema.id)) for schema in locked()]
+    return tuple(sorted(found, key=lambda schema: (schema.name, schema.version) in _assigned))
+
 
 @cache
-def packaged() -> tuple[Schema, ...]:
-    """Every schema version in this package, by id; raises SchemaError if a locked file was edited."""
+def locked() -> tuple[Schema, ...]:
+    """Every schema version in this package with its id in `lock.json`; raises as `packaged` does."""
     folder = resources.files(__package__)
     found = []
     for row in json.loads((folder / "lock.json").read_text("utf-8")):

@@ -19,9 +19,9 @@ from lozenge.job.commit.resume_offsets import is_far_behind, refuse_recreated_to
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.group_offsets import Group, Positions, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import read_state
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import AcknowledgedWriter, PartitionWriters, TransactionalWriter
@@ -264,7 +264,7 @@ class Committer:
         """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""
         if self._declaration.kind != "stateful":
             return []
-        stored = read_state(self._kafka, self._identity.state, range(self._partitions))
+        stored = read_latest(self._kafka, self._identity.state, range(self._partitions))
         return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]
 
     def _write_segment(self, reason: str, digest: str, before: Positions, deletions: Sequence[Record] = ()) -> None:

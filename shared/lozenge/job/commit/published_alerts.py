@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import offsets_at, read
+from lozenge.kafka.topic_reader import read, read_since
 
 CLOCK_SKEW = timedelta(minutes=5)
 """Allowance for the difference between the clocks of those who write events and alerts."""
@@ -24,8 +24,8 @@ def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int
     since = _first_write(kafka, events, offsets)
     if since is None:
         return frozenset()
-    begin = offsets_at(kafka, alerts, kafka.topics.partitions, since - CLOCK_SKEW)
-    ids = (dict(message.headers() or ()).get("ce_id") for message in read(kafka, alerts, begin))
+    published = read_since(kafka, alerts, kafka.topics.partitions, since - CLOCK_SKEW)
+    ids = (dict(message.headers() or ()).get("ce_id") for message in published)
     return frozenset(alert_id.decode() for alert_id in ids if isinstance(alert_id, bytes))
 
 

@@ -20,7 +20,6 @@ from contextlib import suppress
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
 from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import in_milliseconds
@@ -40,7 +39,7 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, stop_at_too_many
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.schema_topic import announce
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.kafka.topic_reader import bounds
@@ -125,7 +124,7 @@ class JobLoop:
     def run(self) -> None:
         """Steps 1 to 4."""
         check_topics(self._kafka, [*self._identity.own_topics(), Topic(self._identity.input, self._partitions)])
-        announce(self._kafka, [newest("alert")])
+        settle_ids(self._kafka, ["alert"])
         self._reporter.update(
             fenced=not self._output_ahead,
             session_started_at=time.time(),

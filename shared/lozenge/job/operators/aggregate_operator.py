@@ -11,8 +11,8 @@ from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.operators import rows
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.job.operators.rule_operator import RuleOperator, drafts_of
+from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import Stored
 
 
 class AggregateOperator(RuleOperator):

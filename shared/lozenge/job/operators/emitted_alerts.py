@@ -12,8 +12,8 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
+from lozenge.kafka.compacted_topic import Stored, read_latest
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import Stored, read_state
 
 RETENTION = timedelta(days=2)
 """How long after the end of its window an alert is remembered at least, in event time."""
@@ -37,7 +37,7 @@ class EmittedAlerts:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the ids from the state topic; returns how many."""
-        return self.load(read_state(kafka, self._topic, range(self._partitions)))
+        return self.load(read_latest(kafka, self._topic, range(self._partitions)))
 
     def load(self, stored: Iterable[Stored]) -> int:
         """Takes ids that were read already; returns how many."""
@@ -75,7 +75,7 @@ class EmittedAlerts:
 
     def cut_over(self, kafka: KafkaSettings, buffered: Iterable[DraftAlert]) -> list[DraftAlert]:
         """Those of the `buffered` alerts that the replaced job has not emitted; adds the ids that it has."""
-        emitted = _closes(read_state(kafka, self._topic, range(self._partitions)))
+        emitted = _closes(read_latest(kafka, self._topic, range(self._partitions)))
         self._closes |= emitted
         for alert_id in emitted.keys() & self._changed.keys():
             del self._changed[alert_id]

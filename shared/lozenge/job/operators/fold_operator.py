@@ -22,8 +22,8 @@ from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Rai
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.operators import rows
+from lozenge.kafka.compacted_topic import Stored, read_latest
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import Stored, read_state
 
 CHUNK_ROWS = 20_000
 """Rows that are Python objects at a time. It limits memory, not the size of batches."""
@@ -87,7 +87,7 @@ class FoldOperator:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic and returns the number of keys; raises BrokerUnavailable."""
-        return self.load(read_state(kafka, self._topic, self._partitions))
+        return self.load(read_latest(kafka, self._topic, self._partitions))
 
     def load(self, stored: Iterable[Stored]) -> int:
         """Takes entries that were read already and returns the number of keys."""
@@ -115,7 +115,7 @@ class FoldOperator:
         operator that did not restore the stored state deletes every stored key that it does not hold.
         """
         if not self._restored:
-            stored = read_state(kafka, self._topic, self._partitions)
+            stored = read_latest(kafka, self._topic, self._partitions)
             gone = ((p, key) for p, key, _ in stored if key not in self._states[p].entries)
             self._unwritten += [Record(self._topic, partition, key, None) for partition, key in gone]
         self._unwritten += self._changes(all_dropped=True)

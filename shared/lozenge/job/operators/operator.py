@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from lozenge.contracts.record import Record
 from lozenge.job.batch_result import BatchResult, DraftAlert
+from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import Stored
 
 
 class Operator(Protocol):

@@ -11,8 +11,8 @@ from lozenge.contracts.record import Record
 from lozenge.errors import EncodeError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.operators import rows
+from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.state_topic import Stored
 
 
 class RuleOperator:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lozenge.contracts.schemas import packaged
+from lozenge.contracts.schemas import Schema, packaged
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
@@ -43,7 +43,7 @@ class QueryBuilder:
     ) -> None:
         self._loaded, self._identity, self.settings = loaded, identity, settings
         self._kafka, self._spark = kafka, spark
-        self._schemas = [s for s in packaged() if s.name == "event"]
+        self._learned: list[Schema] = []
         self.excluded: list[FailedRecord] = []
 
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
@@ -88,9 +88,14 @@ class QueryBuilder:
 
     def learn(self) -> set[int]:
         """Reads the event schemas that have been announced; returns the ids of all known schemas."""
-        known = {s.id for s in self._schemas}
-        self._schemas += [s for s in learn(self._kafka, "event") if s.id not in known]
+        self._learned = learn(self._kafka, "event")
         return {s.id for s in self._schemas}
+
+    @property
+    def _schemas(self) -> list[Schema]:
+        """Every event schema that it knows; an announced one has the id that is announced."""
+        known = {s.id: s for s in packaged() if s.name == "event"} | {s.id: s for s in self._learned}
+        return list(known.values())
 
     def alert_rows(self, alerts: DataFrame) -> DataFrame:
         """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""

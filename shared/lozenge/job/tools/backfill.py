@@ -30,6 +30,7 @@ from lozenge.job.query.range_evaluator import chunks, evaluate, size
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
 from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import bounds, read_log
@@ -73,6 +74,7 @@ def backfill(
             f"filling the gaps of {loaded.name}: the alerts of a {declaration.kind} detector depend on its state",
             hint=f"`lozenge offsets {loaded.name} --to ... --state rebuild` reprocesses the events in their order",
         )
+    settle_ids(kafka, ["alert"])
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     writer = TransactionalWriter(kafka, f"{loaded.name}@fill")

@@ -23,9 +23,10 @@ from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate, size
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import bounds, offsets_at, read
+from lozenge.kafka.topic_reader import bounds, offsets_at, read_since
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
@@ -67,6 +68,7 @@ class BacktestResult:
 
 def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, last: timedelta) -> BacktestResult:
     """Processes the events that were written within `last`; raises what the start of a job raises."""
+    settle_ids(kafka, ())
     declaration, settings = loaded.declaration, detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, "backtest", live=False, key=declaration.key, topics=kafka.topics)
     until = datetime.now(UTC)
@@ -133,7 +135,7 @@ def _live_alerts(kafka: KafkaSettings, detector: str, since: datetime) -> Iterat
     if topic not in partitions(kafka):
         return
     codec = Codec.of("alert")
-    for message in read(kafka, topic, offsets_at(kafka, topic, kafka.partitions, since)):
+    for message in read_since(kafka, topic, kafka.partitions, since):
         yield codec.decode(message.value())
 
 

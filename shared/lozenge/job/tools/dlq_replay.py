@@ -33,6 +33,7 @@ from lozenge.job.query.range_evaluator import evaluate
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
 from lozenge.kafka.dead_letter_queue import Resolver
+from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
@@ -99,6 +100,7 @@ def replay(
     With `in_order`, a dead letter is not replayed after an earlier one with its key has failed. Ends early if a whole
     step fails again, because the code is not fixed then. Raises what the start of a job raises.
     """
+    settle_ids(kafka, ["alert"])
     declaration = loaded.declaration
     settings = detector_settings(loaded, JobSpecFile(job).current.settings)
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)

@@ -14,6 +14,7 @@ from lozenge.detector.fold import Failure, Fold, Raised
 from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.operators.fold_operator import FoldOperator
+from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.testing import events, run_fold
 from lozenge.testing.events import PartialEvent, event_table
@@ -73,7 +74,7 @@ def stored(operator: FoldOperator, state: dict[tuple[int, bytes], bytes]) -> Non
 
 def restored(state: dict[tuple[int, bytes], bytes]) -> FoldOperator:
     new = operator()
-    new.load((partition, key, value) for (partition, key), value in state.items())
+    new.load(Stored(partition, key, value) for (partition, key), value in state.items())
     return new
 
 

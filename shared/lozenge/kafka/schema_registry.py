@@ -1,0 +1,196 @@
+"""A schema registry as the source of schema ids, where `SCHEMA_REGISTRY_URL` names one.
+
+A process asks it only for a schema that was never announced in the platform's schema topic, so none of them needs it to
+run or to start again. The client is confluent-kafka's. Subjects are record names, because a contract is in several
+topics; each subject is FULL_TRANSITIVE. Records are framed by our own codec, which registers nothing by itself.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import SecretStr
+from pydantic_settings import SettingsConfigDict
+
+from lozenge.contracts.schemas import Schema, assign_ids, locked, newest
+from lozenge.errors import ConfigError, RegistryUnavailable, SchemaError
+from lozenge.kafka import schema_topic
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.process.env_settings import FromEnvironment
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+COMPATIBILITY = "FULL_TRANSITIVE"
+CALL_SECONDS = 10.0
+NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
+T = TypeVar("T")
+
+
+class SchemaRegistrySettings(FromEnvironment):
+    """`SCHEMA_REGISTRY_URL`: the base of a registry's Confluent API; "" for none, ids then come from the lock file.
+
+    `basic_auth_user_info` is "user:password", `ssl_ca_location` a PEM file; their names are those of the client.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="SCHEMA_REGISTRY_")
+
+    url: str = ""
+    basic_auth_user_info: SecretStr = SecretStr("")
+    ssl_ca_location: str = ""
+
+
+class SchemaRegistry:
+    """A registry with the Confluent API. Every method raises RegistryUnavailable."""
+
+    def __init__(self, settings: SchemaRegistrySettings) -> None:
+        self._settings = settings
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return self._settings.url
+
+    def register(self, schemas: Iterable[Schema]) -> list[Schema]:
+        """`schemas`, in the order of their versions, with the ids that the registry has for them.
+
+        One that is there already changes nothing, and needs no right to write. Raises SchemaError if the registry
+        refuses one, because it is incompatible with those of its subject.
+        """
+        return [self._registered(schema) for schema in sorted(schemas, key=lambda s: (s.name, s.version))]
+
+    def _registered(self, schema: Schema) -> Schema:
+        try:
+            from confluent_kafka.schema_registry import Schema as RegistrySchema
+            from confluent_kafka.schema_registry import record_subject_name_strategy
+        except ImportError as error:
+            raise ConfigError(
+                f"registering {schema.name} v{schema.version} at {self.url}: no client is installed ({error.name})",
+                hint="run `lozenge schemas register` once; or install lozenge[registry] here",
+            ) from error
+        subject = str(record_subject_name_strategy(None, schema.record_name))
+        body = RegistrySchema(schema.text, "AVRO")
+        found = self._asked(schema, lambda: self._client.lookup_schema(subject, body).schema_id)
+        if found is None:
+            self._asked(schema, lambda: self._client.set_compatibility(subject, COMPATIBILITY))
+            found = self._asked(schema, lambda: self._client.register_schema(subject, body))
+        if found is None:
+            raise SchemaError(
+                f"registering {schema.name} v{schema.version} at {self.url}: the registry does not know the request",
+                hint="SCHEMA_REGISTRY_URL is the base of its Confluent API, for Apicurio https://HOST/apis/ccompat/v7",
+            )
+        return schema.with_id(found)
+
+    def _asked(self, schema: Schema, call: Callable[[], T]) -> T | None:
+        """The answer; None for what is not there."""
+        from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+        doing = f"registering {schema.name} v{schema.version} at {self.url}"
+        try:
+            return call()
+        except SchemaRegistryError as error:
+            if error.http_status_code == NOT_FOUND:
+                return None
+            reason = error.error_message or str(error)
+            if error.http_status_code in (CONFLICT, UNPROCESSABLE):
+                raise SchemaError(
+                    f"{doing}: the registry refuses it: {reason}",
+                    hint=f"another schema was registered under {schema.record_name}; remove that subject, or use a "
+                    "registry of the platform's own",
+                ) from error
+            raise RegistryUnavailable(
+                f"{doing}: it answers with status {error.http_status_code}: {reason}",
+                hint="check the rights of SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO, and the registry's own log",
+            ) from error
+        except Exception as error:  # of the HTTP library of the client, which is its own matter
+            raise RegistryUnavailable(
+                f"{doing}: no answer ({str(error) or type(error).__name__})",
+                hint="start the registry, or unset SCHEMA_REGISTRY_URL: then ids come from the lock file. Processes "
+                "whose schemas are announced already need no registry",
+            ) from error
+
+    @cached_property
+    def _client(self) -> "SchemaRegistryClient":
+        from confluent_kafka.schema_registry import SchemaRegistryClient
+
+        settings, secret = self._settings, self._settings.basic_auth_user_info.get_secret_value()
+        conf: dict[str, object] = {"url": settings.url, "timeout": CALL_SECONDS, "max.retries": 2}
+        conf |= {"basic.auth.user.info": secret} if secret else {}
+        conf |= {"ssl.ca.location": settings.ssl_ca_location} if settings.ssl_ca_location else {}
+        return SchemaRegistryClient(conf)
+
+
+def settle_ids(kafka: KafkaSettings, written: Collection[str]) -> None:
+    """Settles under which ids this process writes the contracts `written` and reads all; call it before either.
+
+    Ids that were announced once stay. Others come from the registry if there is one, else from the lock file, and are
+    announced. Raises SchemaError, BrokerUnavailable, RegistryUnavailable, ConfigError.
+    """
+    announced = schema_topic.announced(kafka)
+    _adopt(announced)
+    known = {(schema.name, schema.version) for schema in announced}
+    new = [name for name in written if (name, newest(name).version) not in known]
+    if not new:
+        return
+    settings = SchemaRegistrySettings.load()
+    if settings.url:
+        registered = SchemaRegistry(settings).register(s for s in locked() if s.name in new)
+        _refuse_conflicts(settings.url, registered, announced)
+        _adopt(registered)
+        schema_topic.announce(kafka, _not_in(announced, registered))
+    else:
+        schema_topic.announce(kafka, [newest(name) for name in new])
+
+
+def register_all(kafka: KafkaSettings, registry: SchemaRegistry) -> list[Schema]:
+    """Registers every packaged version and announces its id; raises as `settle_ids` does."""
+    announced = schema_topic.announced(kafka)
+    registered = registry.register(locked())
+    _refuse_conflicts(registry.url, registered, announced)
+    schema_topic.announce(kafka, _not_in(announced, registered))
+    return registered
+
+
+def ids_in_use(announced: Iterable[Schema]) -> list[Schema]:
+    """Every packaged version with the id that its records have, or would have, on this platform."""
+    ids = {(schema.name, schema.version): schema.id for schema in announced}
+    return [schema.with_id(ids.get((schema.name, schema.version), schema.id)) for schema in locked()]
+
+
+def _not_in(announced: Iterable[Schema], registered: Iterable[Schema]) -> list[Schema]:
+    known = {schema.id for schema in announced}
+    return [schema for schema in registered if schema.id not in known]
+
+
+def _adopt(schemas: Iterable[Schema]) -> None:
+    """This process uses their ids; raises SchemaError if a version differs from the packaged one."""
+    ids, texts = {}, {(s.name, s.version): s.definition for s in locked()}
+    for schema in schemas:
+        version = schema.name, schema.version
+        if texts.get(version, schema.definition) != schema.definition:
+            raise SchemaError(
+                f"reading {schema.name} v{schema.version}: the announced schema is not the one of this release",
+                hint="a published schema never changes; a change of it is a new version",
+            )
+        ids[version] = schema.id
+    assign_ids(ids)
+
+
+def _refuse_conflicts(url: str, registered: Iterable[Schema], announced: Iterable[Schema]) -> None:
+    """A reader knows a schema by its id alone, so no id may mean two, and no version may change its id."""
+    by_id = {schema.id: schema for schema in announced}
+    by_version = {(schema.name, schema.version): schema.id for schema in announced}
+    problems = []
+    for schema in registered:
+        version, taken = f"{schema.name} v{schema.version}", by_id.get(schema.id)
+        present = by_version.get((schema.name, schema.version), schema.id)
+        if present != schema.id:
+            problems.append(f"records of {version} have id {present}, but the registry gave it {schema.id}")
+        elif taken is not None and (taken.name, taken.version) != (schema.name, schema.version):
+            problems.append(f"the registry gave {version} id {schema.id}, which {taken.name} v{taken.version} has")
+    if problems:
+        raise SchemaError(
+            f"taking schema ids from {url}: {len(problems)} in use otherwise",
+            problems=problems,
+            hint="import the platform's ids into an empty registry: `lozenge schemas export`",
+        )
