@@ -44,11 +44,13 @@ def register(output: OUTPUT = Format.TABLE) -> None:
     """Register every schema at SCHEMA_REGISTRY_URL, and announce the ids that it gives to the platform."""
     from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, register_all
     from lozenge.kafka.settings import KafkaSettings
+    from lozenge.kafka.topic_admin import ensure_topics
     from lozenge.process.env_settings import load
 
     kafka, registry = load(KafkaSettings, SchemaRegistrySettings)
     if not registry.url:
         raise UsageError("registering schemas: SCHEMA_REGISTRY_URL is not set", hint="set it to the registry's address")
+    ensure_topics(kafka, kafka.topics.control_topics())
     show([_row(schema) for schema in register_all(kafka, SchemaRegistry(registry))], output)
 
 

@@ -8,8 +8,9 @@ topics; each subject is FULL_TRANSITIVE. Records are framed by our own codec, wh
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.contracts.schemas import Schema, assign_ids, locked, newest
@@ -38,6 +39,13 @@ class SchemaRegistrySettings(FromEnvironment):
     url: str = ""
     basic_auth_user_info: SecretStr = SecretStr("")
     ssl_ca_location: str = ""
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        if url and not (url.startswith(("http://", "https://")) and urlsplit(url).hostname):
+            raise ValueError("is no http or https URL, as https://HOST/apis/ccompat/v7")
+        return url
 
 
 class SchemaRegistry:
