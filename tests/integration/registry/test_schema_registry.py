@@ -23,6 +23,7 @@ from lozenge_deploy.cli.__main__ import main
 from lozenge_deploy.local import topic_bootstrap
 from lozenge_deploy.local.embedded_broker import free_port
 from lozenge_deploy.operations.schema_export import write_apicurio_archive
+from tests.deploy.command import ROOT
 from tests.integration.conftest import Broker, own_platform
 from tests.integration.registry.apicurio import NotFetched, apicurio, import_archive
 
@@ -123,10 +124,10 @@ def test_a_process_whose_schemas_are_announced_needs_no_registry(
 
 
 def test_the_bootstrap_of_topics_registers_every_schema(
-    kafka: KafkaSettings, registry: SchemaRegistrySettings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    kafka: KafkaSettings, registry: SchemaRegistrySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCHEMA_REGISTRY_URL", registry.url)
-    monkeypatch.setattr("sys.argv", ["topic_bootstrap", str(tmp_path)])
+    monkeypatch.setattr("sys.argv", ["topic_bootstrap", str(ROOT / "detectors")])
     assert topic_bootstrap.main() == 0
     assert announced(kafka) == IMPORTED
 
