@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -88,8 +87,9 @@ def process(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> Callab
 
     def process(loaded: LoadedDetector, release: str = "r1", **job: Any) -> None:
         generation = max(next(generations), job.pop("at_least", 0))
-        with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job):
-            wait_for(lambda: now(kafka, loaded.name) == ends(kafka), f"{loaded.name} at the end")
+        with running(loaded, kafka, spark, tmp_path, release=release, generation=generation, **job) as job_:
+            ended = lambda: job_.runner.offsets == now(kafka, loaded.name) == ends(kafka)  # noqa: E731
+            wait_for(ended, f"{loaded.name} at the end")
 
     return process
 
@@ -254,7 +254,7 @@ def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
     process(over_limit)
     last = read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment)[-1].since
     group = kafka.topics.prefixed(over_limit.name)
-    AdminClient(kafka.client()).delete_consumer_groups([group])[group].result(30)
+    clients.clients(kafka).admin.delete_consumer_groups([group])[group].result(30)
     with pytest.raises(
         OffsetsLost, match=f"partition 2: the committed offset has expired; the last known one is {last[2]}"
     ):

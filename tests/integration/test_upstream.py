@@ -138,7 +138,7 @@ def test_a_mapping_without_its_topic_ends_upstream_with_one_sentence(tmp_path: P
     (tmp_path / "other.toml").write_text(text)
     with bench.upstream(tmp_path, MAPPINGS=str(tmp_path)) as process:
         assert process.wait(DEADLINE_SECONDS) == 1
-    assert "there is no NOWHERE (source other)" in (tmp_path / "stderr").read_text()
+    assert f"there is no {bench.topics.prefixed('NOWHERE')} (source other)" in (tmp_path / "stderr").read_text()
 
 
 def test_money_reads_the_same_from_spark(spark: SparkSession) -> None:
