@@ -1,5 +1,6 @@
 """What a deployment would change, on a real broker, with releases that uv builds. No agent runs."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,5 +154,6 @@ def test_an_input_that_nobody_writes_is_refused(kafka: KafkaSettings, control: C
     folder = quick_detector(tmp_path, "deployed_merchant", "rule")
     project = folder / "pyproject.toml"
     project.write_text(project.read_text().replace('kind = "rule"', 'kind = "rule"\nkey = "merchant"'))
-    with pytest.raises(UsageError, match=r"it reads \S*pay\.canonical\.auth\.by-merchant\.v1, which does not exist"):
+    absent = re.escape(kafka.topics.events_by("merchant"))
+    with pytest.raises(UsageError, match=f"it reads {absent}, which does not exist"):
         prepare(folder, kafka, control, state=None, settings={})
