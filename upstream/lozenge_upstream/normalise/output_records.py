@@ -93,18 +93,13 @@ def _event(source: str) -> Column:
 
 
 def _event_headers(source: str) -> Column:
-    """The headers of `lozenge.contracts.headers.cloud_event`, in its order."""
-    return headers.headers(
-        {
-            "content-type": F.lit(h.CONTENT_TYPE),
-            "ce_specversion": F.lit("1.0"),
-            "ce_id": F.col("event_id"),
-            "ce_source": F.lit(f"/{UPSTREAM}/{source}"),
-            "ce_type": F.lit(EVENT_TYPE),
-            "ce_subject": F.col("card_id"),
-            "ce_time": headers.time("event_time"),
-            h.TRACEPARENT: _traceparent(),
-        }
+    return headers.cloud_event(
+        id=F.col("event_id"),
+        source=f"/{UPSTREAM}/{source}",
+        type=EVENT_TYPE,
+        subject=F.col("card_id"),
+        time=F.col("event_time"),
+        traceparent=_traceparent(),
     )
 
 

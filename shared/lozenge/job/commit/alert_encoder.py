@@ -1,6 +1,8 @@
 """Alerts as Kafka records."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.avro import Codec
@@ -9,6 +11,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
 from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
+from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
 
@@ -17,7 +20,8 @@ class AlertEncoder:
     """Turns draft alerts into the records of one detector, release and settings."""
 
     def __init__(self, identity: Identity, declaration: Manifest, settings: Settings) -> None:
-        self._identity, self._declaration, self._digest = identity, declaration, settings.digest
+        self._identity, self._owner = identity, declaration.owner
+        self._fields = record_fields(identity, declaration, settings.digest)
         self._codec = Codec.of("alert")
 
     def alert_id(self, draft: DraftAlert) -> str:
@@ -27,40 +31,44 @@ class AlertEncoder:
     def record(self, draft: DraftAlert, detected_at: datetime) -> Record:
         """The alert as a Kafka record, keyed by its entity."""
         alert_id, alert = self.alert_id(draft), draft.alert
-        trigger = draft.trigger
-        value = self._codec.encode(
-            {
-                "alert_id": alert_id,
-                "detector": self._identity.detector,
-                "release": self._identity.release,
-                "settings_digest": self._digest,
-                "model_version": None,
-                "entity": {"type": self._identity.key, "id": draft.entity},
-                "severity": alert.severity or self._declaration.severity,
-                "score": float(alert.score),
-                "title": alert.title or self._declaration.title,
-                "reason": alert.reason,
-                "evidence": {
-                    "event_ids": [e for e in alert.evidence if e is not None],
-                    "values": {name: str(value) for name, value in alert.values.items()},
-                },
-                "event_time": draft.event_time,
-                "trigger": {"partition": trigger[0], "offset": trigger[1]} if trigger else None,
-                "detected_at": detected_at,
-                "labels": {n: text for n, text in alert.labels.items() if n != OWNER}
-                | {OWNER: self._declaration.owner},
-            }
-        )
+        columns = {
+            "alert_id": alert_id,
+            "entity": draft.entity,
+            "severity": alert.severity,
+            "score": float(alert.score),
+            "title": alert.title,
+            "reason": alert.reason,
+            "evidence": [event_id for event_id in alert.evidence if event_id is not None],
+            "values": {name: str(value) for name, value in alert.values.items()},
+            "event_time": draft.event_time,
+            "trigger": {"partition": draft.trigger[0], "offset": draft.trigger[1]} if draft.trigger else None,
+            "detected_at": detected_at,
+            "labels": {n: text for n, text in alert.labels.items() if n != OWNER} | {OWNER: self._owner},
+        }
+        value = self._codec.encode(filled(self._fields, columns))
         key = draft.entity.encode()
         headers = cloud_event(
             id=alert_id,
-            source=f"/detectors/{self._identity.detector}",
+            source=source_of(self._identity),
             type=ALERT_TYPE,
             subject=draft.entity,
             time=draft.event_time,
             traceparent=draft.traceparent or derived(alert_id),
         )
         return Record(self._identity.alerts, partition_of(key, self._identity.topics.partitions), key, value, headers)
+
+
+def filled(fields: Fields, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `fields`, given those of the alert's `columns`."""
+    return {
+        name: _value(source, columns) if isinstance(source, Source) else filled(source, columns)
+        for name, source in fields.items()
+    }
+
+
+def _value(source: Source, columns: Mapping[str, Any]) -> Any:
+    found = columns[source.column] if source.column else None
+    return source.constant if found is None or found == "" else found
 
 
 def derived(alert_id: str) -> str:

@@ -9,12 +9,13 @@ from typing import get_args
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lozenge.contracts import headers, ids
+from lozenge.contracts import ids
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
 from lozenge.detector.events import MAX_CHARACTERS, Severity
 from lozenge.detector.manifest import Manifest
+from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.identity import Identity
 from lozenge.spark import avro
 from lozenge.spark import headers as spark_headers
@@ -44,19 +45,17 @@ def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest
         {
             # a written column has to raise the error: the optimiser removes a check that no written column needs
             "entity": F.when(F.col("problem") == "", F.col("entity")).otherwise(F.raise_error(F.col("problem"))),
-            "severity": F.coalesce("severity", F.lit(manifest.severity)),
             "labels": F.map_concat(
                 F.map_filter("labels", lambda name, _: name != F.lit(OWNER)),
                 F.create_map(F.lit(OWNER), F.lit(manifest.owner)),
             ),
-            "title": F.when(F.length("title") > 0, F.col("title")).otherwise(F.lit(manifest.title)),
         }
     )
     return valid.select(
         F.lit(identity.alerts).alias("topic"),
         partition_column(F.col("entity"), identity.topics.partitions).alias("partition"),
         F.col("entity").cast("binary").alias("key"),
-        avro.encode(_record(identity, digest), newest("alert")).alias("value"),
+        avro.encode(_struct(record_fields(identity, manifest, digest)), newest("alert")).alias("value"),
         _headers(identity).alias("headers"),
         ALERT_ID,
         (F.unix_millis("detected_at") - F.unix_millis("arrived")).alias(TOOK),
@@ -105,34 +104,32 @@ def _problem() -> Column:
     )
 
 
-def _record(identity: Identity, digest: str) -> Column:
+def _struct(fields: Fields) -> Column:
     return F.struct(
-        ALERT_ID,
-        F.lit(identity.detector).alias("detector"),
-        F.lit(identity.release).alias("release"),
-        F.lit(digest).alias("settings_digest"),
-        F.lit(None).cast("string").alias("model_version"),
-        F.struct(F.lit(identity.key).alias("type"), F.col("entity").alias("id")).alias("entity"),
-        *("severity", "score", "title", "reason"),
-        F.struct(F.col("evidence").alias("event_ids"), "values").alias("evidence"),
-        *("event_time", "trigger", "detected_at", "labels"),
+        *(
+            (_value(source) if isinstance(source, Source) else _struct(source)).alias(name)
+            for name, source in fields.items()
+        )
     )
 
 
+def _value(source: Source) -> Column:
+    constant = F.lit(source.constant).cast("string")
+    if not source.column:
+        return constant
+    column = F.col(source.column)
+    return column if source.constant is None else F.when(F.length(column) > 0, column).otherwise(constant)
+
+
 def _headers(identity: Identity) -> Column:
-    """The headers of `lozenge.contracts.headers.cloud_event`, in the same order."""
     digits = F.replace(F.col(ALERT_ID), F.lit("-"), F.lit(""))
     derived = F.concat(F.lit("00-"), digits, F.lit("-"), F.left(digits, F.lit(16)), F.lit("-01"))
     given = F.when(F.length("traceparent") > 0, F.col("traceparent"))
-    return spark_headers.headers(
-        {
-            "content-type": F.lit(headers.CONTENT_TYPE),
-            "ce_specversion": F.lit("1.0"),
-            "ce_id": F.col(ALERT_ID),
-            "ce_source": F.lit(f"/detectors/{identity.detector}"),
-            "ce_type": F.lit(ALERT_TYPE),
-            "ce_subject": F.col("entity"),
-            "ce_time": spark_headers.time("event_time"),
-            headers.TRACEPARENT: F.coalesce(given, derived),
-        }
+    return spark_headers.cloud_event(
+        id=F.col(ALERT_ID),
+        source=source_of(identity),
+        type=ALERT_TYPE,
+        subject=F.col("entity"),
+        time=F.col("event_time"),
+        traceparent=F.coalesce(given, derived),
     )
