@@ -41,9 +41,11 @@ def plan(
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
     from lozenge_deploy.operations.impact import estimate_impact
+    from lozenge_deploy.releases.lint import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     seconds_of(last, "--last")
+    require_sound(folder)
     os.nice(NICE)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)
@@ -77,9 +79,11 @@ def deploy(
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
+    from lozenge_deploy.releases.lint import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
+    require_sound(folder)
     os.nice(NICE)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)

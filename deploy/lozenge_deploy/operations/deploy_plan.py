@@ -16,7 +16,6 @@ from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, o
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import digest_of, parts_of
 from lozenge_deploy.releases.environments import environment
-from lozenge_deploy.releases.lint import require_sound
 from lozenge_deploy.releases.release import Built, Release, described
 from lozenge_deploy.releases.release_store import Releases
 
@@ -84,13 +83,12 @@ def proof_of(folder: Path, python: Path) -> Path:
 def prepare(
     folder: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: Mapping[str, Any]
 ) -> DeployPlan:
-    """Checks, builds and tests `folder`; raises its errors before anything has changed, those of the lint first.
+    """Builds and tests `folder`, which has passed the lint; raises its errors before anything has changed.
 
     Tests that have passed for this code on this machine do not run again. `settings` override the current ones, as
     far as the new release has them. The state is compared with the live release, which may differ from the deployed
     one.
     """
-    require_sound(folder)
     name = folder.name
     current, live = control.desired(name), control.live_release(name)
     parts = parts_of(folder)
