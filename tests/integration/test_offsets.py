@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from lozenge import Detector, Settings, Tables, alert
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import format_positions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import OffsetsLost, UsageError
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
@@ -167,7 +167,7 @@ def test_a_gap_is_backfilled_once_also_after_an_interrupted_backfill(
     assert not gaps(coverage_of(kafka, name))
     assert list(backfill(over_limit, settings, kafka)) == []
     (dead_letter,) = unresolved(kafka, name)
-    said = f"dead letter {places_of([dead_letter.place])} (unresolved)"
+    said = f"dead letter {format_positions([dead_letter.position])} (unresolved)"
     assert [dead_letter_of_event(kafka, name, place) for place in (dead_letter.origin, (0, 0))] == [said, ""]
 
 

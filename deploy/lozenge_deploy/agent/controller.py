@@ -12,7 +12,7 @@ from lozenge.protocol.job_status import Phase as JobPhase
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.restart_policy import JobLauncher, RestartPolicy
 from lozenge_deploy.agent.status_reporter import StatusReporter
-from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase, now, places
+from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase, format_offsets, now
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
 SIGNALLED = 128
@@ -286,7 +286,9 @@ class Controller:
         began = self.live.record.started_at
         took = f"Spark after {status.session_started_at - began:.1f} s"
         if status.since:  # one of several replicas may start without a partition
-            took = f"from {places(status.since)}; {took}, its query after {status.query_started_at - began:.1f} s"
+            took = (
+                f"from {format_offsets(status.since)}; {took}, its query after {status.query_started_at - began:.1f} s"
+            )
         self._reporter.record("live", self.live, took)
 
     # a live job
@@ -332,7 +334,7 @@ class Controller:
         if self._reporter.status.generation != status.generation:
             self._record_live(status)
         elif self._reporter.status.digest != status.digest:
-            self._reporter.record("settings", self.live, f"{status.digest} from {places(status.since)}")
+            self._reporter.record("settings", self.live, f"{status.digest} from {format_offsets(status.since)}")
         self._reporter.update(
             release=self.live.record.release,
             process=self.live.record.process,

@@ -60,13 +60,13 @@ def show_(
     output: OUTPUT = Format.TABLE,
 ) -> None:
     """Show an app's unresolved dead letters; or one of them, decoded, with all its fields."""
-    from lozenge.contracts.record import place_of
+    from lozenge.contracts.record import parse_position
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.dead_letter_report import details
 
     target = app_of(name)
-    where = place_of(position) if position is not None else None
+    where = parse_position(position) if position is not None else None
     kafka = KafkaSettings.load()
     if where is None:
         newest = sorted(unresolved(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
@@ -190,7 +190,7 @@ def drop(
 
 
 def _choice(doing: str, name: str, positions: list[str] | None, key: str | None, all_: bool) -> "DeadLetterSelection":
-    from lozenge.contracts.record import place_of
+    from lozenge.contracts.record import parse_position
     from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 
     choices = bool(positions) + (key is not None) + all_
@@ -198,7 +198,7 @@ def _choice(doing: str, name: str, positions: list[str] | None, key: str | None,
         what = "more than one choice is given" if choices else "which of them?"
         hint = f"`lozenge dlq show {app_of(name)}` lists them; give POSITION..., --key KEY, or --all"
         raise UsageError(f"{doing} dead letters of {app_of(name)}: {what}", hint=hint)
-    return DeadLetterSelection(tuple(map(place_of, positions or ())), key)
+    return DeadLetterSelection(tuple(map(parse_position, positions or ())), key)
 
 
 def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: Format) -> None:

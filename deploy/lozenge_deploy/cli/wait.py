@@ -65,12 +65,12 @@ class _Progress:
             print(f"{time.monotonic() - self._started_at:5.1f} s  {step}", file=sys.stderr, flush=True)
 
     def summary(self, wanted: "DeploymentSpec", observed: "DeploymentStatus") -> str:
-        from lozenge_deploy.control.records import places
+        from lozenge_deploy.control.records import format_offsets
 
         took = f"{time.monotonic() - self._started_at:.1f} s"
         if wanted.goal != "running":
             return f"{wanted.detector} is {wanted.goal} ({took})"
-        since = f" from {places(observed.since)}" if observed.since else ""
+        since = f" from {format_offsets(observed.since)}" if observed.since else ""
         watched = f"; watch window {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
         return (
             f"{wanted.detector} {observed.release} is live, generation {observed.generation}, "

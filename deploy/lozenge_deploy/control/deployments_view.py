@@ -8,7 +8,7 @@ from typing import Self
 from lozenge.kafka.compacted_topic import CompactedTopic, follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, places
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, format_offsets
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Deployment:
         """Which release was replaced by the current one, when and at which offsets; None if none was."""
         if self.observed is None or self.observed.fenced in ("", self.observed.release) or not self.observed.fenced_at:
             return None
-        since = f" at {places(self.observed.fenced_from)}" if self.observed.fenced_from else ""
+        since = f" at {format_offsets(self.observed.fenced_from)}" if self.observed.fenced_from else ""
         return f"{self.observed.fenced} fenced {self.observed.fenced_at:%H:%M} UTC{since}"
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import format_positions
 from lozenge.contracts.topics import MOST_PARTITIONS
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
@@ -18,9 +18,9 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True)  # unknown fields of a newer version are ignored
 
 
-def places(offsets: Mapping[int, int]) -> str:
+def format_offsets(offsets: Mapping[int, int]) -> str:
     """Offsets as text: "0:9120 1:8873"."""
-    return places_of(sorted(offsets.items()))
+    return format_positions(sorted(offsets.items()))
 
 
 def now() -> datetime:

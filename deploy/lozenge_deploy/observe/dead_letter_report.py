@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lozenge.contracts.dead_letters import DeadLetter
-from lozenge.contracts.record import Place, places_of
+from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
@@ -39,27 +39,27 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
 def row_of(dead_letter: DeadLetter) -> Row:
     """A dead letter in one row."""
     return {
-        "position": places_of([dead_letter.place]),
+        "position": format_positions([dead_letter.position]),
         "key": text(dead_letter.key),
         "attempt": dead_letter.attempt,
         "first_failed_at": dead_letter.first_failed_at or None,
-        "from": f"{dead_letter.topic} {places_of([dead_letter.origin])}",
+        "from": f"{dead_letter.topic} {format_positions([dead_letter.origin])}",
         "reason": dead_letter.reason,
     }
 
 
-def details(kafka: KafkaSettings, app: str, place: Place) -> Row:
-    """The dead letter at `place`, resolved or not; raises UsageError if there is none, BrokerUnavailable."""
+def details(kafka: KafkaSettings, app: str, position: RecordPosition) -> Row:
+    """The dead letter at `position`, resolved or not; raises UsageError if there is none, BrokerUnavailable."""
     dead_letter = next(
-        (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.place == place), None
+        (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.position == position), None
     )
     if dead_letter is None:
         raise UsageError(
-            f"looking for the dead letter {places_of([place])} of {app}: there is none",
+            f"looking for the dead letter {format_positions([position])} of {app}: there is none",
             hint=f"`lozenge dlq show {app}` lists the unresolved ones",
         )
     settle_ids(kafka, ())
-    line = resolution_of(kafka, app, place)
+    line = resolution_of(kafka, app, position)
     return row_of(dead_letter) | {
         "error": dead_letter.error,
         "message": dead_letter.message,
@@ -72,12 +72,12 @@ def details(kafka: KafkaSettings, app: str, place: Place) -> Row:
     }
 
 
-def dead_letter_of_event(kafka: KafkaSettings, app: str, event: Place) -> str:
+def dead_letter_of_event(kafka: KafkaSettings, app: str, event: RecordPosition) -> str:
     """The newest dead letter of `event`, a position in the input of `app`, and its resolution; "" without one."""
     found = [dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.origin == event]
     if not found:
         return ""
     newest = max(found, key=lambda dead_letter: dead_letter.attempt)
-    line = resolution_of(kafka, app, newest.place)
+    line = resolution_of(kafka, app, newest.position)
     state = line.action if line else "unresolved"
-    return f"dead letter {places_of([newest.place])} ({state})"
+    return f"dead letter {format_positions([newest.position])} ({state})"

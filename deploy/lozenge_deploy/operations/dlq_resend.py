@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from lozenge.contracts.dead_letters import TRUNCATED, DeadLetter, replay_headers
-from lozenge.contracts.record import Record, places_of
+from lozenge.contracts.record import Record, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.settings import KafkaSettings
@@ -80,7 +80,7 @@ def _reads(kafka: KafkaSettings, app: str, topic: str) -> bool:
 
 
 def _named(dead_letters: Sequence[DeadLetter]) -> str:
-    few = places_of([each.place for each in dead_letters[:5]])
+    few = format_positions([each.position for each in dead_letters[:5]])
     return f"{few} and {len(dead_letters) - 5} more" if len(dead_letters) > 5 else few
 
 

@@ -18,7 +18,7 @@ from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
-from lozenge_deploy.control.records import places
+from lozenge_deploy.control.records import format_offsets
 from lozenge_deploy.operations import state_migration
 from lozenge_deploy.operations.release_diff import Rows
 from lozenge_deploy.releases.release import Release
@@ -168,6 +168,6 @@ def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
         )
         for writer, _ in writers.each():
             writer.commit([line.record(topic)], group, target, new)
-        return f"from {places(ended)} to {places(target)}"
+        return f"from {format_offsets(ended)} to {format_offsets(target)}"
     finally:
         group.close()

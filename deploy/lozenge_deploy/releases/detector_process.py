@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import format_positions
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.dlq_resolutions import DeadLetterSelection
@@ -128,7 +128,7 @@ def replay(
 
     It ends when the iterator is closed. Raises as `backtest` does.
     """
-    options = [f"--places={places_of(choice.places)}", f"--message={message}"]
+    options = [f"--positions={format_positions(choice.positions)}", f"--message={message}"]
     options += [f"--key={choice.key}"] if choice.key is not None else []
     options += ["--in-order"] if in_order else []
     yield from _objects(

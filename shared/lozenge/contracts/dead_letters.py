@@ -9,7 +9,7 @@ from datetime import datetime
 from textwrap import shorten
 
 from lozenge.contracts.headers import TRACEPARENT, iso
-from lozenge.contracts.record import Place
+from lozenge.contracts.record import RecordPosition
 from lozenge.errors import LozengeError
 
 SOURCE_TOPIC = "__connect.errors.topic"
@@ -23,7 +23,7 @@ MESSAGE = "__connect.errors.exception.message"
 MESSAGE_LENGTH = 2000
 FIRST_FAILED_AT = "first-failed-at"
 ATTEMPT = "attempt"
-RAW_POSITION = "place"
+RAW_POSITION = "raw-position"
 """Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
 TRUNCATED = "lozenge-cut"
 """Of a dead letter that was too large for Kafka: the size of its value in bytes, of which only the first are left."""
@@ -41,16 +41,16 @@ REASON_LENGTH = 120
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """One dead letter: at `place` in the topic of its `app`, once at `origin` in `topic`; why, and how often it failed.
+    """One dead letter: at `position` in the topic of its `app`, once at `origin` in `topic`; its error and attempts.
 
     An `origin` below 0 means that no record failed, but for example a timer. `first_failed_at` is ISO 8601 in UTC, `at`
     is when this dead letter was written.
     """
 
-    place: Place
+    position: RecordPosition
     app: str
     topic: str
-    origin: Place
+    origin: RecordPosition
     stage: str
     error: str
     message: str

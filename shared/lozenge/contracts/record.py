@@ -1,4 +1,4 @@
-"""Where records lie: a partition of a topic, a place in it, and how people write that."""
+"""Where records lie: a partition of a topic, an offset in it, and how people write that."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from lozenge.errors import UsageError
 
 Partition = tuple[str, int]
 """Topic and number."""
-Place = tuple[int, int]
+RecordPosition = tuple[int, int]
 """Number of a partition, and offset."""
 
 
@@ -22,17 +22,17 @@ class Record(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]] = ()
 
 
-def place_of(text: str) -> Place:
+def parse_position(text: str) -> RecordPosition:
     """The partition and offset in "2:9120"; raises UsageError."""
     partition, _, offset = text.partition(":")
     if not (partition.isdecimal() and offset.isdecimal()):
-        raise UsageError(f"reading {text}: no place in a topic", hint="write partition and offset, such as 2:9120")
+        raise UsageError(f"reading {text}: no position in a topic", hint="write partition and offset, such as 2:9120")
     return int(partition), int(offset)
 
 
-def places_of(places: Iterable[Place]) -> str:
-    """Places as people read them: "0:9120 1:8873"."""
-    return " ".join(f"{partition}:{offset}" for partition, offset in places)
+def format_positions(positions: Iterable[RecordPosition]) -> str:
+    """Positions as people read them: "0:9120 1:8873"."""
+    return " ".join(f"{partition}:{offset}" for partition, offset in positions)
 
 
 def parse_offsets(text: str) -> dict[int, int]:

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 
 from lozenge.contracts import dead_letters as names
 from lozenge.contracts.dead_letters import DeadLetter
-from lozenge.contracts.record import Place, Record
+from lozenge.contracts.record import Record, RecordPosition
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions, topic_id
@@ -34,7 +34,7 @@ def dead_letter_of(app: str, message: Message) -> DeadLetter:
         return texts.get(name, "")
 
     return DeadLetter(
-        place=(message.partition() or 0, message.offset() or 0),
+        position=(message.partition() or 0, message.offset() or 0),
         app=app,
         topic=text(names.SOURCE_TOPIC),
         origin=(_number(text(names.SOURCE_PARTITION)), _number(text(names.SOURCE_OFFSET))),
@@ -73,13 +73,13 @@ def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
 
 def unresolved(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
     """The dead letters of `app` that no resolution covers; raises as `read_dead_letters` does."""
-    resolved = {place for resolution in _in_force(kafka, app) for place in resolution.places()}
-    yield from (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.place not in resolved)
+    resolved = {position for resolution in _in_force(kafka, app) for position in resolution.positions()}
+    yield from (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.position not in resolved)
 
 
-def resolution_of(kafka: KafkaSettings, app: str, place: Place) -> Resolution | None:
-    """The resolution of the dead letter at `place`; None if it is unresolved. Raises BrokerUnavailable."""
-    return next((resolution for resolution in _in_force(kafka, app) if place in resolution.places()), None)
+def resolution_of(kafka: KafkaSettings, app: str, position: RecordPosition) -> Resolution | None:
+    """The resolution of the dead letter at `position`; None if it is unresolved. Raises BrokerUnavailable."""
+    return next((resolution for resolution in _in_force(kafka, app) if position in resolution.positions()), None)
 
 
 class Resolver:
@@ -103,7 +103,7 @@ class Resolver:
     ) -> Resolution:
         """Writes `records`, and that `action` was taken on `resolved`; returns the resolution."""
         current = topic_id(self._kafka, self._kafka.topics.dead_letters(self._app))
-        ranges = ranges_of(dead_letter.place for dead_letter in resolved)
+        ranges = ranges_of(dead_letter.position for dead_letter in resolved)
         resolution = Resolution(action, current, ranges, len(resolved), **fields)
         written = Record(self._kafka.topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
         self._writer.write([*records, written])

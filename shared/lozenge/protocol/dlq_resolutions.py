@@ -9,7 +9,7 @@ import msgspec
 
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.detector_kind import DetectorKind
-from lozenge.contracts.record import Place, places_of
+from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 
 REPLAYED, DROPPED = "replayed", "dropped"
@@ -32,7 +32,7 @@ class Resolution(msgspec.Struct, frozen=True):
     by: str = msgspec.field(default_factory=getpass.getuser)
     at: float = msgspec.field(default_factory=time.time)
 
-    def places(self) -> set[Place]:
+    def positions(self) -> set[RecordPosition]:
         """Partition and offset of each resolved dead letter."""
         return {(p, o) for p, ranges in self.ranges.items() for begin, end in ranges for o in range(begin, end)}
 
@@ -45,23 +45,23 @@ class Resolution(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class DeadLetterSelection:
-    """Which unresolved dead letters are meant: those at `places`, or with the `key`; all if neither is given."""
+    """Which unresolved dead letters are meant: those at `positions`, or with the `key`; all if neither is given."""
 
-    places: tuple[Place, ...] = ()
+    positions: tuple[RecordPosition, ...] = ()
     key: str | None = None
 
     def of(self, app: str, unresolved: Iterable[DeadLetter]) -> list[DeadLetter]:
         """The selected ones in the order of their origins; raises UsageError for a place or key that none has."""
-        wanted, key = set(self.places), None if self.key is None else self.key.encode()
-        selected = [x for x in unresolved if (not wanted or x.place in wanted) and (key is None or x.key == key)]
-        missing = sorted(wanted - {dead_letter.place for dead_letter in selected})
+        wanted, key = set(self.positions), None if self.key is None else self.key.encode()
+        selected = [x for x in unresolved if (not wanted or x.position in wanted) and (key is None or x.key == key)]
+        missing = sorted(wanted - {dead_letter.position for dead_letter in selected})
         if missing or (key is not None and not selected):
-            where = f"at {places_of(missing)}" if missing else f"with the key {self.key}"
+            where = f"at {format_positions(missing)}" if missing else f"with the key {self.key}"
             raise UsageError(
                 f"looking for dead letters of {app}: none is unresolved {where}",
                 hint=f"`lozenge dlq show {app}` lists the unresolved ones; others were replayed or dropped",
             )
-        return sorted(selected, key=lambda dead_letter: (dead_letter.topic, dead_letter.origin, dead_letter.place))
+        return sorted(selected, key=lambda dead_letter: (dead_letter.topic, dead_letter.origin, dead_letter.position))
 
 
 def replayable(app: str, kind: DetectorKind, selected: Sequence[DeadLetter]) -> list[DeadLetter]:
@@ -78,16 +78,16 @@ def replayable(app: str, kind: DetectorKind, selected: Sequence[DeadLetter]) -> 
         )  # the lowest of each partition
         raise UsageError(
             f"replaying dead letters of {app}: the result of a {kind} depends on the events before",
-            hint=f'`lozenge offsets {app} --to "{places_of(sorted(first.items()))}" --state rebuild` reprocesses them '
-            f"in order, with all that came after; then `lozenge dlq drop {app}`",
+            hint=f'`lozenge offsets {app} --to "{format_positions(sorted(first.items()))}" --state rebuild` '
+            f"reprocesses them in order, with all that came after; then `lozenge dlq drop {app}`",
         )
     return found
 
 
-def ranges_of(places: Iterable[Place]) -> dict[int, list[tuple[int, int]]]:
+def ranges_of(positions: Iterable[RecordPosition]) -> dict[int, list[tuple[int, int]]]:
     """Offsets by partition as ranges, each from its first offset to before its end."""
     ranges: dict[int, list[tuple[int, int]]] = {}
-    for partition, offset in sorted(places):
+    for partition, offset in sorted(positions):
         found = ranges.setdefault(partition, [])
         begin = found.pop()[0] if found and found[-1][1] == offset else offset
         found.append((begin, offset + 1))

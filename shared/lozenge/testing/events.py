@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.record import Place
+from lozenge.contracts.record import RecordPosition
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import INPUT
@@ -88,7 +88,7 @@ def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_arrow_schema())
 
 
-def positions(batch: pa.Table) -> list[Place]:
+def positions(batch: pa.Table) -> list[RecordPosition]:
     """Partition and offset of each event of a table."""
     owns: list[Any] = batch.column(INPUT).to_pylist()
     return [(own["partition"], own["offset"]) for own in owns]

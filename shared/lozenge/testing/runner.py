@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lozenge.contracts.alert import OWNER
 from lozenge.contracts.avro import Codec
-from lozenge.contracts.record import Place
+from lozenge.contracts.record import RecordPosition
 from lozenge.detector.definition import Detector, Settings
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
@@ -38,7 +38,7 @@ class AlertRecord:
     values: Mapping[str, str]
     labels: Mapping[str, str]
     event_time: datetime
-    trigger: Place | None
+    trigger: RecordPosition | None
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) 
         (["set", "spotter"], "nothing to set"),
         (["dlq", "replay", "spotter"], "replaying dead letters of spotter: which of them?"),
         (["dlq", "drop", "spotter", "--all", "--key", "k"], "dropping dead letters of spotter: more than one choice"),
-        (["dlq", "show", "spotter", "nine"], "reading nine: no place in a topic"),
+        (["dlq", "show", "spotter", "nine"], "reading nine: no position in a topic"),
         (["plan", "spotter", "--last", "soon"], "reading --last: 'soon' is not a duration"),
         (["deploy", "spotter", "--watch", "5"], "reading --watch: '5' is not a duration"),
         (["rollback", "spotter", "--timeout", "-5m"], "reading --timeout: -5m is negative"),

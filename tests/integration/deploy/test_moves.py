@@ -1,6 +1,6 @@
 """Offsets that an operator moves under an agent; the job runs without Spark, what fills the gap with it."""
 
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import format_positions
 from tests.integration.deploy.worlds import World
 from tests.integration.harness import group_offsets, wait_for
 
@@ -26,7 +26,7 @@ def test_moved_offsets_are_in_history_and_coverage_and_what_they_skipped_is_fill
     world.assert_each_once(one, skipped)
     assert "GAP" not in world.lozenge("coverage", one)
 
-    then = places_of(sorted(before.items()))
+    then = format_positions(sorted(before.items()))
     assert "is live" in world.lozenge("offsets", one, "--to", then)
     wait_for(lambda: len(world.alerts(one, ids | skipped)) == 80, "all of these alerts once more")
     assert len({a["alert_id"] for a in world.alerts(one, ids | skipped)}) == 40

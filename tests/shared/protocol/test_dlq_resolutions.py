@@ -6,14 +6,16 @@ import pytest
 
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.detector_kind import DetectorKind
-from lozenge.contracts.record import Place, place_of
+from lozenge.contracts.record import RecordPosition, parse_position
 from lozenge.errors import UsageError
 from lozenge.protocol.dlq_resolutions import DROPPED, DeadLetterSelection, Resolution, ranges_of, replayable
 
 
-def dead_letter(place: Place, origin: Place, key: bytes = b"card", stage: str = "detect") -> DeadLetter:
+def dead_letter(
+    position: RecordPosition, origin: RecordPosition, key: bytes = b"card", stage: str = "detect"
+) -> DeadLetter:
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    return DeadLetter(place, "spotter", "events", origin, stage, "ValueError", "no", 1, "", at, key, b"", [])
+    return DeadLetter(position, "spotter", "events", origin, stage, "ValueError", "no", 1, "", at, key, b"", [])
 
 
 DEAD_LETTERS = [
@@ -25,8 +27,8 @@ DEAD_LETTERS = [
 
 def test_dead_letters_come_in_the_order_of_their_origins() -> None:
     assert [x.origin for x in DeadLetterSelection().of("spotter", DEAD_LETTERS)] == [(0, 4), (0, 30), (1, 9)]
-    assert [x.place for x in DeadLetterSelection(key="a").of("spotter", DEAD_LETTERS)] == [(1, 2), (0, 5)]
-    assert [x.place for x in DeadLetterSelection(((0, 7),)).of("spotter", DEAD_LETTERS)] == [(0, 7)]
+    assert [x.position for x in DeadLetterSelection(key="a").of("spotter", DEAD_LETTERS)] == [(1, 2), (0, 5)]
+    assert [x.position for x in DeadLetterSelection(((0, 7),)).of("spotter", DEAD_LETTERS)] == [(0, 7)]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +44,10 @@ def test_a_selection_that_is_resolved_already_is_named(choice: DeadLetterSelecti
 
 
 def test_a_resolution_names_exactly_its_dead_letters() -> None:
-    places = [(0, 3), (0, 4), (0, 6), (2, 0)]
-    ranges = ranges_of(reversed(places))
+    positions = [(0, 3), (0, 4), (0, 6), (2, 0)]
+    ranges = ranges_of(reversed(positions))
     assert ranges == {0: [(3, 5), (6, 7)], 2: [(0, 1)]}
-    assert Resolution(DROPPED, "id", ranges, 4).places() == set(places)
+    assert Resolution(DROPPED, "id", ranges, 4).positions() == set(positions)
 
 
 @pytest.mark.parametrize("kind", [DetectorKind.STATEFUL, DetectorKind.AGGREGATE])
@@ -64,6 +66,6 @@ def test_what_has_no_record_is_skipped_and_refused_alone() -> None:
 
 @pytest.mark.parametrize("text", ["nine", "1", "1:", "-1:2", "1:2:3"])
 def test_a_position_is_a_partition_and_an_offset(text: str) -> None:
-    assert place_of("2:9120") == (2, 9120)
-    with pytest.raises(UsageError, match="no place in a topic"):
-        place_of(text)
+    assert parse_position("2:9120") == (2, 9120)
+    with pytest.raises(UsageError, match="no position in a topic"):
+        parse_position(text)

@@ -135,7 +135,7 @@ FAILED_BEFORE: tuple[tuple[str, bytes | None], ...] = (
     ("first-failed-at", b"2026-01-01T00:00:00.000000Z"),
     ("attempt", b"2"),
     ("empty", None),
-    ("place", b"AUTH-OLD/0/1"),
+    ("raw-position", b"AUTH-OLD/0/1"),
     ("trace", b"twice"),
 )
 ORIGINALS: dict[str, tuple[tuple[str, bytes | None], ...] | None] = {
@@ -154,10 +154,10 @@ def test_a_dead_letter_is_the_record_and_its_errors(name: str, upstream_spark: S
     raw = Raw(value, key=b"\x00\xff", partition=6, offset=17, headers=original)
     (row,) = written(upstream_spark, [raw])
     assert (row.topic, row.partition, bytes(row.key), bytes(row.value)) == (DEAD, 2, b"\x00\xff", value)
-    *pairs, place = _pairs(row)
-    assert place == ("place", b"AUTH-JSON/6/17")
+    *pairs, raw_position = _pairs(row)
+    assert raw_position == ("raw-position", b"AUTH-JSON/6/17")
     assert pairs == dead_letter_headers(
-        [(name, text) for name, text in original or () if name != "place"],
+        [(name, text) for name, text in original or () if name != "raw-position"],
         topic="AUTH-JSON",
         partition=6,
         offset=17,

@@ -7,7 +7,7 @@ dead-letter topic and runs the batch without them.
 
 from collections.abc import Callable, Sequence
 
-from lozenge.contracts.record import places_of
+from lozenge.contracts.record import format_positions
 from lozenge.errors import DetectorError, Flood, Retryable, first_line
 from lozenge.job.batch_result import FailedRecord, FailureWithoutRecord
 
@@ -29,7 +29,7 @@ def stop_at_too_many(failures: Failures, evaluated: int) -> None:
     """Raises Flood if so many of the evaluated records failed that the code must be at fault."""
     if len(failures) > MAX_FAILURES or len(failures) >= CONCLUSIVE_FAILURES > evaluated - len(failures):
         first, positions = failures[0].error, sorted({f.position for f in failures if f.position is not None})
-        at = places_of(positions[:NAMED])
+        at = format_positions(positions[:NAMED])
         more = f" and {len(positions) - NAMED} more" if len(positions) > NAMED else ""
         raise Flood(
             f"processing a batch: the detector raises on {len(failures)} of the first {evaluated} records, "

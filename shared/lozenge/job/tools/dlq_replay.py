@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, replay_headers
-from lozenge.contracts.record import Record, place_of
+from lozenge.contracts.record import Record, parse_position
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.batch_result import DraftAlert, FailedRecord
@@ -172,11 +172,11 @@ def _failed_again(identity: Identity, dead: DeadLetter, failed: FailedRecord, no
         error=failed.error,
         failed_at=now,
     )
-    return Record(identity.dead_letters, dead.place[0], dead.key, dead.value, headers)
+    return Record(identity.dead_letters, dead.position[0], dead.key, dead.value, headers)
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--places", default="", help='partitions and offsets in its dead-letter topic: "0:12 2:9120"')
+    parser.add_argument("--positions", default="", help='positions in its dead-letter topic: "0:12 2:9120"')
     parser.add_argument("--key")
     parser.add_argument("--in-order", action="store_true")
     parser.add_argument("--message", default="")
@@ -184,7 +184,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _results(loaded: LoadedDetector, given: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     job, kafka = load(JobSettings, KafkaSettings)
-    selection = DeadLetterSelection(tuple(map(place_of, given.places.split())), given.key)
+    selection = DeadLetterSelection(tuple(map(parse_position, given.positions.split())), given.key)
     steps = replay(loaded, job, kafka, selection, in_order=given.in_order, message=given.message)
     return map(asdict, command.until_stopped(steps, f"replaying dead letters of {loaded.name}"))
 

@@ -13,7 +13,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def dead_letters(keys: str) -> list[DeadLetter]:
     return [
         DeadLetter(
-            place=(0, number),
+            position=(0, number),
             app="spotter",
             topic="pay.events.v1",
             origin=(3, 100 + number),
