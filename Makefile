@@ -70,7 +70,7 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 # goes to one of them as a whole: its tests share fixtures, and the promises of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(SUITE) -m integration -n 3 --dist loadfile --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
+	@$(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: spark-contract
 spark-contract: .venv/.ready ## what is assumed about Spark, one test each: an upgrade of Spark starts here
