@@ -8,11 +8,16 @@ import sys
 from kafka import KafkaConsumer, TopicPartition
 
 from lozenge.contracts.avro import Codec
+from lozenge.kafka.schema_topic import learn
+from lozenge.kafka.settings import KafkaSettings
 
+kafka = KafkaSettings.local(sys.argv[1])
 codec = Codec.of("notification")
+for schema in learn(kafka, "notification"):  # a schema registry may have given other ids
+    codec.learn(schema)
 consumer = KafkaConsumer(
-    "pay.notifications.v1",
-    bootstrap_servers=sys.argv[1],
+    kafka.topics.notifications,
+    bootstrap_servers=kafka.bootstrap,
     isolation_level="read_committed",  # Kafka's default, read_uncommitted, also returns aborted records
     auto_offset_reset="earliest",
     consumer_timeout_ms=10_000,  # ends after ten seconds without a record; remove it to wait for ever

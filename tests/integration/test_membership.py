@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from lozenge.contracts.record import Partition
 from lozenge.contracts.topics import Topic
-from lozenge.kafka.group_membership import Membership, PartitionState
+from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from tests.integration.harness import wait_for
@@ -29,11 +30,11 @@ def topic(kafka: KafkaSettings) -> str:
 
 
 class Worker:
-    """Works on its slots as a job does: stops when they change, settles, and continues with the new ones."""
+    """Works on its partitions as a job does: stops when they change, settles, and continues with the new ones."""
 
-    def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[PartitionState, "Worker"]) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str, busy: dict[Partition, "Worker"]) -> None:
         self.member = Membership(kafka, topic, [topic], SESSION_SECONDS)
-        self.works: frozenset[PartitionState] = frozenset()
+        self.works: frozenset[Partition] = frozenset()
         self.collided = False
         self._busy, self._ends = busy, threading.Event()
         self._thread = threading.Thread(target=self._work)
@@ -53,7 +54,7 @@ class Worker:
             self.works = self.member.settle()
             self.collided = self.collided or any(slot in self._busy for slot in self.works)
             self._busy.update(dict.fromkeys(self.works, self))
-            while self.member.slots == self.works and not self._ends.is_set():
+            while self.member.partitions == self.works and not self._ends.is_set():
                 time.sleep(0.02)
             for slot in self.works:
                 self._busy.pop(slot, None)
@@ -65,7 +66,7 @@ class Worker:
 
 
 def test_partitions_are_reassigned_only_once_their_owner_has_released_them(kafka: KafkaSettings, topic: str) -> None:
-    busy: dict[PartitionState, Worker] = {}
+    busy: dict[Partition, Worker] = {}
     with Worker(kafka, topic, busy) as first:
         wait_for(lambda: first.partitions == ALL, "the only member works on all")
         with Worker(kafka, topic, busy) as second:

@@ -5,6 +5,7 @@ import runpy
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,13 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topics
 from lozenge_deploy.cli.author import scaffold
 
 TOPICS = Topics()
+REGISTERED = replace(newest("notification"), id=1002)
+"""The schema under an id that a registry has given."""
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "consume_notifications.py"
@@ -86,7 +90,8 @@ class Consumer(list[Any]):
         now = datetime(2026, 3, 1, tzinfo=UTC)
         texts = dict.fromkeys(("notification_id", "status", "case_id", "severity", "title", "text"), "x")
         rest = {"alert_ids": [], "routes": [], "event_time": now, "created_at": now}
-        values = (Codec.of("notification").encode({**texts, **rest, "seq": seq}) for seq in seqs)
+        codec = Codec(REGISTERED)
+        values = (codec.encode({**texts, **rest, "seq": seq}) for seq in seqs)
         super().__init__(SimpleNamespace(topic=TOPICS.notifications, partition=0, value=value) for value in values)
         self._beginning = beginning
 
@@ -112,7 +117,8 @@ def test_the_example_of_a_consumer_reports_every_gap(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("kafka.KafkaConsumer", lambda *_, **__: Consumer(seqs, beginning))
-    monkeypatch.setattr("sys.argv", ["consume", "broker"])
+    monkeypatch.setattr("lozenge.kafka.schema_topic.learn", lambda *_: [REGISTERED])
+    monkeypatch.setattr("sys.argv", ["consume", "broker:9092"])
     runpy.run_path(str(EXAMPLE))
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("GAP")] == gaps

@@ -91,7 +91,6 @@ class Programs:
         common = {
             "LOZENGE_JOB_RELEASE": f"{detector.version}+{digest_of(detector.folder)[:8]}",
             "LOZENGE_JOB_WORK": str(self._work / "jobs"),
-            # One copy of Spark's jars for all, so that they share pages and the class-data archive.
         }
 
         def environment(start: int) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import stamina
 
 from lozenge.contracts.record import Record
-from lozenge.errors import Fenced, UsageError
+from lozenge.errors import BrokerUnavailable, Fenced, UsageError
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -23,6 +23,8 @@ from lozenge_deploy.releases.release import Built, Release
 LARGEST = 900_000
 """Bytes of the largest record: the broker's usual limit is a million."""
 ATTEMPTS = 20
+VISIBLE_SECONDS = 30.0
+"""Within this time readers see a release that is committed."""
 
 
 def environment_for(release: Release, releases: "Releases") -> Path:
@@ -41,7 +43,7 @@ class Releases:
         """The release of `built`, made by `by`; an existing one with the same contents.
 
         The numbers of a detector are consecutive, also with concurrent callers. Returns once every reader sees it.
-        Raises UsageError if it is too large.
+        Raises UsageError if it is too large, BrokerUnavailable.
         """
         ensure_topics(self._kafka, self._kafka.topics.control_topics())
         # fenced: another process adds a release; the jitter keeps two from fencing each other again and again
@@ -91,7 +93,13 @@ class Releases:
         key = f"{release.detector}/{release.name}"
         records.append(self._record(key, release.model_dump_json()))
         writer.write(records)
+        deadline = time.monotonic() + VISIBLE_SECONDS
         while key not in self._records(key):  # the broker answers a commit a moment before readers see it
+            if time.monotonic() > deadline:
+                raise BrokerUnavailable(
+                    f"adding {key}: it is written, and no reader sees it after {VISIBLE_SECONDS:g} s",
+                    hint=f"a transaction may be open in {self._kafka.topics.releases}; then run the same command again",
+                )
             time.sleep(0.05)
         return release
 

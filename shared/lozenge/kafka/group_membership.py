@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from lozenge.contracts.record import Partition
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 
@@ -20,9 +21,6 @@ SESSION_SECONDS = 6.0
 GIVE_UP_SECONDS = 60.0
 """How long a revoked partition may still be worked on before it is given up."""
 _POLL_SECONDS = 0.1
-
-PartitionState = tuple[str, int]
-"""Topic and partition."""
 
 
 class Membership:
@@ -44,8 +42,8 @@ class Membership:
                 heartbeat_interval_ms=int(session_seconds * 1000 / 6),
             )
         )
-        self._slots: frozenset[PartitionState] = frozenset()
-        self._leaving: frozenset[PartitionState] = frozenset()
+        self._partitions: frozenset[Partition] = frozenset()
+        self._leaving: frozenset[Partition] = frozenset()
         self._changing = threading.Lock()  # what is to be given up and what is left change as one
         self._given_up = threading.Event()
         self._ends = threading.Event()
@@ -64,16 +62,16 @@ class Membership:
         self._consumer.close()
 
     @property
-    def slots(self) -> frozenset[PartitionState]:
+    def partitions(self) -> frozenset[Partition]:
         """What this member is to work on; where it differs from what `settle` returned, it has to settle again."""
-        return self._slots
+        return self._partitions
 
-    def settle(self) -> frozenset[PartitionState]:
+    def settle(self) -> frozenset[Partition]:
         """Says that it works on nothing now, so that what has to be given up can be; returns what to work on next."""
         with self._changing:
             if self._leaving:
                 self._given_up.set()
-            return self._slots
+            return self._partitions
 
     def _follow(self) -> None:
         while not self._ends.is_set():
@@ -86,23 +84,23 @@ class Membership:
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         consumer.incremental_assign(partitions)
         consumer.pause(partitions)  # its records come to Spark
-        self._slots |= _slots(partitions)
+        self._partitions |= _topic_partitions(partitions)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         with self._changing:
             self._given_up.clear()
-            self._leaving = _slots(partitions)
-            self._slots -= self._leaving
+            self._leaving = _topic_partitions(partitions)
+            self._partitions -= self._leaving
         if not self._ends.is_set() and not self._given_up.wait(GIVE_UP_SECONDS):
-            logger().warning("giving up partitions that are still worked on", slots=sorted(self._leaving))
+            logger().warning("giving up partitions that are still worked on", partitions=sorted(self._leaving))
         self._leaving = frozenset()
         consumer.incremental_unassign(partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Others own them already: what this process still writes for them is fenced."""
-        self._slots -= _slots(partitions)
+        self._partitions -= _topic_partitions(partitions)
         consumer.incremental_unassign(partitions)
 
 
-def _slots(partitions: Iterable[TopicPartition]) -> frozenset[PartitionState]:
+def _topic_partitions(partitions: Iterable[TopicPartition]) -> frozenset[Partition]:
     return frozenset((p.topic, p.partition) for p in partitions)

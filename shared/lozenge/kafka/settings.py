@@ -76,8 +76,9 @@ class KafkaSettings(FromEnvironment):
             "security.protocol": self.security,
             "log_level": 0,  # every failure reaches us as an error; librdkafka's own lines would only repeat it
             # librdkafka drops a broker that does not answer for long, and may then know none, so it has to bootstrap
-            # again. But 2.16 forgets its coordinators then (issues 5511, 5600), and a transaction waits for ever. So a
-            # transactional producer does not: its calls time out, and its process is started again (ADR 0116).
+            # again. But 2.16 forgets its coordinators then (librdkafka's issues 5511 and 5600), and a transaction waits
+            # for ever. So a transactional producer does not: its calls time out, and its process is started again
+            # (ADR 0116).
             "metadata.recovery.strategy": "none" if "transactional_id" in overrides else "rebootstrap",
             "metadata.recovery.rebootstrap.trigger.ms": 10_000,
             "reconnect.backoff.max.ms": 2000,

@@ -1,7 +1,8 @@
 """Which partitions of its input a job processes: all, or those assigned to it as one of several instances."""
 
+from lozenge.contracts.record import Partition
 from lozenge.job.identity import Identity
-from lozenge.kafka.group_membership import Membership, PartitionState
+from lozenge.kafka.group_membership import Membership
 from lozenge.kafka.settings import KafkaSettings
 
 
@@ -26,7 +27,7 @@ class PartitionAssignment:
     @property
     def changed(self) -> bool:
         """Whether the assigned partitions differ from the claimed ones."""
-        return self._membership is not None and _numbers(self._membership.slots) != self.claimed
+        return self._membership is not None and _numbers(self._membership.partitions) != self.claimed
 
     def leave(self) -> None:
         """Leaves the group, if the job is a member."""
@@ -35,5 +36,5 @@ class PartitionAssignment:
             self._membership, self.claimed = None, frozenset()
 
 
-def _numbers(partitions: frozenset[PartitionState]) -> frozenset[int]:
+def _numbers(partitions: frozenset[Partition]) -> frozenset[int]:
     return frozenset(partition for _, partition in partitions)

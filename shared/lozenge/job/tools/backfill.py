@@ -71,7 +71,7 @@ def backfill(
     declaration = loaded.declaration
     if not declaration.stateless:
         raise UsageError(
-            f"filling the gaps of {loaded.name}: the alerts of a {declaration.kind} detector depend on its state",
+            f"backfilling {loaded.name}: the alerts of a {declaration.kind} detector depend on its state",
             hint=f"`lozenge offsets {loaded.name} --to ... --state rebuild` reprocesses the events in their order",
         )
     settle_ids(kafka, ["alert"])
@@ -147,7 +147,7 @@ def _commit(
 
 def _results(loaded: LoadedDetector, _: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     job, kafka = load(JobSettings, KafkaSettings)
-    return map(asdict, command.until_stopped(backfill(loaded, job, kafka), f"filling the gaps of {loaded.name}"))
+    return map(asdict, command.until_stopped(backfill(loaded, job, kafka), f"backfilling {loaded.name}"))
 
 
 def main() -> int:
