@@ -5,29 +5,28 @@ Processes that share a run take whole files. A long file that began last would l
 
 import pytest
 
-LONGEST = (
+FIRST = (
     "test_real_jobs.py",
+    "test_downstream.py",
+    "test_downstream_evaluation.py",
     "test_campaign.py",
     "test_upstream.py",
+    "test_moves.py",
     "test_upstream_realtime.py",
+    "test_changes.py",
     "test_upstream_instances.py",
+    "test_author.py",
+    "test_deploying.py",
     "test_cut_over.py",
     "test_exactly_once.py",
-    "test_author.py",
-    "test_moves.py",
-    "test_realtime_aggregates.py",
-    "test_realtime.py",
-    "test_downstream.py",
-    "test_deploying.py",
-    "test_changes.py",
 )
-"""Files with more than a minute of work, the longest first."""
+"""Files with more than a minute of work, in an order in which those that wait run next to those that compute."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(LONGEST)))
+    ranks = {name: rank for rank, name in enumerate(FIRST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(FIRST)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -17,7 +17,7 @@ from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
 
-COMMAND_SECONDS = 300.0
+COMMAND_SECONDS = 600.0
 QUICK_AGENT = """
 from lozenge.process.shutdown import end
 from lozenge_deploy.agent.__main__ import main
