@@ -9,6 +9,7 @@ import random
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -161,11 +162,12 @@ class EmbeddedBroker:
 
     def _launch(self) -> None:
         assert self._claim
-        self._port = free_port(self._port)
+        further = [*([self._secure_port] if self._secure else []), *([self._proxied.port] if self._proxied else [])]
+        self._port, controller, *others = free_ports(self._port, 0, *further)
         if self._secure:
-            self._secure_port = free_port(self._secure_port)
+            self._secure_port = others[0]
         properties = self.data / "server.properties"
-        properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners()) + "\n")
+        properties.write_text(SETTINGS.read_text() + "\n".join(self._listeners(controller)) + "\n")
         properties.chmod(0o600)
         if not (self.data / "topics" / "meta.properties").exists():
             self._format(properties)
@@ -178,8 +180,8 @@ class EmbeddedBroker:
                 own_session=True,  # it gets its share of the processor, however many jobs run
             )
 
-    def _listeners(self) -> list[str]:
-        controller = f"{LOOPBACK}:{free_port(0)}"
+    def _listeners(self, controller_port: int) -> list[str]:
+        controller = f"{LOOPBACK}:{controller_port}"
         listeners = advertised = f"PLAINTEXT://{self.bootstrap}"
         lines = [f"log.dirs={self.data / 'topics'}", f"controller.quorum.voters=1@{controller}"]
         if self._secure:
@@ -229,7 +231,8 @@ class EmbeddedBroker:
             ended = self._process.poll() if self._process else 1
         what = f"did not answer for {timeout:g} s" if ended is None else f"exited with code {ended}"
         output = [file.read_text(errors="replace") for file in (self.data / "broker.out", self.log) if file.exists()]
-        last = "".join(f"\n  {line}" for line in "".join(output).splitlines()[-5:])
+        spoken = [line for line in "".join(output).splitlines() if not line.startswith("\t")]  # no stack frames
+        last = "".join(f"\n  {line}" for line in spoken[-5:])
         raise BrokerUnavailable(
             f"the embedded broker {what}{last}",
             hint=f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed",
@@ -237,24 +240,45 @@ class EmbeddedBroker:
 
 
 def free_port(wanted: int) -> int:
-    """`wanted` if it can be bound, or a free port for 0; raises UsageError if it is in use.
+    """`wanted` if it can be bound, or a free port for 0; raises UsageError if it is in use."""
+    return free_ports(wanted)[0]
+
+
+def free_ports(*wanted: int) -> list[int]:
+    """Different ports, one for each in `wanted`: itself if it can be bound, or a free one for 0.
 
     A free port is below those that systems give to outgoing connections. Such a connection could otherwise take the
-    port before the broker binds it, or while the broker is down.
+    port before the broker binds it, or while the broker is down. Raises UsageError if a port is in use.
     """
-    ports = [wanted] if wanted else random.SystemRandom().sample(_SERVER_PORTS, 100)
-    for port in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((LOOPBACK, port))
-                return port
-            except OSError as error:
-                refusal = error
+    with ExitStack() as bound:
+        asked = {port: bound.enter_context(socket.socket()) for port in wanted if port}
+        for port, probe in asked.items():
+            if refusal := _bind(probe, port):
+                raise UsageError(
+                    f"starting the embedded broker: port {port} on {LOOPBACK} is in use ({refusal.strerror})",
+                    hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
+                )
+        return [port or _bind_any(bound.enter_context(socket.socket())) for port in wanted]
+
+
+def _bind_any(probe: socket.socket) -> int:
+    for port in random.SystemRandom().sample(_SERVER_PORTS, min(100, len(_SERVER_PORTS))):
+        if not _bind(probe, port):
+            return port
     raise UsageError(
-        f"starting the embedded broker: port {port} on {LOOPBACK} is in use ({refusal.strerror})",
-        hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
-    ) from refusal
+        f"starting the embedded broker: no port from {_SERVER_PORTS[0]} to {_SERVER_PORTS[-1]} is free on {LOOPBACK}",
+        hint="choose a port, or stop servers that are not needed (`ss -ltn` lists them)",
+    )
+
+
+def _bind(probe: socket.socket, port: int) -> OSError | None:
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        probe.bind((LOOPBACK, port))
+        probe.listen()  # with SO_REUSEADDR a second socket may bind the port until one listens
+    except OSError as refusal:
+        return refusal
+    return None
 
 
 def _listening(port: int) -> bool:
