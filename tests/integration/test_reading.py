@@ -1,12 +1,14 @@
-"""A topic is read to its end, or for the first record of each partition."""
+"""A topic is read to its end, from its tail, or for the first record of each partition."""
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from lozenge.contracts.topics import Topic
+from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge.kafka.topic_reader import read
+from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, record_at, tail
 
 pytestmark = pytest.mark.integration
 
@@ -31,3 +33,42 @@ def test_the_first_record_of_each_partition_is_found_where_there_is_one(kafka: K
     starts = {0: 1, 1: 0, 2: 0, 3: 0}
     assert found(starts, first=True) == [(0, b"1"), (1, b"3")]
     assert found(starts, first=False) == [(0, b"1"), (0, b"2"), (1, b"3"), (1, b"4")]
+
+
+def test_the_tail_goes_back_until_it_has_enough_wanted_records(kafka: KafkaSettings) -> None:
+    topic = "read-the-tail"
+    ensure_topics(kafka, [Topic(topic, 3)])
+    producer = Producer(kafka.client())
+    producer.produce(topic, b"early", b"wanted", partition=0)
+    for number in range(2 * TAIL_STEP):
+        producer.produce(topic, str(number).encode(), b"other", partition=0)
+    producer.produce(topic, b"late", b"wanted", partition=0)
+    producer.produce(topic, b"only", b"wanted", partition=1)  # nothing in 2
+    assert producer.flush(30) == 0
+    ranges = bounds(kafka, topic, 3)
+
+    def found(count: int, ranges: dict[int, tuple[int, int]]) -> list[tuple[int, bytes]]:
+        wanted = tail(kafka, topic, ranges, count, lambda message: message.key() == b"wanted")
+        return [(message.partition() or 0, message.value() or b"") for message in wanted]
+
+    assert sorted(found(1, ranges)) == [(0, b"late"), (1, b"only")]
+    assert [value for partition, value in found(2, ranges) if partition == 0] == [b"early", b"late"]
+    assert found(2, {0: (1, ranges[0][1] - 1)}) == [], "only records of the ranges count"
+
+
+def test_what_was_deleted_before_the_start_is_passed_over(kafka: KafkaSettings) -> None:
+    topic = "read-the-rest"
+    ensure_topics(kafka, [Topic(topic, 1)])
+    producer = Producer(kafka.client())
+    for number in range(4):
+        producer.produce(topic, str(number).encode(), str(number).encode(), partition=0)
+    assert producer.flush(30) == 0
+    admin = AdminClient(kafka.client())  # it has to live until the answer is there
+    admin.delete_records([TopicPartition(topic, 0, 2)])[TopicPartition(topic, 0)].result(10)
+    assert [message.value() for message in read(kafka, topic, {0: 0})] == [b"2", b"3"]
+    assert [stored.key for stored in read_latest(kafka, topic)] == [b"2", b"3"]
+    assert record_at(kafka, topic, 0, 1) is None
+    assert record_at(kafka, topic, 0, 4) is None
+    found = record_at(kafka, topic, 0, 3)
+    assert found is not None
+    assert found.value() == b"3"

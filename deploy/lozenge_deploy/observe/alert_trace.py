@@ -9,7 +9,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.errors import DecodeError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds, read
+from lozenge.kafka.topic_reader import record_at
 
 GONE = "no longer in its topic"
 
@@ -20,7 +20,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     Raises BrokerUnavailable, SchemaError. `topic`, `partition` and `offset` are of the alert. A deleted step says so.
     """
     settle_ids(kafka, ())
-    alert = _decoded(_at(kafka, topic, partition, offset), "alert")
+    alert = _decoded(record_at(kafka, topic, partition, offset), "alert")
     if alert is None:
         return [_step(None, "alert", GONE, topic, partition, offset)]
     detail = f"{alert['detector']} {alert['release']}: {alert['reason']}"
@@ -30,25 +30,15 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
         return steps
     events = kafka.topics.events_by(alert["entity"]["type"])
     where = events, trigger["partition"], trigger["offset"]
-    event = _decoded(_at(kafka, *where), "event")
+    event = _decoded(record_at(kafka, *where), "event")
     if event is None:
         return [_step(None, "event", GONE, *where), *steps]
     detail = f"{event['event_id']}: {event['amount']} {event['currency']}, {event['auth_result']}"
     raw = event["raw"]
     source = raw["topic"], raw["partition"], raw["offset"]
-    record = _at(kafka, *source)
+    record = record_at(kafka, *source)
     raw_step = _step(_written(record), "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *source)
     return [raw_step, _step(event["event_time"], "event", detail, *where), *steps]
-
-
-def _at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message | None:
-    """The record at this position, if it is retained."""
-    low, high = bounds(kafka, topic, partition + 1)[partition]
-    if not low <= offset < high:
-        return None
-    for message in read(kafka, topic, {partition: offset}):
-        return message if message.offset() == offset else None
-    return None
 
 
 def _decoded(message: Message | None, contract: str) -> dict[str, Any] | None:

@@ -1,17 +1,16 @@
 """The lag of a consumer group, in offsets and in seconds."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import TopicPartition
 
 from lozenge.contracts.record import Partition
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions as existing_topics
-from lozenge.kafka.topic_reader import CALL_SECONDS, read_since, reader
+from lozenge.kafka.topic_reader import CALL_SECONDS, read_since, reader, write_times
 from lozenge.protocol.commit_metadata import CommitMetadata
 
 
@@ -39,8 +38,11 @@ def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
         if not found:
             return None
         ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
-        late = [p for p in found if ends[_partition(p)] > p.offset]
-        written = _written(consumer, late)
+    late = [p for p in found if ends[_partition(p)] > p.offset]
+    written: dict[Partition, float] = {}
+    for topic in {p.topic for p in late}:
+        times = write_times(kafka, topic, {p.partition: p.offset for p in late if p.topic == topic}, doing=doing)
+        written |= {(topic, partition): at for partition, at in times.items()}
     metadata = [p.metadata for p in found]
     return GroupLag(
         metadata=CommitMetadata.newest(metadata),
@@ -48,24 +50,6 @@ def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
-
-
-def _written(consumer: Consumer, places: Iterable[TopicPartition]) -> dict[Partition, float]:
-    """Unix time of the first record at or after each position; none where only commit markers follow."""
-    unread = {_partition(p): TopicPartition(p.topic, p.partition, p.offset) for p in places}
-    found: dict[Partition, float] = {}
-    consumer.assign(list(unread.values()))
-    deadline = time.monotonic() + CALL_SECONDS
-    while unread and time.monotonic() < deadline:
-        for message in consumer.consume(1000, 0.1):
-            partition = (message.topic() or "", message.partition() or 0)
-            error = message.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:
-                raise KafkaException(error)
-            if partition in unread and error is None:
-                found[partition] = message.timestamp()[1] / 1000
-            unread.pop(partition, None)
-    return found
 
 
 def _partition(place: TopicPartition) -> Partition:

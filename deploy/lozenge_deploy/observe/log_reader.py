@@ -9,10 +9,9 @@ from confluent_kafka import Message, TopicPartition
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import LOG_PARTITIONS
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import bounds, read, reader
+from lozenge.kafka.topic_reader import bounds, reader, tail
 
 _RANKS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 5, "fatal": 5}
-_AT_LEAST = 1000
 
 Line = dict[str, Any]
 
@@ -25,21 +24,11 @@ class LogReader:
         self._partition = partition_of(self._app, LOG_PARTITIONS)
 
     def latest(self, count: int) -> tuple[list[Line], int]:
-        """The newest `count` lines, oldest first, and the next offset; raises BrokerUnavailable.
-
-        Reads back in growing steps, because the partition has lines of other apps too.
-        """
-        low, end = bounds(self._kafka, self._kafka.topics.logs, LOG_PARTITIONS)[self._partition]
-        back = max(2 * count, _AT_LEAST)
-        while True:
-            start = max(low, end - back)
-            found: list[Line] = []
-            for message in read(self._kafka, self._kafka.topics.logs, {self._partition: start}):
-                found += self._ours(message)
-                end = max(end, (message.offset() or 0) + 1)
-            if len(found) >= count or start == low:
-                return found[max(0, len(found) - count) :], end
-            back *= 4
+        """The newest `count` lines, oldest first, and the next offset; raises BrokerUnavailable."""
+        topic = self._kafka.topics.logs
+        low, end = bounds(self._kafka, topic, LOG_PARTITIONS)[self._partition]
+        found = tail(self._kafka, topic, {self._partition: (low, end)}, count, lambda m: bool(list(self._ours(m))))
+        return [line for message in found for line in self._ours(message)], end
 
     def following(self, start: int) -> Iterator[Line]:
         """Every line from offset `start` on, endlessly; raises BrokerUnavailable."""

@@ -13,7 +13,7 @@ from lozenge.errors import DecodeError, UsageError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import bounds, read
+from lozenge.kafka.topic_reader import bounds, tail
 
 
 def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
@@ -27,12 +27,8 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
         raise UsageError(
             f"reading {topic}: there is no such topic", hint=f"existing topics: {', '.join(near or existing)}"
         )
-    starts = {
-        partition: max(low, high - 2 * count)  # commit markers take offsets too
-        for partition, (low, high) in bounds(kafka, topic, existing[topic]).items()
-    }
     settle_ids(kafka, ())
-    found = list(read(kafka, topic, starts))
+    found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count)
     found.sort(key=lambda message: message.timestamp()[1])
     for message in found[-count:]:
         kind, millis = message.timestamp()

@@ -1,7 +1,8 @@
 """Reading a topic from given offsets, or from a moment on, to its present end."""
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar
@@ -17,6 +18,7 @@ from lozenge.kafka.topic_admin import partitions
 T = TypeVar("T")
 CALL_SECONDS = 10.0
 FIRST_STEP = 4
+TAIL_STEP = 1_000
 FETCH_SECONDS = 15.0
 DEADLINE_SECONDS = 600.0
 """How long a read may take before the broker counts as lost."""
@@ -92,6 +94,51 @@ def ranges_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime)
     return {p: (start, ends[p][1]) for p, start in starts.items() if start < ends[p][1]}
 
 
+def write_times(
+    kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], *, doing: str = "reading"
+) -> dict[int, float]:
+    """By partition, the Unix time of the first committed record at its offset or behind it; none where there is none.
+
+    Raises BrokerUnavailable.
+    """
+    found = read(kafka, topic, offsets, first=True, doing=doing)
+    return {message.partition() or 0: message.timestamp()[1] / 1000 for message in found}
+
+
+def record_at(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> Message | None:
+    """The committed record at this position, if it is retained; raises BrokerUnavailable."""
+    found = read(kafka, topic, {partition: offset}, first=True)
+    return next((message for message in found if message.offset() == offset), None)
+
+
+def tail(
+    kafka: KafkaSettings,
+    topic: str,
+    ranges: Mapping[int, tuple[int, int]],
+    count: int,
+    wanted: Callable[[Message], bool] = lambda message: True,
+) -> list[Message]:
+    """The newest `count` committed records that are `wanted` of each partition, the oldest of a partition first.
+
+    Only records of the `ranges` of offsets count. Raises BrokerUnavailable.
+    """
+    found: list[Message] = []
+    step = max(2 * count, TAIL_STEP)
+    # Transaction markers and unwanted records take offsets too: step back further where too few records are found.
+    while ranges:
+        starts = {partition: max(low, end - step) for partition, (low, end) in ranges.items()}
+        last: dict[int, deque[Message]] = {partition: deque(maxlen=count) for partition in ranges}
+        for message in read(kafka, topic, starts):
+            partition = message.partition() or 0
+            if (message.offset() or 0) < ranges[partition][1] and wanted(message):
+                last[partition].append(message)
+        done = {p for p, messages in last.items() if len(messages) == count or starts[p] == ranges[p][0]}
+        found += [message for partition in sorted(done) for message in last[partition]]
+        ranges = {partition: bounds for partition, bounds in ranges.items() if partition not in done}
+        step *= 4
+    return found
+
+
 def last_records(kafka: KafkaSettings, partitions: Collection[Partition]) -> list[Message]:
     """The last committed record of each partition that has one; raises BrokerUnavailable."""
     with reader(kafka, "the last records of topics") as consumer:
@@ -128,6 +175,7 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
             group_id="lozenge-reading",
             enable_auto_commit=False,
             isolation_level="read_committed",
+            auto_offset_reset="earliest",  # where retention has deleted the start, the rest is read
             enable_partition_eof=True,
             fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do
             fetch_wait_max_ms=20,  # and at the end the usual half second, for records that need not come

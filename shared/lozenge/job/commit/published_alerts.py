@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import read, read_since
+from lozenge.kafka.topic_reader import read_since, write_times
 
 CLOCK_SKEW = timedelta(minutes=5)
 """Allowance for the difference between the clocks of those who write events and alerts."""
@@ -31,5 +31,5 @@ def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int
 
 def _first_write(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:
     """When the first of the records from `offsets` on was written; None if there are none."""
-    written = [message.timestamp()[1] / 1000 for message in read(kafka, topic, offsets, first=True)]
+    written = write_times(kafka, topic, offsets).values()
     return datetime.fromtimestamp(min(written), UTC) if written else None
