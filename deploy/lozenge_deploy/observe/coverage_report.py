@@ -22,7 +22,7 @@ def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
     lines = read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
     if not lines:
         raise UsageError(f"reading the coverage of {detector}: it never ran", hint="`lozenge status` lists the apps")
-    return intervals(lines, {place.partition: place.offset for place in committed(kafka, detector)})
+    return intervals(lines, {partition.partition: partition.offset for partition in committed(kafka, detector)})
 
 
 def rows_of(found: Sequence[Interval]) -> list[dict[str, Any]]:

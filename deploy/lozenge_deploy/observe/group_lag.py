@@ -52,8 +52,8 @@ def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
     )
 
 
-def _partition(place: TopicPartition) -> Partition:
-    return place.topic, place.partition
+def _partition(found: TopicPartition) -> Partition:
+    return found.topic, found.partition
 
 
 def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:

@@ -48,10 +48,10 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
     """
     with (
         tempfile.TemporaryFile("w+") as output,
-        tempfile.TemporaryDirectory() as place,
+        tempfile.TemporaryDirectory() as report_folder,
         temporary_folder() as temporary,
     ):
-        report = Path(place) / "report.xml"
+        report = Path(report_folder) / "report.xml"
         print(f"testing detector {folder.name}", file=sys.stderr)
         process = Child(
             test_command(python, report),
@@ -166,10 +166,10 @@ def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> I
 
 
 def _output(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
-    place = python.parents[1]  # or Python would import what lies in the present folder
+    folder = python.parents[1]  # or Python would import what lies in the present folder
     with temporary_folder() as temporary:
         environment = in_environment(os.environ | variables | temporary)
-        run = subprocess.run([str(python), "-m", *module], env=environment, cwd=place, capture_output=True, text=True)
+        run = subprocess.run([str(python), "-m", *module], env=environment, cwd=folder, capture_output=True, text=True)
     if run.returncode:
         raise _error(run.returncode, run.stderr, doing)
     return run.stdout

@@ -198,9 +198,9 @@ class JobProcess:
 def job_processes(folder: Path) -> list[JobProcess]:
     """Every job process below the folder of a detector, the newest generation first."""
     found = []
-    for place in folder.iterdir() if folder.is_dir() else ():
+    for job_folder in folder.iterdir() if folder.is_dir() else ():
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            found.append(JobProcess(place))
+            found.append(JobProcess(job_folder))
     return sorted(found, key=lambda process: process.record.generation, reverse=True)
 
 

@@ -13,28 +13,28 @@ from pathlib import Path
 _KEPT = "lozenge-jvm-crash-*"
 
 
-def emptied(place: Path) -> dict[str, str]:
-    """Empties `place` except for a JVM's crash reports, and returns the variables of a process that uses it.
+def emptied(folder: Path) -> dict[str, str]:
+    """Empties `folder` except for a JVM's crash reports, and returns the variables of a process that uses it.
 
     No process may use it at that time. Raises OSError if it cannot be made.
     """
-    place.mkdir(parents=True, exist_ok=True)
-    kept = set(place.glob(_KEPT))
-    for left in place.iterdir():
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = set(folder.glob(_KEPT))
+    for left in folder.iterdir():
         if left.is_dir() and not left.is_symlink():
             shutil.rmtree(left, ignore_errors=True)
         elif left not in kept:
             with contextlib.suppress(OSError):
                 left.unlink()
-    return _variables(place)
+    return _variables(folder)
 
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[dict[str, str]]:
     """The variables of processes that end with the block; their files are removed at its end, however they exited."""
-    with tempfile.TemporaryDirectory(prefix="lozenge-", ignore_cleanup_errors=True) as place:
-        yield _variables(Path(place))
+    with tempfile.TemporaryDirectory(prefix="lozenge-", ignore_cleanup_errors=True) as folder:
+        yield _variables(Path(folder))
 
 
-def _variables(place: Path) -> dict[str, str]:
-    return {"TMPDIR": str(place)}
+def _variables(folder: Path) -> dict[str, str]:
+    return {"TMPDIR": str(folder)}

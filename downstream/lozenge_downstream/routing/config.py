@@ -156,7 +156,7 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
     channels, intervals = _section(raw, "channels"), _section(raw, "time_intervals")
     found: list[str] = []
     names = {"default"}
-    for place, route in _routes(raw.get("route", {}), "route"):
+    for path, route in _routes(raw.get("route", {}), "route"):
         for field, there, kind in (
             ("channels", channels, "channels"),
             ("mute_time_intervals", intervals, "time_intervals"),
@@ -164,13 +164,13 @@ def _cross_references(raw: dict[str, Any]) -> list[str]:
         ):
             given = route.get(field)
             texts = [t for t in given if isinstance(t, str)] if isinstance(given, list) else []
-            found += [f"{place}.{field}: there is no [{kind}.{target}]" for target in texts if target not in there]
+            found += [f"{path}.{field}: there is no [{kind}.{target}]" for target in texts if target not in there]
         name = route.get("name")
-        if place != "route":
+        if path != "route":
             if name is None:
-                found.append(f"{place}.name: it is missing; cases and notifications have the name of their route")
+                found.append(f"{path}.name: it is missing; cases and notifications have the name of their route")
             elif str(name) in names:
-                found.append(f"{place}.name: {name!r} is the name of an earlier route")
+                found.append(f"{path}.name: {name!r} is the name of an earlier route")
         elif any(route.get(field) for field in NOT_OF_THE_ROOT):
             found.append("route: the root takes every alert, so it has no matchers, continue or time intervals")
         if name is not None:
@@ -183,9 +183,9 @@ def _section(raw: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _routes(raw: Any, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _routes(raw: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(raw, dict):
-        yield place, raw
+        yield path, raw
         below = raw.get("routes")
         for number, child in enumerate(below if isinstance(below, list) else ()):
-            yield from _routes(child, f"{place}.routes.{number}")
+            yield from _routes(child, f"{path}.routes.{number}")

@@ -193,8 +193,8 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
         declaration = Manifest.model_validate(project.get("tool", {}).get("lozenge", {}))
     except ValidationError as error:
         for problem in error.errors():
-            place = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
-            problems.append(f"{place}{_line(text, problem['loc'])}: {problem['msg']}")
+            field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
+            problems.append(f"{field}{_line(text, problem['loc'])}: {problem['msg']}")
     if problems:
         raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
     return name, version, declaration

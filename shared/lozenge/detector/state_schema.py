@@ -55,7 +55,7 @@ def _kind(found: types.Type) -> Kind:
         case types.CollectionType():
             return {"items": _kind(found.item_type)}
         case types.TupleType():
-            return {str(place): _kind(one) for place, one in enumerate(found.item_types)}
+            return {str(position): _kind(one) for position, one in enumerate(found.item_types)}
         case types.LiteralType():
             return f"one of {', '.join(sorted(map(str, found.values)))}"
         case types.EnumType():
@@ -64,18 +64,18 @@ def _kind(found: types.Type) -> Kind:
             return type(found).__name__.removesuffix("Type").lower()
 
 
-def _changes(place: str, old: Kind, new: Kind) -> Iterator[str]:
+def _changes(path: str, old: Kind, new: Kind) -> Iterator[str]:
     """What in values of the type `old` does not fit `new`."""
     if isinstance(old, list) or isinstance(new, list):
         if not all(any(_fits(o, n) for n in _alternatives(new)) for o in _alternatives(old)):
-            yield _changed(place, old, new)
+            yield _changed(path, old, new)
     elif isinstance(old, Mapping) and isinstance(new, Mapping) and "fields" in old and "fields" in new:
-        yield from _field_changes(f"{place}.", old, new)
+        yield from _field_changes(f"{path}.", old, new)
     elif isinstance(old, Mapping) and isinstance(new, Mapping) and old.keys() == new.keys():
         for part in old:
-            yield from _changes(f"{place}[{part}]", old[part], new[part])
+            yield from _changes(f"{path}[{part}]", old[part], new[part])
     elif old != new:
-        yield _changed(place, old, new)
+        yield _changed(path, old, new)
 
 
 def _field_changes(prefix: str, old: Shape, new: Shape) -> Iterator[str]:
@@ -94,8 +94,8 @@ def _alternatives(kind: Kind) -> Sequence[Any]:
     return kind if isinstance(kind, list) else [kind]
 
 
-def _changed(place: str, old: Kind, new: Kind) -> str:
-    return f"{place} was {_spoken(old)} and is now {_spoken(new)}"
+def _changed(path: str, old: Kind, new: Kind) -> str:
+    return f"{path} was {_spoken(old)} and is now {_spoken(new)}"
 
 
 def _spoken(kind: Kind) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from pydantic import BaseModel, ValidationError
 
 from lozenge.errors import BrokerUnavailable
@@ -87,16 +87,13 @@ class CompactedTopic(Generic[R]):
 
         Raises BrokerUnavailable if no record comes, and no end is seen, for `timeout` seconds.
         """
-        heard = time.monotonic()
+        last_read = time.monotonic()
         while not self._at_end:
             for key in self.poll(0.02):
-                heard = time.monotonic()
+                last_read = time.monotonic()
                 yield key
-            if time.monotonic() > heard + timeout:
-                raise BrokerUnavailable(
-                    f"reading {self._topic}: nothing came for {timeout:.0f} s",
-                    hint=f"check the broker at {self._bootstrap}",
-                )
+            if time.monotonic() > last_read + timeout:
+                raise self._unanswered(timeout)
 
     def poll(self, timeout: float) -> Iterator[str]:
         """Reads what comes within `timeout` seconds, at most one batch; yields each key when its row has changed.
@@ -123,6 +120,18 @@ class CompactedTopic(Generic[R]):
     def close(self) -> None:
         """Closes the connection."""
         self._consumer.close()
+
+    def _unanswered(self, seconds: float) -> BrokerUnavailable:
+        try:
+            self._consumer.list_topics(self._topic, timeout=2)
+        except KafkaException as error:
+            problem = f"no Kafka broker answers at {self._bootstrap} ({error.args[0].str()})"
+        else:
+            problem = f"the broker at {self._bootstrap} sent no record and no end for {seconds:.0f} s"
+        return BrokerUnavailable(
+            f"reading {self._topic}: {problem}",
+            hint="start the broker, or point LOZENGE_KAFKA_BOOTSTRAP at a running one",
+        )
 
 
 def follow(kafka: KafkaSettings, topic: str, kind: type[M]) -> CompactedTopic[M]:

@@ -70,20 +70,20 @@ def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication:
 def _wait_for_leaders(admin: AdminClient, created: list[Topic], kafka: KafkaSettings) -> None:
     """A topic is listed a moment before its partitions can be read or written."""
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    places = {TopicPartition(t.name, p): latest for t in created for p in range(t.partitions)}
+    waiting = {TopicPartition(t.name, p): latest for t in created for p in range(t.partitions)}
 
     def ask() -> None:
-        for place, future in admin.list_offsets(places, request_timeout=DEADLINE_SECONDS).items():
+        for asked, future in admin.list_offsets(waiting, request_timeout=DEADLINE_SECONDS).items():
             try:
                 future.result()
             except KafkaException as error:
                 raise BrokerUnavailable(
-                    f"creating topic {place.topic}: partition {place.partition} has no leader ({error.args[0].str()})",
+                    f"creating topic {asked.topic}: partition {asked.partition} has no leader ({error.args[0].str()})",
                     hint=f"check the broker at {kafka.bootstrap}",
                 ) from error
-            del places[place]
+            del waiting[asked]
 
-    if places:
+    if waiting:
         retry(ask, lambda error: isinstance(error, BrokerUnavailable), seconds=LEADERS_SECONDS, pause=0.1)
 
 

@@ -69,8 +69,8 @@ def retained(kafka: KafkaSettings, topic: str, count: int) -> Iterator[Message]:
 def bounds(kafka: KafkaSettings, topic: str, count: int) -> dict[int, tuple[int, int]]:
     """The earliest offset and the end of each partition; raises BrokerUnavailable."""
     with reader(kafka, topic) as consumer:
-        places = [TopicPartition(topic, partition) for partition in range(count)]
-        return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in places}
+        whole = [TopicPartition(topic, partition) for partition in range(count)]
+        return {p.partition: consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in whole}
 
 
 def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> dict[int, int]:

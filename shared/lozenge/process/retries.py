@@ -10,8 +10,6 @@ from stamina.instrumentation import set_on_retry_hooks
 
 T = TypeVar("T")
 
-set_on_retry_hooks(())  # the default hooks log every attempt and count it in Prometheus's global registry
-
 
 def retry(
     call: Callable[[], T],
@@ -26,6 +24,7 @@ def retry(
     Raises the last error once `seconds` are over and it was called at least `attempts` times: a process that was
     suspended has not waited for the dependency.
     """
+    set_on_retry_hooks(())  # stamina's own log every attempt and count it in Prometheus's global registry
     deadline, made = time.monotonic() + seconds, count(1)
 
     def again(error: Exception) -> bool:

@@ -108,9 +108,11 @@ def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> I
         consumer.assign([TopicPartition(topic, partition, 0) for partition in range(kafka.partitions)])
         while not ended.is_set():
             for message in consumer.consume(100, 0.2):
-                if message.error() is None:
-                    alert = codec.decode(message.value())
-                    typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
+                if (error := message.error()) is not None:
+                    typer.echo(f"reading {topic}: {error.str()}", err=True)
+                    continue
+                alert = codec.decode(message.value())
+                typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
         consumer.close()
 
     thread = threading.Thread(target=print_alerts, name="alerts", daemon=True)
