@@ -23,10 +23,10 @@ from lozenge.errors import BrokerUnavailable, Fenced
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit import delivery_guarantees
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.commit.committer import Committer
+from lozenge.job.commit.claim import Claims
+from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.job_loop import JobLoop
-from lozenge.job.operators.rule_operator import RuleOperator
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
@@ -97,7 +97,7 @@ class Halting(JobLoop):
         raise Crash("killed here")
 
     def _run_batch(self, operator: Any, frame: DataFrame) -> None:
-        if not self.armed or self._checkpoint.planned(self._batch) == self._committer.read_offsets:
+        if not self.armed or self._checkpoint.planned(self._batch) == self._read:
             super()._run_batch(operator, frame)
             return
         if self.step == BEFORE:
@@ -110,12 +110,12 @@ class Halting(JobLoop):
 
     def _halt_between(self) -> None:
         """Halts where the second of the two is written, or, where they are one, at its commit."""
-        committer: Any = self._committer
-        [(writer, _)] = committer._writers.each()
+        writers: Any = self._claims.writers
+        [(writer, _)] = writers.each()
         owner, name = {
             "exactly-once": (writer, "_retrying"),
             "at-least-once": (writer, "commit"),
-            "at-most-once": (committer._acknowledged, "write"),
+            "at-most-once": (writers.acknowledged, "write"),
         }[self._declaration.guarantee]
         written = getattr(owner, name)
 
@@ -258,9 +258,7 @@ def test_every_declarable_guarantee_has_its_commit() -> None:
     assert delivery_guarantees.COMMIT_BY_GUARANTEE.keys() == TIMES_EMITTED.keys()
 
 
-def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka: KafkaSettings, tmp_path: Path) -> None:
     """An aggregate in Real-Time Mode publishes without waiting for an answer; its commit waits for all of them."""
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
@@ -268,13 +266,14 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(
     _takes_only_short_records(kafka, kafka.topics.alerts(loaded.name))
     identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
     writer = AlertEncoder(identity, loaded.declaration, Settings())
-    committer = Committer(kafka, identity, kafka.topics.partitions, loaded.declaration)
-    committer.claim(1, Settings().digest)
+    claims = Claims(kafka, identity, kafka.topics.partitions, loaded.declaration)
+    claim = claims.claim(1, Settings().digest)
+    committer = LiveCommitter(kafka, identity, loaded.declaration, claims, claim)
     draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
     assert committer.publish([draft], writer) == [draft]
     ends = {partition: offset + 1 for partition, offset in committer.offsets.items()}
     with pytest.raises(BrokerUnavailable, match="1 were not acknowledged"):
-        committer.commit(RuleOperator(spark.range(0)), BatchResult([]), writer, ends, CommitMetadata(1))
+        committer.commit(ProcessedBatch(BatchResult([]), [], ends, CommitMetadata(1)), writer)
     after = group_offsets(kafka, loaded.name)
     assert {p: offset for p, (offset, _) in after.items()} == {p: offset for p, (offset, _) in before.items()}
 

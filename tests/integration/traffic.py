@@ -131,7 +131,7 @@ class Mortal(JobLoop):
         if self.dies == "before its transaction":
             crash()
         if self.dies == "inside its transaction":
-            for writer, _ in self._committer._writers.each():
+            for writer, _ in self._claims.writers.each():
                 writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
         super()._run_batch(operator, frame)
         if self.dies == "after its transaction":

@@ -1,6 +1,6 @@
 """The result of one batch as values: draft alerts, failed records, failures without a record."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -100,6 +100,13 @@ def joined(results: Sequence[BatchResult], excluded: Sequence[FailedRecord]) -> 
         failed_records=[*excluded, *(record for result in results for record in result.failed_records)],
         failures_without_record=[failure for result in results for failure in result.failures_without_record],
     )
+
+
+def first_reached(
+    records: Iterable[FailedRecord], begins: Mapping[int, int], ends: Mapping[int, int]
+) -> list[FailedRecord]:
+    """Those of `records` that lie in a batch, which spans the offsets from `begins` to before `ends`."""
+    return [r for r in records if r.partition in ends and begins[r.partition] <= r.offset < ends[r.partition]]
 
 
 def count(metrics: JobMetrics, published: BatchResult) -> None:

@@ -1,6 +1,7 @@
 """One Kafka transaction per batch: its records and the consumed offsets, all or nothing."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -195,6 +196,11 @@ class PartitionWriters:
         if shared != before:
             for name in self._names(partitions, before):
                 self._fenced(name)
+
+    @cached_property
+    def acknowledged(self) -> AcknowledgedWriter:
+        """The writer of records that need no transaction. It has its id half a second after the first use."""
+        return AcknowledgedWriter(self._kafka)
 
     def each(self) -> Iterator[tuple[TransactionalWriter, frozenset[int]]]:
         """Every writer, with the partitions for which it writes."""

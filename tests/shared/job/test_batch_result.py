@@ -6,7 +6,7 @@ import pytest
 
 from lozenge.detector.events import Alert
 from lozenge.errors import DecodeError, DetectError, EncodeError
-from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord, joined
+from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord, first_reached, joined
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RAISED = DetectError("processing")
@@ -54,3 +54,8 @@ def test_results_are_joined_in_order_after_the_excluded_records() -> None:
 )
 def test_the_error_names_the_stage_at_which_a_record_failed(error: Exception, stage: str) -> None:
     assert failed(0, error).stage == stage
+
+
+def test_a_batch_reaches_the_failed_records_between_its_offsets() -> None:
+    records = [FailedRecord(0, offset, RAISED) for offset in (4, 5, 8, 9)] + [FailedRecord(2, 5, RAISED)]
+    assert [r.position for r in first_reached(records, {0: 5, 1: 0}, {0: 9, 1: 9})] == [(0, 5), (0, 8)]

@@ -45,7 +45,7 @@ class RealtimeLoop(JobLoop, ABC):
         return RealtimeBatchDuration(self._spark, self._job.short_batches)
 
     def _realtime_writer(self, rows: DataFrame, options: Mapping[str, str]) -> DataStreamWriter:
-        starts = {(self._identity.input, p): offset for p, offset in self._committer.read_offsets.items()}
+        starts = {(self._identity.input, p): offset for p, offset in self._read.items()}
         self._live_lag = LiveLag(self._spark, self._identity.app, starts)
         return realtime_writer(rows, options, self._batch_duration.begin(self._config.trigger.total_seconds()))
 
@@ -72,7 +72,7 @@ class RealtimeLoop(JobLoop, ABC):
 
     def _watch(self, query: StreamingQuery) -> Exception | None:
         self._query = query
-        with polling(self._live_lag, self._committer.ends, self._report_live):
+        with polling(self._live_lag, lambda: self._claims.group.ends(self.offsets), self._report_live):
             return super()._watch(query)
 
     def _report_live(self, live: LiveProgress) -> None:
@@ -95,14 +95,15 @@ class RealtimeLoop(JobLoop, ABC):
 
     def _commit(self, trigger: TriggerProgress) -> None:
         """Commits the offsets that a batch has read."""
-        ends, committer = trigger.ends, self._committer
+        ends = trigger.ends
         assert self._operator is not None
+        assert self._committer is not None
         result = self._failures(ends)
         self._batch = trigger.progress.batchId
-        uncounted = self._live_lag.not_yet_counted(sum(ends[p] - committer.read_offsets[p] for p in ends))
+        uncounted = self._live_lag.not_yet_counted(sum(ends[p] - self._read[p] for p in ends))
         self._metrics.begun(uncounted)
-        events = committer.commit(self._operator, result, self._encoder, ends, self._commit_metadata())
-        committer.read_offsets |= ends
+        events = self._committer.commit(self._processed(self._operator, result, ends), self._encoder)
+        self._read |= ends
         self._metrics.committed(events)
         self._report_commit(result, events, time.monotonic() - trigger.progress.batchDuration / 1000)
         self._builder.excluded = [r for r in self._builder.excluded if r.offset >= ends[r.partition]]
@@ -110,7 +111,7 @@ class RealtimeLoop(JobLoop, ABC):
 
     def _failures(self, ends: Mapping[int, int]) -> BatchResult:
         """What becomes a dead letter with a batch up to `ends`."""
-        return BatchResult([], self._committer.first_reached(self._builder.excluded, ends))
+        return BatchResult([], self._excluded(ends))
 
     def _failed_at(self) -> Mapping[int, int]:
         """The end of the topic: Spark knows how far a batch has read only when the batch ends well."""

@@ -60,6 +60,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
 
     def _writer(self, operator: Operator) -> DataStreamWriter:
         self._begin_batch()
+        assert self._committer is not None
         self._committer.skip_published()
         rows = changelog_rows(operator.frame(), self._identity, self._changelog.begin())
         options = self._kafka.spark() | UNBATCHED | {"kafka.max.request.size": str(CANDIDATE_BYTES)}
@@ -79,6 +80,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
     def _publish(self, rows: Sequence[ChangedRow]) -> None:
         operator = self._operator
         assert isinstance(operator, AggregateOperator)
+        assert self._committer is not None
         self._consistent = False
         result = operator.process_rows(row.columns() for row in rows if not operator.has_emitted(row.alert_id))
         count(self._metrics, BatchResult(self._committer.publish(result.alerts, self._encoder)))

@@ -42,6 +42,7 @@ class RealtimeRuleLoop(RealtimeLoop):
         return self._unpublished([""], operator)  # with an id: most starts skip some, and that is another plan
 
     def _published_ids(self) -> Collection[str]:
+        assert self._committer is not None
         if published := self._committer.published_ids():
             ends = self._ends()
             events = sum(ends[p] - offset for p, offset in self.offsets.items())

@@ -1,7 +1,7 @@
 """Runs one detector until it is stopped.
 
 The steps, by the numbers of the sections below:
-1. Claim partitions (see `committer`). A standby reads the group's offsets instead, and claims at the cut-over. One of
+1. Claim partitions (see `claim`). A standby reads the group's offsets instead, and claims at the cut-over. One of
    several instances claims the partitions assigned to it, and again whenever the assignment changes.
 2. Plan the query at the offsets, restore the state, start the query. An aggregate resumes from its own checkpoint if
    that was the last one to commit; otherwise it counts its open windows again.
@@ -14,7 +14,7 @@ The steps, by the numbers of the sections below:
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +24,11 @@ from lozenge.contracts.topics import Topic
 from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import in_milliseconds
 from lozenge.errors import ConfigError, DetectorError, Flood
-from lozenge.job.batch_result import BatchResult, count
+from lozenge.job.batch_result import BatchResult, FailedRecord, count, first_reached
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.commit.committer import Committer
+from lozenge.job.commit.claim import Claims
+from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
+from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.drivers.window_replay import rewound
 from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
@@ -90,7 +92,10 @@ class JobLoop:
         self._circuit = CircuitBreaker(self._reporter, metrics)
         folder = (job.folder or job.work / identity.app / job.release) / "checkpoint"
         self._checkpoint = Checkpoint(folder)
-        self._committer = Committer(kafka, identity, self._partitions, self._declaration)
+        self._claims = Claims(kafka, identity, self._partitions, self._declaration)
+        self._committer: LiveCommitter | None = None  # of a standby there is none
+        self._buffer: StandbyBuffer | None = None  # of a live job there is none
+        self._read: dict[int, int] = {}
         self._assignment = PartitionAssignment(kafka, identity)
         self._warm = False
         self._recovery = Recovery(identity.app, self._builder, self._checkpoint, kafka, spark, self._reporter)
@@ -105,8 +110,9 @@ class JobLoop:
 
     @property
     def offsets(self) -> dict[int, int]:
-        """The committed offsets by partition."""
-        return self._committer.offsets
+        """The committed offsets by partition; of a standby those at which it began."""
+        output = self._committer or self._buffer
+        return output.offsets if output else {}
 
     @property
     def circuit_open(self) -> str:
@@ -142,7 +148,9 @@ class JobLoop:
         finally:
             self._backfill.stop()
             self._assignment.leave()
-        self._committer.close()
+        if self._committer is not None:
+            self._committer.close()
+        self._claims.group.close()
         self._reporter.update(finished_at=time.time())
 
     # 1. claim, share partitions, cut over
@@ -156,17 +164,25 @@ class JobLoop:
         if not spec.shared:
             assignment.leave()
             if not spec.standby and not assignment.exclusive:
-                self._committer.claim(spec.generation, self._config.settings.digest)
+                self._claim_partitions(self._config.settings.digest)
                 self._reporter.update(generation=spec.generation)
                 assignment.exclusive = True
                 self._start_backfill()
             return True
         self._backfill.stop()  # several instances would backfill the same gaps; `lozenge fill` can
         if (assigned := assignment.assigned()) and assigned != assignment.claimed:
-            self._committer.claim(spec.generation, self._config.settings.digest, assigned)
+            self._claim_partitions(self._config.settings.digest, assigned)
             self._operator = None  # its state is of other partitions
         assignment.claimed = assigned
         return bool(assigned)
+
+    def _claim_partitions(self, digest: str, among: Collection[int] | None = None) -> None:
+        """From now on nobody else commits for these partitions, and their committed offsets are known."""
+        if self._committer is not None:
+            self._committer.close()
+        was_standby = self._buffer is not None
+        claim = self._claims.claim(self._spec.generation, digest, among, was_standby=was_standby)
+        self._committer = LiveCommitter(self._kafka, self._identity, self._declaration, self._claims, claim)
 
     def _start_backfill(self) -> None:
         """The live job backfills what was skipped at any start."""
@@ -197,7 +213,7 @@ class JobLoop:
 
     def _cut_over(self) -> None:
         """Claims at a batch boundary. From then on the replaced job commits nothing more."""
-        self._committer.claim(self._spec.generation, self._reporter.status.digest)  # the settings it processed with
+        self._claim_partitions(self._reporter.status.digest)  # the settings it processed with
         self._assignment.exclusive = True
         self._start_backfill()
         assert self._operator is not None
@@ -205,13 +221,18 @@ class JobLoop:
             self._publish_buffered(self._operator)
 
     def _publish_buffered(self, operator: Operator) -> None:
+        """Commits the buffered output, if the query has read what the replaced job has committed."""
+        assert self._committer is not None
+        assert self._buffer is not None
         since = dict(self.offsets)
-        published = self._committer.publish_buffered(operator, self._encoder, self._commit_metadata())
-        if published is not None:
-            self._reporter.went_live(self._spec.generation, since, self.offsets)
-            count(self._metrics, published)
-            alerts = len(published.alerts)
-            logger().info("cut over, live", generation=self._spec.generation, since=since, published=alerts)
+        if any(self._read[p] < offset for p, offset in since.items()):
+            return
+        buffered, self._buffer = self._buffer.prune(since), None
+        result = buffered._replace(alerts=operator.cut_over(self._kafka, buffered.alerts))
+        self._committer.commit(self._processed(operator, result, self._read), self._encoder)
+        self._reporter.went_live(self._spec.generation, since, self.offsets)
+        count(self._metrics, result)
+        logger().info("cut over, live", generation=self._spec.generation, since=since, published=len(result.alerts))
 
     def _start_live(self) -> None:
         """The query ended between the claim and the first transaction: start at the claimed offsets."""
@@ -220,25 +241,25 @@ class JobLoop:
                 f"cutting over to {self._identity.app}: the query stopped before the standby output was published",
                 hint="see the log above; nothing was published, and the previous release resumes at the same offsets",
             )
-        self._committer.buffer = None
+        self._buffer = None
         self._reporter.went_live(self._spec.generation, self.offsets, self.offsets)
         logger().info("cut over, live", generation=self._spec.generation, since=self.offsets)
 
     # 2. plan, restore, start
 
     def _start(self) -> StreamingQuery:
-        committer, config = self._committer, self._config
+        config = self._config
         previous = self._operator if self._consistent and not self._spec.standby else None
         self._failure, self._operator, self._batch, self._consistent = None, None, -1, True
-        if not self._spec.standby and committer.buffer is not None:
+        if not self._spec.standby and self._buffer is not None:
             self._start_live()
             previous = None
-        if not self._spec.standby:
-            committer.record_settings(config.settings.digest)
+        if self._committer is not None:
+            self._committer.record_settings(config.settings.digest)
         self._tables = self._builder.tables_version()
         self._encoder = AlertEncoder(self._identity, self._declaration, config.settings)
         operator, keys = self._operator_with_state(previous)
-        logger().info("query starts", offsets=committer.read_offsets, keys=keys, checkpoint=self._checkpoint.id)
+        logger().info("query starts", offsets=self._read, keys=keys, checkpoint=self._checkpoint.id)
         writer = self._writer(operator).queryName(self._identity.app)
         with self._lock:  # no batch before `_operator` is set
             query = writer.option("checkpointLocation", str(self._checkpoint.folder)).start()
@@ -261,15 +282,15 @@ class JobLoop:
         """
         for _ in range(SNAPSHOT_TRIES):
             if self._spec.standby:
-                self._committer.begin_standby()
+                self._buffer = StandbyBuffer(self._claims.position())
             aggregate = self._declaration.kind == "aggregate"
-            self._committer.read_offsets = self._resume_checkpoint() if aggregate else self._renew_checkpoint()
-            operator = self._builder.operator(self._committer.read_offsets, self._offsets_per_batch, self._partitions)
+            self._read = self._resume_checkpoint() if aggregate else self._renew_checkpoint()
+            operator = self._builder.operator(self._read, self._offsets_per_batch, self._partitions)
             keys = operator.adopt_state(previous) if previous is not None else self._restore(operator)
             if (
                 not self._spec.standby
                 or self._declaration.kind != "stateful"
-                or not self._committer.live_has_committed()
+                or self._claims.group.read().offsets == self.offsets
             ):
                 break
         return operator, keys
@@ -289,7 +310,7 @@ class JobLoop:
 
     def _resume_checkpoint(self) -> dict[int, int]:
         """Resumes from the checkpoint if it was the last to commit, else counts open windows again; the offsets."""
-        checkpoint, metadata = self._checkpoint, self._committer.metadata
+        checkpoint, metadata = self._checkpoint, self._committed_metadata
         if checkpoint.id == metadata.checkpoint and checkpoint.last_planned() >= metadata.batch:
             checkpoint.back_to(metadata.batch)  # in Real-Time Mode Spark ends a batch before the job commits it
             return checkpoint.planned(metadata.batch) or dict(self.offsets)
@@ -333,7 +354,7 @@ class JobLoop:
         return on_batch
 
     def _run_batch(self, operator: Operator, frame: DataFrame) -> None:
-        started, committer, metadata = time.monotonic(), self._committer, self._commit_metadata()
+        started, last = time.monotonic(), self._committed_metadata
         ends = self._checkpoint.planned(self._batch)
         if ends is None:
             folder = self._checkpoint.folder
@@ -341,38 +362,47 @@ class JobLoop:
                 f"running batch {self._batch}: Spark has not written its offsets in {folder}",
                 hint="check whether that disk is full or read-only; the job restarts at its committed offsets",
             )
-        if committer.metadata.checkpoint == metadata.checkpoint and committer.metadata.batch >= metadata.batch:
+        if last.checkpoint == self._checkpoint.id and last.batch >= self._batch:
             # its transaction was committed before a crash. Spark's own state was not, so Spark has to count it again
             frame.write.format("noop").mode("overwrite").save()
-            committer.read_offsets |= ends
+            self._read |= ends
             return
         self._consistent = False
-        offsets = sum(ends[p] - committer.read_offsets[p] for p in ends)
-        if committer.buffer is None:  # what a standby processes has no effect yet
+        offsets = sum(ends[p] - self._read[p] for p in ends)
+        if self._buffer is None:  # what a standby processes has no effect yet
             self._metrics.begun(offsets)
         result = operator.process(frame.toArrow())
         stop_at_too_many(result.failures, offsets)
-        excluded = committer.first_reached(self._builder.excluded, ends)
-        result = result._replace(failed_records=[*excluded, *result.failed_records])
-        committer.read_offsets |= ends
-        if committer.buffer is not None:
-            committer.buffer.add(result)
+        result = result._replace(failed_records=[*self._excluded(ends), *result.failed_records])
+        self._read |= ends
+        if self._buffer is not None:
+            self._buffer.add(result)
             if not self._spec.standby:
                 self._publish_buffered(operator)
         else:
-            events = committer.commit(operator, result, self._encoder, ends, metadata)
+            assert self._committer is not None
+            events = self._committer.commit(self._processed(operator, result, ends), self._encoder)
             self._limit.succeeded()
             self._metrics.committed(events)
             self._report_commit(result, events, started)
-        if committer.buffer is None:  # a standby may start again at its first offsets
-            self._builder.excluded = [
-                r for r in self._builder.excluded if r.offset >= committer.read_offsets[r.partition]
-            ]
+        if self._buffer is None:  # a standby may start again at its first offsets
+            self._builder.excluded = [r for r in self._builder.excluded if r.offset >= self._read[r.partition]]
         self._consistent = True
         self._reporter.first_batch_done()
 
-    def _commit_metadata(self) -> CommitMetadata:
-        return CommitMetadata(self._spec.generation, self._checkpoint.id, self._batch, self._output_ahead)
+    def _excluded(self, ends: Mapping[int, int]) -> list[FailedRecord]:
+        """The excluded records that a batch up to `ends` is the first to reach."""
+        begins = {p: max(self._read[p], self.offsets[p]) for p in ends}
+        return first_reached(self._builder.excluded, begins, ends)
+
+    def _processed(self, operator: Operator, result: BatchResult, ends: dict[int, int]) -> ProcessedBatch:
+        metadata = CommitMetadata(self._spec.generation, self._checkpoint.id, self._batch, self._output_ahead)
+        return ProcessedBatch(result, operator.state_changes(), ends, metadata)
+
+    @property
+    def _committed_metadata(self) -> CommitMetadata:
+        output = self._committer or self._buffer
+        return output.metadata if output else CommitMetadata()
 
     def _report_commit(self, result: BatchResult, events: int, started: float) -> None:
         self._reporter.committed(self._batch, self.offsets, events, len(result.failures))
@@ -434,7 +464,7 @@ class JobLoop:
         return self._checkpoint.planned(self._batch) or {}
 
     def _recover_or_pause(self, error: Exception) -> None:
-        ranges = {p: (self._committer.read_offsets[p], end) for p, end in self._failed_at().items()}
+        ranges = {p: (self._read[p], end) for p, end in self._failed_at().items()}
         try:
             self._recovery.after(error, self._batch, ranges, self._limit)
         except Flood as flood:
@@ -454,7 +484,11 @@ class JobLoop:
             self._refresh_offsets()
 
     def _refresh_offsets(self) -> None:
-        if self._committer.buffer is None and time.time() - self._reporter.status.last_commit_at > REFRESH_SECONDS:
+        if (
+            self._committer is not None
+            and self._buffer is None
+            and time.time() - self._reporter.status.last_commit_at > REFRESH_SECONDS
+        ):
             with self._lock:
                 self._committer.refresh()
             self._reporter.update(last_commit_at=time.time())
@@ -463,7 +497,7 @@ class JobLoop:
         triggers = list(history.new())
         for trigger in triggers:
             self._trigger_ended(trigger)
-            if self._committer.buffer is None:
+            if self._buffer is None:
                 self._metrics.records(trigger.events)
                 self._metrics.lag(trigger.lag)
                 self._reporter.update(lag=trigger.lag)
@@ -475,8 +509,11 @@ class JobLoop:
 
     def _check_readiness(self, history: TriggerHistory) -> None:
         """Drops buffered output that the live job has committed; reports ready once warm and caught up."""
+        assert self._buffer is not None
         with self._lock:
-            lag = self._committer.lag_to_live()
+            committed = self._claims.group.glance().offsets
+            self._buffer.prune(committed)
+            lag = sum(max(0, offset - self._read[p]) for p, offset in committed.items())
         if history.warm and lag <= CAUGHT_UP_OFFSETS:
             self._reporter.update(phase=Phase.READY)
 

@@ -8,9 +8,15 @@ from lozenge.detector.events import Alert
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.commit import standby_buffer
+from lozenge.job.commit.claim import StartPosition
 from lozenge.job.commit.standby_buffer import StandbyBuffer
+from lozenge.protocol.commit_metadata import CommitMetadata
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def begun(offsets: dict[int, int]) -> StandbyBuffer:
+    return StandbyBuffer(StartPosition(offsets, CommitMetadata(1)))
 
 
 def draft(position: tuple[int, int] | None) -> DraftAlert:
@@ -30,7 +36,7 @@ def positions(result: BatchResult) -> list[tuple[int, int] | None]:
 
 
 def test_what_the_live_job_has_committed_is_not_buffered() -> None:
-    buffer = StandbyBuffer({0: 10, 1: 5})
+    buffer = begun({0: 10, 1: 5})
     buffer.add(
         BatchResult(
             [draft((0, 9)), draft((0, 10)), draft((1, 9))],
@@ -45,7 +51,7 @@ def test_what_the_live_job_has_committed_is_not_buffered() -> None:
 
 
 def test_what_the_live_job_commits_later_is_dropped_in_order() -> None:
-    buffer = StandbyBuffer({0: 0})
+    buffer = begun({0: 0})
     buffer.add(BatchResult([draft((0, offset)) for offset in range(5)]))
     assert positions(buffer.prune({0: 3})) == [(0, 3), (0, 4)]
     buffer.add(BatchResult([draft((0, 2)), draft((0, 7))]))  # from a standby that lags
@@ -54,7 +60,7 @@ def test_what_the_live_job_commits_later_is_dropped_in_order() -> None:
 
 
 def test_what_belongs_to_no_record_is_kept() -> None:
-    buffer = StandbyBuffer({0: 10})
+    buffer = begun({0: 10})
     buffer.add(BatchResult([draft(None)], (), [failure(None)]))
     left = buffer.prune({0: 1000})
     assert (positions(left), [f.position for f in left.failures_without_record]) == ([None], [None])
@@ -62,7 +68,7 @@ def test_what_belongs_to_no_record_is_kept() -> None:
 
 def test_more_than_the_buffer_holds_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standby_buffer, "MAX_BUFFERED", 3)
-    buffer = StandbyBuffer({0: 0})
+    buffer = begun({0: 0})
     buffer.add(BatchResult([draft((0, 1)), draft((0, 2))], [failed(0, 3)]))
     with pytest.raises(DetectorError, match="buffers more than"):
         buffer.add(BatchResult([draft((0, 4))]))

@@ -1,0 +1,149 @@
+"""The right of one job to commit for partitions of its input, and where it has come to there.
+
+A claim refuses if a newer generation has committed, fences earlier writers, reads the offsets, checks again, and writes
+its coverage segment. The first check does not wait for a transaction that a dead writer left open, because the fence
+ends it.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from lozenge.contracts.record import Record
+from lozenge.detector.manifest import Manifest
+from lozenge.job.commit.coverage_writer import CoverageWriter
+from lozenge.job.commit.published_alerts import published_since
+from lozenge.job.commit.resume_filter import ResumeFilter
+from lozenge.job.commit.resume_offsets import is_far_behind, resolve_start_offsets
+from lozenge.job.identity import Identity
+from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.group_offsets import Group, Positions, refuse_if_stale
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.writers import PartitionWriters
+from lozenge.process.logging import logger
+from lozenge.protocol.commit_metadata import NO_CHECKPOINT, CommitMetadata
+from lozenge.protocol.coverage import STARTED
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StartPosition:
+    """Where a job starts: the committed `offsets` by partition, and the `metadata` of the last commit."""
+
+    offsets: Mapping[int, int]
+    metadata: CommitMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(StartPosition):
+    """The claim of one job, as one of several instances if `shared`. It skips what `skipped` names."""
+
+    shared: bool
+    skipped: ResumeFilter
+
+
+class Claims:
+    """Makes the claims of one job, with its consumer group, its writers and its coverage. One thread uses it."""
+
+    def __init__(self, kafka: KafkaSettings, identity: Identity, partitions: int, declaration: Manifest) -> None:
+        self._kafka, self._identity, self._partitions = kafka, identity, partitions
+        self._declaration = declaration
+        self._shared = False
+        self.group = Group(kafka, identity.app, identity.input, partitions)
+        self.writers = PartitionWriters(kafka, identity.app)
+        self.coverage = CoverageWriter(kafka, identity)
+        if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.published_by_spark:
+            _ = self.writers.acknowledged  # the first alert need not wait for the half second in which it gets its id
+
+    def position(self) -> StartPosition:
+        """Where a standby starts, without a claim; raises OffsetsLost, BrokerUnavailable."""
+        self.coverage.read()
+        return self._resumed(self.group.read())
+
+    def claim(
+        self, generation: int, digest: str, among: Collection[int] | None = None, *, was_standby: bool = False
+    ) -> Claim:
+        """Makes this job the only one that can commit, as `generation`, at the group's offsets.
+
+        The claim is of all partitions, or of those `among` them that one of several instances is assigned. The latter
+        needs no newer generation, because partitions move between instances. `digest` is that of the settings.
+
+        An at-most-once job starts at the end of its input without state. A newest-first job starts at the end if that
+        is far away. Neither does if it `was_standby`. Raises StaleGeneration, OffsetsLost, BrokerUnavailable.
+        """
+        from_end = self._declaration.guarantee == "at-most-once" and not was_standby
+        assigned, self._shared = self._shared or among is not None, among is not None
+        mine = range(self._partitions) if among is None else sorted(among)
+        if not assigned:
+            refuse_if_stale(self.group.glance(), generation, self._identity.app)
+        self.coverage.read(any_topic=from_end, again=assigned)
+        before = self.coverage.newest
+        self.writers.fence(mine, shared=self._shared, before=before is not None and before.shared)
+        positions = self.group.read(mine)
+        if not assigned:
+            refuse_if_stale(positions, generation, self._identity.app)
+        if from_end:
+            claim = Claim(self._ends(), CommitMetadata(generation), self._shared, ResumeFilter())
+            self._write(claim, digest, positions, self._deletions())
+            return claim
+        start = self._resumed(positions)
+        if not was_standby and not self._shared:
+            start = self._without_backlog(start)
+        skipped = ResumeFilter() if self._declaration.realtime else self.published_ahead(start)
+        metadata = start.metadata
+        if self._declaration.realtime and not metadata.output_ahead:  # from now on it is
+            metadata = replace(metadata, checkpoint=NO_CHECKPOINT, output_ahead=True)
+        metadata = replace(metadata, generation=max(generation, metadata.generation))
+        claim = Claim(start.offsets, metadata, self._shared, skipped)
+        self._write(claim, digest, positions)
+        return claim
+
+    def published_ahead(self, start: StartPosition) -> ResumeFilter:
+        """The alerts published in Real-Time Mode of events from `start` on; raises BrokerUnavailable.
+
+        No other process may still publish. A rule whose guarantee allows repeats does without the read.
+        """
+        repeats = self._declaration.stateless and self._declaration.guarantee != "exactly-once"
+        if not start.metadata.output_ahead or repeats:
+            return ResumeFilter()
+        published = published_since(self._kafka, self._identity.input, start.offsets, self._identity.alerts)
+        return ResumeFilter(published, self._ends())
+
+    def _resumed(self, positions: Positions) -> StartPosition:
+        app, topic, known = self._identity.app, self._identity.input, self.coverage.newest
+        bounds = within(self.group.bounds(), positions.offsets)
+        offsets = resolve_start_offsets(app, topic, positions, bounds, known, self._declaration.missed)
+        return StartPosition(offsets, positions.metadata or CommitMetadata(0))
+
+    def _without_backlog(self, start: StartPosition) -> StartPosition:
+        ends = self._ends()
+        if not is_far_behind(start.offsets, ends, self._declaration, self.coverage.newest):
+            return start
+        backlog = sum(ends[p] - offset for p, offset in start.offsets.items())
+        logger().warning("starting at the newest events; the backlog is backfilled concurrently", backlog=backlog)
+        return StartPosition(ends, start.metadata)
+
+    def _write(self, claim: Claim, digest: str, before: Positions, deletions: Collection[Record] = ()) -> None:
+        """Writes the claim's coverage segment and its offsets, in one transaction for each writer."""
+        generation = claim.metadata.generation
+        segment = self.coverage.segment(STARTED, digest, generation, before, claim.offsets, shared=claim.shared)
+        for writer, own in self.writers.each():
+            records = [*deletions, *self.coverage.records(segment, own)]
+            writer.commit(records, self.group, within(claim.offsets, own), claim.metadata)
+        self.coverage.written(segment)
+
+    def _deletions(self) -> list[Record]:
+        """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""
+        if self._declaration.kind != "stateful":
+            return []
+        stored = read_latest(self._kafka, self._identity.state, range(self._partitions))
+        return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]
+
+    def _ends(self) -> dict[int, int]:
+        return {p: end for p, (_, end) in self.group.bounds().items()}
+
+
+def within(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
+    """Those of the `values` that belong to `partitions`."""
+    return {partition: value for partition, value in values.items() if partition in partitions}
