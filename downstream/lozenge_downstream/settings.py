@@ -20,10 +20,9 @@ class Settings(FromEnvironment):
 
     `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is the retention of the store. It
     must be at least as long as alerts can be replayed, or a replay notifies a second time. `instance` must be unique
-    among the notifiers of a store; an earlier process of that name counts as dead, and this one takes over its share
-    at once. The API listens at `bind` ("127.0.0.1:8470"; "" for none) and requires `token`, if it is set. With
-    `public_url`, the address for people, and `link_secret`, each alert in a notification has a link to its feedback
-    page.
+    among the notifiers of a store; an earlier process of that name counts as dead, and this one replaces it at
+    once. The API listens at `bind` ("127.0.0.1:8470"; "" for none) and requires `token`, if it is set. `public_url` is
+    the address for people. With it and `link_secret`, each alert in a notification has a link to its feedback page.
     """
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_")

@@ -1,7 +1,7 @@
 """Lozenge: detectors between an upstream normaliser and a downstream notifier, joined by Kafka topics.
 
 These are the names a detector's author needs; everything else is the platform's own. Each is imported
-when it is first asked for, so that a command that needs none of them starts at once.
+when it is first accessed, so that a command that needs none of them starts at once.
 """
 
 from importlib import import_module

@@ -26,7 +26,7 @@ def duration(text: str | timedelta) -> timedelta:
 
 
 def text_of(value: timedelta) -> str:
-    """`value` in the largest unit that it fills: what `duration` reads back."""
+    """`value` in the largest unit that divides it: what `duration` parses."""
     sign, left = ("-", -value) if value < timedelta() else ("", value)
     for unit in ("d", "h", "m", "s"):
         count, rest = divmod(left, timedelta(**{_UNITS[unit]: 1}))
@@ -47,4 +47,4 @@ Duration = Annotated[
 """A pydantic field type that takes "10m" as well as a timedelta."""
 
 TextDuration = Annotated[Duration, PlainSerializer(text_of, when_used="json")]
-"""A `Duration` that is "10m" in JSON too. Not for settings: their digests stand in alerts, and are over seconds."""
+"""A `Duration` that is "10m" in JSON too. Not for settings: their digests are in alerts, and cover seconds."""

@@ -1,1 +1,1 @@
-"""The control plane: desired and observed state of every detector, in compacted topics."""
+"""The control plane: deployment spec and status of every detector, in compacted topics."""

@@ -1,4 +1,4 @@
-"""The operator's side of the control topics: desired state, observed state, and waiting until they agree."""
+"""The operator's side of the control topics: specs, statuses, and waiting until they agree."""
 
 import getpass
 import time
@@ -39,7 +39,7 @@ class ChangeTimedOut(Retryable):
 
 
 class Control:
-    """Reads and changes the desired state; used by one thread. Raises BrokerUnavailable."""
+    """Reads and changes deployment specs; used by one thread. Raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, *, no_agent_seconds: float = NO_AGENT_SECONDS) -> None:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
@@ -56,11 +56,11 @@ class Control:
         self._tables.close()
 
     def desired(self, detector: str) -> DeploymentSpec | None:
-        """The desired state of a detector; None if it has never been deployed."""
+        """The deployment spec of a detector; None if it has never been deployed."""
         return self._desired.rows.get(detector)
 
     def deployed(self, detector: str) -> DeploymentSpec:
-        """The desired state of a deployed detector; raises UsageError for any other."""
+        """The deployment spec of a deployed detector; raises UsageError for any other."""
         if (found := self.desired(detector)) is None:
             if detector in STAGES:
                 raise UsageError(
@@ -76,7 +76,7 @@ class Control:
         return found
 
     def change(self, present: DeploymentSpec, what: str, message: str = "", **changes: Any) -> DeploymentSpec:
-        """Applies `present` with `changes`; returns the new desired state, whose fallback is `present`."""
+        """Applies `present` with `changes`; returns the new deployment spec, whose fallback is `present`."""
         fields = {
             "what": what,
             "message": message,
@@ -115,9 +115,9 @@ class Control:
         return observed is not None and observed.has(present)
 
     def apply(self, desired: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
-        """Publishes a desired state as a new revision by the current user.
+        """Publishes a deployment spec as a new revision by the current user.
 
-        Raises ChangeFailed if it was derived from `after` and that is no longer the desired state; BrokerUnavailable.
+        Raises ChangeFailed if it was derived from `after` and that is no longer in force; BrokerUnavailable.
         """
         list(self._desired.poll(0.2))
         present = self.desired(desired.detector)
@@ -185,7 +185,7 @@ class Control:
             if present is not None and present.revision != wanted.revision:
                 raise ChangeFailed(
                     f"{wanted.what} of {name}: {present.what} was requested by {present.by} meanwhile",
-                    hint=f"`lozenge status {name}` shows the desired state",
+                    hint=f"`lozenge status {name}` shows the requested state",
                 )
             if observed is not None and observed.revision == wanted.revision:
                 if observed != last:

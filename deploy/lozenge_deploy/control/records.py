@@ -29,7 +29,7 @@ def now() -> datetime:
 
 
 class Goal(StrEnum):
-    """The desired state of a detector."""
+    """The state that a deployment spec requests."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -37,7 +37,7 @@ class Goal(StrEnum):
 
 
 class DeploymentSpec(_Record):
-    """The desired state of a detector. Each change has a new `revision`.
+    """What is requested of a detector. Each change has a new `revision`.
 
     - `state`: the state that a release starts with when it replaces another one.
     - `cores`, `memory_mb`: None means as declared.
@@ -167,7 +167,7 @@ class DeploymentStatus(_Record):
         return self.model_copy(update=mine | {"instances": [one.seen_from(location) for one in self.instances]})
 
     def has(self, desired: DeploymentSpec) -> bool:
-        """Whether the live job is the process that `desired` asks for."""
+        """Whether the live job is the process that `desired` requests."""
         return self.process == list(desired.process)
 
 

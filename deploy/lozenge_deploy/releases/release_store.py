@@ -78,7 +78,7 @@ class Releases:
 
     def _add(self, built: Built, by: str) -> Release:
         # One writer for all detectors: its claim ends whatever another has begun, so that what is read
-        # after it is all there is. An open transaction of a writer of its own would hide what comes behind.
+        # after it is all there is. An open transaction of a writer of its own would hide what comes after.
         writer = TransactionalWriter(self._kafka, "lozenge-releases")
         writer.fence()
         parts = built.parts

@@ -99,7 +99,7 @@ class OutboxRelay:
             if seq < t.outbox.next_seq((topic, partition)) and (row is None or row.value == value):
                 return
         raise Fatal(
-            f"reading back {topic}[{partition}]: its seq {seq} was not written from the store {self._store.name}",
+            f"recovery read of {topic}[{partition}]: its seq {seq} was not written from the store {self._store.name}",
             hint="start with the store that wrote this topic (its newest copy)",
         )
 
@@ -161,7 +161,7 @@ def seq_of(message: Message) -> int:
     number = dict(message.headers() or []).get(SEQ)
     if not isinstance(number, bytes):
         raise Fatal(
-            f"reading back {message.topic()}[{message.partition()}]: offset {message.offset()} has no {SEQ} header",
+            f"recovery read of {message.topic()}[{message.partition()}]: offset {message.offset()} has no {SEQ} header",
             hint="only the notifier may write this topic; find and stop the other writer",
         )
     return int(number)

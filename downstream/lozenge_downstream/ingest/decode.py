@@ -1,4 +1,4 @@
-"""The outcome of each record: decode, deduplicate, enrich, rate-limit. Pure, except that it asks for new schemas.
+"""The outcome of each record: decode, deduplicate, enrich, rate-limit. Pure, except that it requests new schemas.
 
 A record becomes an accepted alert, a duplicate, a rate-limited alert or a dead letter, each with a reason.
 """
@@ -29,7 +29,7 @@ class Decoded(NamedTuple):
 
 
 class AlertDecoder:
-    """Decodes and classifies records. It remembers the schema ids that it has asked for."""
+    """Decodes and classifies records. It remembers the schema ids that it has requested."""
 
     def __init__(self, topics: Topics, learn: Callable[[], Iterable[Schema]] = tuple) -> None:
         """`learn` is called once for each schema id that no packaged schema has."""

@@ -24,7 +24,7 @@ INPUT = "_input"
 """Struct column of every event that belongs to the platform: key, partition, offset, traceparent, arrived."""
 
 RAW = "raw"
-"""Struct column with the place of the raw record. A fold's events come without it: it is dear, and an id names them."""
+"""Struct column with partition and offset of the raw record. A fold's events lack it: it is dear, an id names them."""
 
 
 class Settings(BaseModel):

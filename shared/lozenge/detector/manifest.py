@@ -54,7 +54,7 @@ class Manifest(_Strict):
 
     - `lateness`, `window`: of an aggregate, its watermark's delay and the longest time over which it counts. A new
       release reads that much again, to count the open windows whole.
-    - `state`: what a new release does with the state of the one before: take it over ("keep"), compute it from the
+    - `state`: what a new release does with the state of the one before: start with it ("keep"), compute it from the
       retained events before it goes live ("rebuild"), or start without any ("fresh").
     - `missed`: what a job does that was down for longer than events are retained: "stop" until a person moves its
       offsets, or "skip" the events that are gone.

@@ -172,7 +172,7 @@ def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:
     """Raises StaleGeneration if a newer generation has committed."""
     if positions.metadata is not None and positions.metadata.generation > generation:
         raise StaleGeneration(
-            f"starting {app} generation {generation}: generation {positions.metadata.generation} has taken over",
+            f"starting {app} generation {generation}: generation {positions.metadata.generation} has replaced it",
             hint="a newer job spec runs this detector; nothing to do unless that was a mistake",
         )
 

@@ -83,7 +83,7 @@ def offsets_at(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -
 
 
 def read_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime) -> Iterator[Message]:
-    """Every committed record that was written at `moment` or later, and some behind it; raises BrokerUnavailable."""
+    """Every committed record that was written at `moment` or later, and some after it; raises BrokerUnavailable."""
     yield from read(kafka, topic, offsets_at(kafka, topic, count, moment))
 
 
@@ -97,7 +97,7 @@ def ranges_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime)
 def write_times(
     kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], *, doing: str = "reading"
 ) -> dict[int, float]:
-    """By partition, the Unix time of the first committed record at its offset or behind it; none where there is none.
+    """By partition, the Unix time of the first committed record at its offset or after it; none where there is none.
 
     Raises BrokerUnavailable.
     """

@@ -117,7 +117,7 @@ class TransactionalWriter:
     def _failed(self, doing: str, cause: KafkaError) -> LozengeError:
         if cause.code() in FENCED:
             return Fenced(
-                f"{doing} a transaction of {self._id}: a newer writer has taken over",
+                f"{doing} a transaction of {self._id}: a newer writer has fenced this one",
                 hint="nothing was written; the newer job continues",
             )
         return BrokerUnavailable(

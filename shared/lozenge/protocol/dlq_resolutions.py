@@ -51,7 +51,7 @@ class DeadLetterSelection:
     key: str | None = None
 
     def of(self, app: str, unresolved: Iterable[DeadLetter]) -> list[DeadLetter]:
-        """The selected ones in the order of their origins; raises UsageError for a place or key that none has."""
+        """The selected ones in the order of their origins; raises UsageError for a position or key that none has."""
         wanted, key = set(self.positions), None if self.key is None else self.key.encode()
         selected = [x for x in unresolved if (not wanted or x.position in wanted) and (key is None or x.key == key)]
         missing = sorted(wanted - {dead_letter.position for dead_letter in selected})

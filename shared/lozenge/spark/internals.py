@@ -108,7 +108,7 @@ def newest_progress(query: StreamingQuery) -> str:
 
 
 def is_waiting(query: StreamingQuery) -> bool:
-    """Whether a query is between two batches. Assumes the text of its status."""
+    """Whether a query is at a batch boundary. Assumes the text of its status."""
     waiting: bool = query.status["message"].startswith("Waiting")
     return waiting
 

@@ -68,10 +68,10 @@ class LiveLag:
             position = max(self._positions[partition], ends[partition] - lag)
             read += position - self._positions[partition]
             self._positions[partition] = position
-        behind = (max(0, ends[partition] - position) for partition, position in self._positions.items())
+        remaining = (max(0, ends[partition] - position) for partition, position in self._positions.items())
         with self._lock:
             self._ahead += read
-        return LiveProgress(sum(behind), read)
+        return LiveProgress(sum(remaining), read)
 
     def not_yet_counted(self, offsets: int) -> int:
         """How many of the `offsets` of a batch that has ended no poll has found as read; from any thread."""

@@ -69,7 +69,7 @@ class TriggerHistory:
             yield TriggerProgress(max(0, progress.numInputRows), max(0, lag), progress)
 
     def waiting(self) -> bool:
-        """Whether the query is between two batches."""
+        """Whether the query is at a batch boundary."""
         waits = internals.is_waiting(self._query)
         if waits and self._waits_since is None:
             self._waits_since = time.monotonic()

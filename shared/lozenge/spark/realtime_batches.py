@@ -1,10 +1,10 @@
 """How long the batches of queries in Real-Time Mode last: the first ones of a process are short.
 
-Between two batches no event is processed while Spark ends the one and plans and starts the next. A JVM that has not yet
-compiled this code takes 0.7 to 1.0 s the first time, and 0.3 to 0.4 s after five times. Short batches bring the slow
-ones within the first quarter of a minute, instead of one a minute.
+At a batch boundary no event is processed: Spark ends the one batch, then plans and starts the next. A JVM that has not
+yet compiled this code takes 0.7 to 1.0 s the first time, and 0.3 to 0.4 s after five times. Short batches bring the
+slow ones within the first quarter of a minute, instead of one a minute.
 
-Another query with longer batches would stand still for seconds, so the running query's duration is changed.
+Another query with longer batches would pause for seconds, so the running query's duration is changed.
 """
 
 from pyspark.sql import SparkSession

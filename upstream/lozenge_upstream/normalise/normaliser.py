@@ -11,7 +11,7 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     tombstone  empty  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
     missing    the field is absent, null or blank
     type       JSON of another type, such as an object where a text belongs
-    format     not of the form that the mapping asks for
+    format     not of the form that the mapping requires
     unknown    a code or word that is in no table
     digits     more digits before the point than an event can carry
     decimals   more decimals than the currency has

@@ -169,7 +169,7 @@ class JobLoop:
                 assignment.exclusive = True
                 self._start_backfill()
             return True
-        self._backfill.stop()  # several instances would backfill the same gaps; `lozenge fill` can
+        self._backfill.stop()  # several instances would backfill the same gaps; `lozenge backfill` can
         if (assigned := assignment.assigned()) and assigned != assignment.claimed:
             self._claim_partitions(self._config.settings.digest, assigned)
             self._operator = None  # its state is of other partitions
