@@ -16,7 +16,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The receiver does not have it, or may not have it. `after` is the wait in seconds that it asked for, if any.
+    """The receiver does not have it, or may not have it. `after` is the wait in seconds that it requested, if any.
 
     It gets no other message in that time either.
     """
