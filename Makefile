@@ -157,6 +157,7 @@ clean: ## remove .venv and what the tools left behind; the user's cache stays
 	@$(PYTHON) -m lozenge.toolchain java >/dev/null 2>&1 || \
 		$(INSTALL) -r requirements/jdk.txt
 	@$(PYTHON) -m lozenge.toolchain
+	@$(PYTHON) -m lozenge_deploy.local.broker_training
 	@touch $@
 
 .PHONY: docs

@@ -18,7 +18,8 @@ import pytest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.local.embedded_broker import LOOPBACK, EmbeddedBroker, free_port
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.local.ports import LOOPBACK, free_port
 from tests.bench.backlog import charged_twice, produce
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import committed, ended_behind, group_offsets, wait_for

@@ -13,8 +13,9 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.periodic import every
-from lozenge_deploy.local.embedded_broker import LOOPBACK, EmbeddedBroker, Proxied, free_port
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied
 from lozenge_deploy.local.platform import jobs_of, programs
+from lozenge_deploy.local.ports import LOOPBACK, free_port
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow

@@ -19,7 +19,9 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
-from lozenge_deploy.local.embedded_broker import SETTINGS, EmbeddedBroker, free_port
+from lozenge_deploy.local.broker_jvm import SETTINGS
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.local.ports import free_port
 from tests.conftest import container_wanted, docker_answers
 from tests.integration.clients import forget_clients
 from tests.integration.probe import close_probes

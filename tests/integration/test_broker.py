@@ -29,14 +29,12 @@ from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge_deploy.local import embedded_broker
 from lozenge_deploy.local.embedded_broker import (
     EmbeddedBroker,
     Proxied,
     SecureListener,
     _answers,
     free_port,
-    free_ports,
 )
 
 PROXIED, PROXY = free_port(0), 1
@@ -157,27 +155,6 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match=f"port {port} on 127.0.0.1 is in use"):
             EmbeddedBroker(tmp_path, port).start()
-
-
-def test_a_chosen_port_lies_outside_the_ephemeral_range() -> None:
-    ports = Path("/proc/sys/net/ipv4/ip_local_port_range")
-    first = int(ports.read_text().split()[0]) if ports.exists() else 49_152  # IANA's, for other systems
-    chosen = {free_port(0) for _ in range(20)}
-    assert len(chosen) > 1
-    assert max(chosen) < first
-
-
-def test_no_two_listeners_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = free_port(0)
-    monkeypatch.setattr(embedded_broker, "_SERVER_PORTS", range(first, first + 20))
-    assert all(len({first, *free_ports(first, 0, 0)}) == 3 for _ in range(50))
-
-
-def test_it_says_when_no_port_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = free_port(0)
-    monkeypatch.setattr(embedded_broker, "_SERVER_PORTS", range(taken, taken + 1))
-    with pytest.raises(UsageError, match=f"no port from {taken} to {taken} is free"):
-        free_ports(taken, 0)
 
 
 def test_a_broker_that_refuses_its_settings_is_quoted_without_stack_frames(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker, free_port
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.observe.group_lag import lag_of
 from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading

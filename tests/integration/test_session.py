@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from lozenge.spark.session import spark_session
-from lozenge.toolchain import cds
 from tests.integration.conftest import Broker
 
 SCHEMA = '{"type": "record", "name": "R", "fields": [{"name": "id", "type": "long"}]}'
@@ -78,17 +77,6 @@ def test_a_session_leaves_nothing_in_the_working_directory(
 
 def test_a_process_has_one_session(spark: SparkSession) -> None:
     assert spark_session("another").sparkContext.applicationId == spark.sparkContext.applicationId
-
-
-def test_a_truncated_class_data_archive_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stem = tmp_path / "spark-x"
-    monkeypatch.setattr(cds, "_stem", lambda: stem)
-    whole = tmp_path / "spark-x-3.jsa"
-    whole.write_bytes(b"abc")
-    assert cds.archive() == whole
-    whole.write_bytes(b"ab")
-    assert cds.archive() is None
-    assert cds.options() == []
 
 
 SILENT = """

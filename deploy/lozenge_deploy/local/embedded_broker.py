@@ -4,12 +4,10 @@ One KRaft node on loopback, without replication. Production needs its own Kafka.
 """
 
 import fcntl
-import os
-import random
 import socket
 import subprocess
 import time
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -20,16 +18,11 @@ from confluent_kafka.admin import AdminClient
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.process.retries import retry
-from lozenge.toolchain.jars import jars
-from lozenge.toolchain.java import java_home
+from lozenge_deploy.local.broker_jvm import SETTINGS, archive, copy_formatted, format_folder, java_command
+from lozenge_deploy.local.ports import LOOPBACK, free_ports
 from lozenge_deploy.supervision.child import Child
 
-LOOPBACK = "127.0.0.1"
-_SERVER_PORTS = range(20_000, 32_768)
-"""Below the ports that systems give to outgoing connections."""
-SETTINGS = Path(__file__).with_name("broker.properties")
 _LOGGING = Path(__file__).with_name("broker.log4j2.properties")
-_CLUSTER_ID = "bG96ZW5nZS1sb3plbmdlLQ"  # 16 bytes in URL-safe base64; any constant suffices for one node
 
 
 @dataclass(frozen=True)
@@ -69,11 +62,13 @@ class EmbeddedBroker:
         heap_mb: int = 256,
         secure: SecureListener | None = None,
         proxied: Proxied | None = None,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         self.data = data.absolute()
         self._heap_mb = heap_mb
         self._secure = secure
         self._proxied = proxied
+        self._jvm_options = jvm_options
         self._port = port
         self._secure_port = secure.port if secure else 0
         self._process: Child | None = None
@@ -173,7 +168,7 @@ class EmbeddedBroker:
             self._format(properties)
         with (self.data / "broker.out").open("wb") as out:
             self._process = Child(
-                self._java("kafka.Kafka", str(properties)),
+                java_command("kafka.Kafka", str(properties), jvm=[*self._jvm(), *self._jvm_options]),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._claim.fileno()],
@@ -200,26 +195,19 @@ class EmbeddedBroker:
         return [*lines, f"advertised.listeners={advertised}", f"listeners={listeners},CONTROLLER://{controller}"]
 
     def _format(self, properties: Path) -> None:
-        user = []
+        """Prepares the data folder, without users by a copy: a format takes a JVM of its own."""
         if self._secure:
             login = f"name={self._secure.username},password={self._secure.password}"
-            user = ["--add-scram", f"SCRAM-SHA-512=[{login}]"]
-        command = ["format", "--config", str(properties), "--cluster-id", _CLUSTER_ID, *user]
-        run = subprocess.run(self._java("kafka.tools.StorageTool", *command), capture_output=True, text=True)
-        if run.returncode:
-            raise BrokerUnavailable(
-                f"preparing {self.data} for the broker: {run.stderr.strip() or run.stdout.strip()}",
-                hint="choose another data folder, or delete this one if nothing in it is needed",
-            )
+            format_folder(properties, self.data, ["--add-scram", f"SCRAM-SHA-512=[{login}]"])
+        else:
+            copy_formatted(self.data)
 
-    def _java(self, main: str, *arguments: str) -> list[str]:
+    def _jvm(self) -> list[str]:
         return [
-            str(java_home() / "bin" / "java"),
-            *(f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            *(f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlozenge.broker.log={self.log}"),
-            *("-cp", os.pathsep.join(str(jar) for jar in jars("broker"))),
-            main,
-            *arguments,
+            f"-Xmx{self._heap_mb}m",
+            *archive().options(),
+            f"-Dlog4j2.configurationFile={_LOGGING}",
+            f"-Dlozenge.broker.log={self.log}",
         ]
 
     def _await_answer(self, deadline: float, timeout: float) -> None:
@@ -237,48 +225,6 @@ class EmbeddedBroker:
             f"the embedded broker {what}{last}",
             hint=f"read {self.log}; a damaged data folder can be deleted if nothing in it is needed",
         )
-
-
-def free_port(wanted: int) -> int:
-    """`wanted` if it can be bound, or a free port for 0; raises UsageError if it is in use."""
-    return free_ports(wanted)[0]
-
-
-def free_ports(*wanted: int) -> list[int]:
-    """Different ports, one for each in `wanted`: itself if it can be bound, or a free one for 0.
-
-    A free port is below those that systems give to outgoing connections. Such a connection could otherwise take the
-    port before the broker binds it, or while the broker is down. Raises UsageError if a port is in use.
-    """
-    with ExitStack() as bound:
-        asked = {port: bound.enter_context(socket.socket()) for port in wanted if port}
-        for port, probe in asked.items():
-            if refusal := _bind(probe, port):
-                raise UsageError(
-                    f"starting the embedded broker: port {port} on {LOOPBACK} is in use ({refusal.strerror})",
-                    hint=f"stop what listens there (`lsof -i :{port}` names it) or choose another port; 0 takes any",
-                )
-        return [port or _bind_any(bound.enter_context(socket.socket())) for port in wanted]
-
-
-def _bind_any(probe: socket.socket) -> int:
-    for port in random.SystemRandom().sample(_SERVER_PORTS, min(100, len(_SERVER_PORTS))):
-        if not _bind(probe, port):
-            return port
-    raise UsageError(
-        f"starting the embedded broker: no port from {_SERVER_PORTS[0]} to {_SERVER_PORTS[-1]} is free on {LOOPBACK}",
-        hint="choose a port, or stop servers that are not needed (`ss -ltn` lists them)",
-    )
-
-
-def _bind(probe: socket.socket, port: int) -> OSError | None:
-    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        probe.bind((LOOPBACK, port))
-        probe.listen()  # with SO_REUSEADDR a second socket may bind the port until one listens
-    except OSError as refusal:
-        return refusal
-    return None
 
 
 def _listening(port: int) -> bool:

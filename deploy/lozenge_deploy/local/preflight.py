@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.toolchain import cache_path, cds, jars
+from lozenge.toolchain import cache_path, jars
+from lozenge.toolchain.cds import spark_archive
 from lozenge.toolchain.java import find_java
 
 LEAST_DISK = 2 * 1024**3
@@ -33,7 +34,7 @@ def run_checks() -> Iterator[Check]:
     yield _checked("JVM jars", lambda: f"{len(jars.jars('connector'))} files")
     yield _checked("settings", lambda: f"broker at {KafkaSettings.load().bootstrap}")
     yield _checked("broker", lambda: f"{len(partitions(KafkaSettings.load(), timeout=BROKER_SECONDS))} topics")
-    archive = cds.archive()
+    archive = spark_archive().file()
     yield Check("class-data archive", True, str(archive) if archive else "none: every start takes longer")
     free = shutil.disk_usage(cache_path()).free
     fix = f"free some space on the disk of {cache_path()}"

@@ -1,6 +1,6 @@
 """`python -m lozenge.spark.cds_training JVM_OPTION FOLDER`: a job that does a little of what jobs do.
 
-`cds.make` runs it under the option that writes the archive. What it touches is then quick to load:
+`ClassDataArchive.make` runs it under the option that writes the archive. What it touches is then quick to load:
 JSON, Avro, a stateless and a stateful streaming query, a call back into Python, the Kafka clients.
 """
 

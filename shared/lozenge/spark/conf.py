@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lozenge import toolchain
-from lozenge.toolchain import cache_path, cds
+from lozenge.toolchain import cache_path
+from lozenge.toolchain.cds import spark_archive
 
 _LOGGING = Path(toolchain.__file__).with_name("log4j2.properties")
 
@@ -134,7 +135,7 @@ def _jvm_flags(new_mb: int | None) -> list[str]:
         *_small_heap(new_mb),
         f'"-Dlog4j2.configurationFile={_LOGGING}"',
         *folders,
-        *cds.options(),
+        *spark_archive().options(),
     ]
 
 

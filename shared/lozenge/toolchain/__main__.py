@@ -7,7 +7,8 @@ import argparse
 import sys
 
 from lozenge.errors import ToolchainError
-from lozenge.toolchain import cds, jars
+from lozenge.toolchain import jars
+from lozenge.toolchain.cds import spark_archive
 from lozenge.toolchain.java import find_java, java_home
 
 
@@ -32,7 +33,7 @@ def _install() -> None:
     java = find_java()
     print(f"Java {java.version} from {java.origin}: {java.home}")
     print(f"JVM jars: {jars.install()}")
-    print(f"class-data archive: {cds.make() or 'could not be made; every start takes a little longer'}")
+    print(f"class-data archive: {spark_archive().make() or 'could not be made; every start takes a little longer'}")
 
 
 if __name__ == "__main__":

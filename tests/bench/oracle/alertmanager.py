@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 
-from lozenge_deploy.local.embedded_broker import free_port
+from lozenge_deploy.local.ports import free_port
 from lozenge_downstream.routing.matchers import parse
 from tests.bench.oracle.notifications import There, group_of
 from tests.bench.oracle.routes import theirs

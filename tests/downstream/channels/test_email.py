@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiosmtpd.controller import Controller
 
-from lozenge_deploy.local.embedded_broker import free_port
+from lozenge_deploy.local.ports import free_port
 from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.channels.email import compose
 from lozenge_downstream.model import Record

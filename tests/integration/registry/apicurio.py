@@ -16,7 +16,7 @@ import pyspark
 
 from lozenge.toolchain import cache_path, one_at_a_time
 from lozenge.toolchain.java import java_home
-from lozenge_deploy.local.embedded_broker import free_port
+from lozenge_deploy.local.ports import free_port
 
 HERE = Path(__file__).parent
 SHA256 = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"

@@ -21,7 +21,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.cli.__main__ import main
 from lozenge_deploy.local import topic_bootstrap
-from lozenge_deploy.local.embedded_broker import free_port
+from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.operations.schema_export import write_apicurio_archive
 from tests.deploy.command import ROOT
 from tests.integration.conftest import Broker, own_platform

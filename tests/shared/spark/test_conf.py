@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from lozenge.spark.conf import JOB_NEW_MB, Conf, session_conf
-from lozenge.toolchain import cds
+from lozenge.toolchain.cds import ClassDataArchive
 
 
 @pytest.fixture(autouse=True)
 def _no_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cds, "archive", lambda: None)
+    monkeypatch.setattr(ClassDataArchive, "file", lambda self: None)
 
 
 def conf(*, new_mb: int | None = None, master: str | None = None, **overrides: str) -> Conf:
