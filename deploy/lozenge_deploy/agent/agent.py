@@ -13,11 +13,11 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import Stop
-from lozenge_deploy.agent.controller import TIMEOUTS, Timeouts
+from lozenge_deploy.agent.controller import JobLauncher
 from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
-from lozenge_deploy.agent.restart_policy import JobLauncher
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, Row, Timing
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.releases.release_store import Releases

@@ -30,7 +30,14 @@ class Launcher:
             self._prepared[key] = self._workers.submit(self._prepare, *key)
         return self._prepared[key].done()
 
-    def declaration(self, spec: DeploymentSpec) -> Manifest:
+    def declared(self, spec: DeploymentSpec) -> Manifest | None:
+        """What the release declares, if it is prepared without an error."""
+        future = self._prepared.get((spec.detector, spec.release))
+        if future is None or not future.done() or future.exception() is not None:
+            return None
+        return future.result()[1]
+
+    def _declaration(self, spec: DeploymentSpec) -> Manifest:
         """What the release declares; waits until it is prepared, or raises the error of its preparation once."""
         self.prepared(spec)
         future = self._prepared[spec.detector, spec.release]
@@ -40,7 +47,7 @@ class Launcher:
 
     def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
         """Starts a job of the release; raises the error of its preparation, or OSError."""
-        resources = self.declaration(spec).resources
+        resources = self._declaration(spec).resources
         python, _ = self._prepared[spec.detector, spec.release].result()
         memory_mb, cores = spec.memory_mb or resources.memory_mb, spec.cores or resources.cores
         variables = {

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from lozenge_deploy.agent.controller import TIMEOUTS, Controller, Timeouts
-from lozenge_deploy.agent.restart_policy import JobLauncher
+from lozenge_deploy.agent.controller import Controller, JobLauncher
 from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from uuid import uuid4
 
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, now
-from lozenge_deploy.supervision.job_process import JobProcess
+from lozenge_deploy.agent.observation import JobView
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, now
 
 
 class StatusReporter:
@@ -23,17 +23,16 @@ class StatusReporter:
         self.status = status
         self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
 
-    def update(self, **changes: object) -> None:
-        """Changes the status, and reports it if it differs."""
-        status = self.status.model_copy(update=changes)
+    def report(self, status: DeploymentStatus) -> None:
+        """Reports the status if it differs from the newest one."""
         if status != self.status:
             self.status = status.model_copy(update={"at": now()})
             self._on_status(self.status)
 
-    def record(self, what: str, job: JobProcess | None = None, detail: str = "") -> None:
+    def record(self, what: str, job: JobView | None = None, detail: str = "") -> None:
         """Appends an event to the history, about `job` if given."""
         started = job.record if job is not None else None
-        reported = job.status() if job is not None else None
+        reported = job.status if job is not None else None
         self._on_event(
             HistoryEvent(
                 detector=self.status.detector,
@@ -46,16 +45,9 @@ class StatusReporter:
         )
 
     def roll_back(self, spec: DeploymentSpec, reason: str) -> None:
-        """Applies the previous spec; without one, only reports the failure. A change that was good once is kept.
-
-        It rolls back by one step: the previous spec is watched again if its own watch window had not ended.
-        """
+        """Applies the spec before `spec`."""
         before = spec.before
-        if before is not None and self.status.outcome not in (Outcome.WORKING, Outcome.WATCHED):
-            return
-        self.update(outcome=Outcome.FAILED, reason=reason)
-        if before is None:
-            return
+        assert before is not None
         what = "rolled back" if before.release != spec.release else "undone"  # the release itself may be good
         self._on_event(HistoryEvent(detector=spec.detector, what=what, release=spec.release, by="agent", detail=reason))
         changes = {"revision": uuid4().hex[:12], "what": "roll back", "by": "agent", "message": reason, "at": now()}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lozenge.detector.manifest import Manifest
-from lozenge_deploy.agent.controller import TIMEOUTS, Controller, Timeouts
+from lozenge_deploy.agent.controller import Controller
 from lozenge_deploy.agent.status_reporter import StatusReporter
+from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
@@ -28,7 +29,7 @@ class FakeJobs:
     def prepared(self, spec: DeploymentSpec) -> bool:
         return True
 
-    def declaration(self, spec: DeploymentSpec) -> Manifest:
+    def declared(self, spec: DeploymentSpec) -> Manifest:
         return DECLARATION
 
     def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess:
@@ -73,6 +74,11 @@ class ControllerHarness:
         """A controller of another agent."""
         self.reporter = StatusReporter(status, self.reported.append, self.history.append, self.apply)
         return Controller(self.folder, self.jobs, lambda: self.newest, self.reporter, self.timeouts)
+
+    def restart(self) -> None:
+        """Another agent's controller takes its first step."""
+        self.controller = self.new_controller(self.status)
+        self.controller.tick(self.spec, self.broker_stable_seconds)
 
     def use_timeouts(self, timeouts: Timeouts) -> None:
         """Replaces the controller by one with these timeouts."""

@@ -13,8 +13,8 @@ import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.process.atomic_write import replace
-from lozenge_deploy.agent import health, restart_policy
-from lozenge_deploy.agent.controller import Timeouts
+from lozenge_deploy.agent import health, restarts
+from lozenge_deploy.agent.tick import Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase
 from lozenge_deploy.supervision.job_process import RECORD, job_processes
 from tests.deploy.agent.controllers import ControllerHarness
@@ -58,7 +58,7 @@ def test_a_change_is_done_once_it_has_been_watched(harness: ControllerHarness) -
 def test_another_controller_adopts_the_running_job(harness: ControllerHarness) -> None:
     harness.until_runs()
     before = harness.live.record
-    harness.controller = harness.new_controller(harness.status)
+    harness.restart()
     assert harness.live.record == before
     harness.until(lambda: harness.events("adopted"))
     harness.change("two", settings={"limit": 3})
@@ -69,7 +69,7 @@ def test_another_controller_adopts_the_running_job(harness: ControllerHarness) -
 def test_another_controller_adopts_a_job_that_is_not_live_yet(harness: ControllerHarness) -> None:
     harness.until(lambda: harness.controller.live)
     before = harness.live.record
-    harness.controller = harness.new_controller(harness.status)
+    harness.restart()
     harness.until_runs()
     assert harness.live.record == before
     assert len(harness.events("started")) == 1
@@ -107,7 +107,7 @@ def test_another_controller_continues_a_replacement(harness: ControllerHarness) 
     harness.until_runs()
     harness.change("two", release="r2")
     harness.until(lambda: harness.controller.successor)
-    harness.controller = harness.new_controller(harness.status)
+    harness.restart()
     assert harness.controller.successor is not None
     harness.until_runs()
     assert harness.status.release == "r2"
@@ -123,7 +123,7 @@ def test_another_controller_stops_the_job_that_was_just_replaced(harness: Contro
     harness.until_runs()
     assert replaced.alive()
     new = harness.live.record
-    harness.controller = harness.new_controller(harness.status)
+    harness.restart()
     assert harness.live.record == new
     harness.until(lambda: not replaced.alive())
     harness.until_runs()
@@ -287,13 +287,13 @@ def test_no_job_is_unhealthy_while_the_broker_is_unavailable(harness: Controller
     assert before.alive()
     before.kill()
     harness.until(lambda: len(harness.jobs.started) == 2)
-    assert not harness.controller._restarts.health.exits
+    assert not harness.controller.state.restarts.health.exits
 
 
 def test_a_job_without_a_broker_is_restarted_without_backoff(
     harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restart_policy, "NO_BROKER_SECONDS", 0.0)
+    monkeypatch.setattr(restarts, "NO_BROKER_SECONDS", 0.0)
     harness.until_runs()
     harness.change("two", release="r2 no broker")
     harness.until(lambda: len(harness.jobs.started) == 6)
@@ -416,7 +416,7 @@ def test_the_previous_release_keeps_running_during_a_rebuild_also_after_crashes(
         harness.until(lambda: harness.generation() == generation)  # noqa: B023 - called at once
     assert (harness.status.release, harness.spec.revision) == ("r1", "two")
     assert harness.controller.successor is standby
-    harness.controller = harness.new_controller(harness.status)  # another agent adopts both
+    harness.restart()  # another agent adopts both
     assert harness.live.record.release == "r1"
     assert harness.controller.successor is not None
     assert standby is not None

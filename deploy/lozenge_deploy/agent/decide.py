@@ -1,0 +1,162 @@
+"""The next step of one replica towards its spec: a pure function of what was seen and what is remembered.
+
+A replica keeps one live job, and a standby that is to replace it. A job that no controller has seen gets a role from
+what it reports, so a controller that has just started needs nothing but its first tick.
+"""
+
+import signal
+
+from lozenge_deploy.agent.actions import Kill, Record, ReplicaState
+from lozenge_deploy.agent.live_job import check_health, update_live
+from lozenge_deploy.agent.observation import Observed
+from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
+from lozenge_deploy.agent.restarts import NO_BROKER, Restarts
+from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, now
+
+SIGNALLED = 128
+"""A shell adds it to the number of the signal that killed its child."""
+
+
+def decide(
+    spec: DeploymentSpec,
+    status: DeploymentStatus,
+    state: ReplicaState,
+    seen: Observed,
+    timeouts: Timeouts = TIMEOUTS,
+) -> Decision:
+    """The next step towards `spec`; `status` is what was reported last."""
+    tick = Tick(spec, status, state, seen, timeouts)
+    _assign_roles(tick)
+    _count_failed_start(tick)
+    if spec.revision != status.revision:
+        _start_revision(tick)
+    _kill_overdue(tick)
+    if spec.goal is not Goal.RUNNING:
+        _stop_all(tick)
+        return tick.decision()
+    _reap(tick)
+    _enforce_memory_limits(tick)
+    if tick.live is not None and tick.live.matches(spec.process):
+        tick.stop_successor()
+    if tick.live is not None and tick.live.matches(spec.process):
+        update_live(tick, tick.live)
+        check_health(tick, tick.live)
+    elif tick.live is not None or tick.successor is not None or needs_standby(tick):
+        replace_live(tick)
+    else:
+        tick.start(spec, phase=Phase.STARTING)
+    return tick.decision()
+
+
+def _assign_roles(tick: Tick) -> None:
+    """Gives a role to each job that has none, as an earlier agent left it; a job without one is stopped.
+
+    One that has ended since is given the role of the live job, so that its exit is reported.
+    """
+    state, jobs = tick.state, tick.seen.jobs
+    unknown = [job for id, job in jobs.items() if id not in {state.live, state.successor, *state.stopping}]
+    running = [job for job in unknown if job.alive]
+    live = sorted((job for job in running if job.is_live), key=lambda job: job.status.generation if job.status else 0)
+    cutting_over = [job for job in running if not job.is_live and job.ordered_live]
+    standbys = [job for job in running if not job.is_live and not job.ordered_live]
+    if state.live is None and state.successor is None:
+        if live and cutting_over:
+            tick.remember(successor=cutting_over.pop(0).id, cut_over_at=tick.seen.now)
+        elif standbys:
+            tick.remember(successor=standbys.pop(0).id)
+        if live:  # one that has just been replaced may still report that it is live
+            tick.remember(live=live.pop().id)
+        elif cutting_over:
+            tick.remember(live=cutting_over.pop(0).id)
+        if (adopted := tick.live or tick.successor) is not None:
+            tick.remember(adopted_at=tick.seen.now)
+            tick.do(Record("adopted", adopted.id))
+        elif unknown and tick.status.pid is not None:
+            tick.remember(adopted_at=tick.seen.now, live=unknown[0].id)
+    for job in (*live, *cutting_over, *standbys):
+        tick.stop(job)
+
+
+def _count_failed_start(tick: Tick) -> None:
+    """A failed start counts as an exit; it is rolled back at once if it was to replace a live job."""
+    failed = tick.seen.failed_start
+    if failed is None:
+        return
+    name = "previous_restarts" if failed.of_previous else "restarts"
+    restarts: Restarts = getattr(tick.state, name)
+    if not failed.error:
+        tick.remember(**{name: restarts.without_broker(tick.seen.now)})
+        return
+    restarts = restarts.start_failed(tick.seen.now)
+    tick.remember(**{name: restarts})
+    tick.report(reason=failed.error, phase=tick.status.phase if failed.replaces else Phase.WAITING)
+    is_present = tick.spec.revision == tick.status.revision and not failed.of_previous
+    if is_present and (failed.replaces or restarts.health.crash_loop(tick.seen.now)):
+        tick.roll_back(failed.error)
+
+
+def _start_revision(tick: Tick) -> None:
+    """A new revision: the standby of an older one is stopped, unless it is live already."""
+    if tick.successor is not None and tick.successor.is_live:
+        finish_cut_over(tick, tick.successor)
+    tick.stop_successor()
+    tick.remember(restarts=Restarts(), previous_restarts=Restarts(), watch_started_at=tick.seen.now)
+    tick.report(revision=tick.spec.revision, outcome=Outcome.WORKING, reason="")
+
+
+def _kill_overdue(tick: Tick) -> None:
+    stopping = [job for id in tick.state.stopping if (job := tick.seen.jobs.get(id)) is not None and job.alive]
+    for job in stopping:
+        if job.stopping_seconds > tick.timeouts.stop:
+            tick.do(Kill(job.id))
+    tick.remember(stopping=frozenset(job.id for job in stopping))
+
+
+def _stop_all(tick: Tick) -> None:
+    tick.stop_successor()
+    tick.stop_live()
+    if not tick.state.stopping:
+        phase = Phase.PAUSED if tick.spec.goal is Goal.PAUSED else Phase.RETIRED
+        tick.report(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
+
+
+def _reap(tick: Tick) -> None:
+    """Handles the exit of the live job: it is started again later, or the change is rolled back."""
+    ended = tick.live
+    if ended is None or ended.alive:
+        return
+    tick.remember(live=None)
+    if tick.state.cut_over_at is not None and tick.successor is not None and tick.successor.alive:
+        # fenced: it has exited before its successor has reported that it is live
+        tick.report(fenced=ended.record.release, fenced_at=now(), fenced_from={})
+        return
+    reason = ended.kill_reason or _exit_reason(ended.exit_code, ended.last_error)
+    tick.do(Record("exited", ended.id, reason))
+    tick.report(phase=Phase.WAITING, reason=reason, restarts=tick.status.restarts + 1, pid=None)
+    counts = tick.broker_stable and ended.exit_code != NO_BROKER
+    if not ended.matches(tick.spec.process):
+        tick.remember(previous_restarts=tick.state.previous_restarts.exited(tick.seen.now, counts=counts))
+        return
+    tick.remember(restarts=tick.state.restarts.exited(tick.seen.now, counts=counts))
+    if counts and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):
+        tick.roll_back(f"{problem}; it {reason}")
+
+
+def _enforce_memory_limits(tick: Tick) -> None:
+    for job in (tick.live, tick.successor):
+        if job is None or job.memory_mb is None or tick.is_ending(job):
+            continue
+        used, limit = job.memory_mb, job.record.memory_mb
+        if used > limit:
+            tick.kill(job, "out of memory", f"killed at {used} MB, its limit is {limit} MB")
+
+
+def _exit_reason(code: int | None, error: str) -> str:
+    """How a job ended. A job that was killed logs no error, and one that was stopped has none."""
+    if code is None:
+        return f"was killed by a signal: {error}"
+    if code == 0:
+        return "exited with code 0"
+    killed_by = code - SIGNALLED
+    return f"was killed by signal {killed_by}" if killed_by == signal.SIGKILL else f"exited with code {code}: {error}"

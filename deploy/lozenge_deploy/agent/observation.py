@@ -1,0 +1,80 @@
+"""What a controller sees at the beginning of a tick, as values: its jobs, the clock, and the broker."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lozenge.protocol.job_spec import JobSpec
+from lozenge.protocol.job_status import JobStatus, Phase
+from lozenge_deploy.supervision.job_process import StartRecord
+
+JobId = tuple[int, float]
+"""The pid of a job's leader, and when that was created."""
+DEFAULT_TRIGGER = timedelta(minutes=1)
+"""Of a release whose declaration is not at hand yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as it was seen.
+
+    `exit_code` and `last_error` are those of a job that is not `alive`. `memory_mb` is None where it was not measured.
+    """
+
+    record: StartRecord
+    alive: bool = True
+    status: JobStatus | None = None
+    spec: JobSpec | None = None
+    exit_code: int | None = None
+    last_error: str = ""
+    kill_reason: str = ""
+    stopping_seconds: float = 0.0
+    memory_mb: int | None = None
+
+    @property
+    def id(self) -> JobId:
+        """What distinguishes it from every other job of this machine."""
+        return self.record.pid, self.record.created
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has reported that it is live."""
+        return self.status is not None and self.status.phase is Phase.LIVE
+
+    @property
+    def ordered_live(self) -> bool:
+        """Whether its newest spec says that it should be live."""
+        return self.spec is not None and not self.spec.standby
+
+    @property
+    def writes_unfenced(self) -> bool:
+        """Whether Spark's sink may still write for it without a fence; the sink stops before the processes do."""
+        status = self.status
+        return status is not None and not status.fenced and status.finished_at < self.record.started_at
+
+    def matches(self, process: tuple[object, ...] | list[object]) -> bool:
+        """Whether it was started as `process`; then it needs no restart to fulfil the spec."""
+        return self.record.process == list(process)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedStart:
+    """A start that failed since the last tick, with its `error`; "" if the broker did not answer."""
+
+    of_previous: bool
+    replaces: bool
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One tick's view. `now` is in Unix seconds; the triggers are those of the spec and of the one before it."""
+
+    now: float
+    broker_stable_seconds: float
+    jobs: Mapping[JobId, JobView] = field(default_factory=dict)
+    prepared: bool = True
+    previous_prepared: bool = True
+    trigger: timedelta = DEFAULT_TRIGGER
+    previous_trigger: timedelta = DEFAULT_TRIGGER
+    failed_start: FailedStart | None = None

@@ -1,0 +1,32 @@
+"""When a job that has exited may be started again. Pure: the clock is an argument."""
+
+from dataclasses import dataclass, field, replace
+
+from lozenge_deploy.agent.health import Health
+
+NO_BROKER, NO_BROKER_SECONDS = 3, 1.0
+"""The exit code of a job without a broker, which does not count as a crash, and the seconds before its restart."""
+FAILED_START_SECONDS = 1.0
+"""The shortest time between a start that failed and the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """The exits of the jobs of one revision. Their `health` decides the backoff."""
+
+    health: Health = field(default_factory=Health)
+    next_start_at: float = 0.0
+
+    def exited(self, now: float, *, counts: bool) -> "Restarts":
+        """The state after an exit; one without a broker does not count as a crash."""
+        health = self.health.exited(now) if counts else self.health
+        return Restarts(health, now + max(health.backoff(), 0.0 if counts else NO_BROKER_SECONDS))
+
+    def start_failed(self, now: float) -> "Restarts":
+        """The state after a start that the release or the machine did not allow. It counts as a crash."""
+        health = self.health.exited(now)
+        return Restarts(health, now + max(FAILED_START_SECONDS, health.backoff()))
+
+    def without_broker(self, now: float) -> "Restarts":
+        """The state after a start for which the broker did not answer."""
+        return replace(self, next_start_at=now + NO_BROKER_SECONDS)

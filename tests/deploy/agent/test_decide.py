@@ -1,0 +1,427 @@
+"""What a controller decides, case by case, without processes, clocks or files."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from lozenge.protocol.job_status import JobStatus
+from lozenge.protocol.job_status import Phase as JobPhase
+from lozenge_deploy.agent.actions import (
+    Action,
+    GoLive,
+    Kill,
+    RaisePriority,
+    Record,
+    ReplicaState,
+    RollBack,
+    Send,
+    Start,
+    Terminate,
+)
+from lozenge_deploy.agent.decide import decide
+from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
+from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
+from lozenge_deploy.agent.restarts import NO_BROKER, NO_BROKER_SECONDS, Restarts
+from lozenge_deploy.agent.tick import TIMEOUTS, Decision
+from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
+from lozenge_deploy.supervision.job_process import StartRecord
+
+AT = 1_000_000.0
+STABLE = 10 * TIMEOUTS.broker_stable
+OLD, NEW = (1, 1.0), (2, 2.0)
+FIRST = DeploymentSpec(detector="spotter", revision="one", release="r1", watch=300.0)
+SECOND = FIRST.updated(revision="two", release="r2", before=FIRST)
+ONE = DeploymentStatus(detector="spotter", revision="one", release="r1", process=list(FIRST.process), generation=1)
+RUNNING = ONE.model_copy(update={"outcome": Outcome.DONE, "phase": Phase.RUNNING, "pid": 7, "digest": "d"})
+CHANGED = RUNNING.model_copy(update={"revision": "two", "outcome": Outcome.WORKING})
+
+
+def job(
+    id: JobId,
+    spec: DeploymentSpec = FIRST,
+    phase: JobPhase | None = JobPhase.LIVE,
+    *,
+    ordered: DeploymentSpec | None = None,
+    standby: bool = False,
+    generation: int = 0,
+    age: float = 100.0,
+    status: dict[str, Any] | None = None,
+    **view: Any,
+) -> JobView:
+    """A job of `spec` with the last `ordered` spec; without a phase it has not reported yet."""
+    generation = generation or id[0]
+    record = StartRecord(
+        "spotter", spec.release, list(spec.process), generation, spec.state, 1000, id[0], id[1], AT - age
+    )
+    reported = None
+    if phase is not None:
+        reported = JobStatus(
+            7, 1.0, phase=phase, generation=generation, revision=spec.revision, digest="d", last_progress_at=AT
+        )
+        reported = msgspec.structs.replace(reported, **{"fenced": True} | (status or {}))
+    return JobView(record, status=reported, spec=(ordered or spec).job_spec(generation, standby=standby), **view)
+
+
+def decided(
+    spec: DeploymentSpec,
+    status: DeploymentStatus,
+    state: ReplicaState,
+    *jobs: JobView,
+    stable: float = STABLE,
+    **seen: Any,
+) -> Decision:
+    found = Observed(AT, stable, {each.id: each for each in jobs}, trigger=timedelta(seconds=1), **seen)
+    return decide(spec, status, state, found)
+
+
+def kinds(actions: Sequence[Action]) -> list[str]:
+    return [type(action).__name__ for action in actions]
+
+
+LIVE = ReplicaState(live=OLD, watch_started_at=AT - 10)
+REPLACING = ReplicaState(live=OLD, successor=NEW, watch_started_at=AT - 10)
+CUTTING_OVER = replace(REPLACING, cut_over_at=AT - 1)
+STANDBY = {"spec": SECOND, "standby": True}
+
+# the live job
+
+
+def test_nothing_is_done_while_all_is_well() -> None:
+    found = decided(FIRST, RUNNING, LIVE, job(OLD))
+    assert (found.actions, found.state) == ([], LIVE)
+    assert found.status == RUNNING
+
+
+def test_a_first_spec_starts_a_live_job() -> None:
+    fresh = DeploymentStatus(detector="spotter")
+    found = decided(FIRST, fresh, ReplicaState())
+    assert found.actions == [Start(FIRST, phase=Phase.STARTING)]
+    assert (found.status.revision, found.status.outcome) == ("one", Outcome.WORKING)
+
+
+def test_nothing_starts_before_its_environment_is_prepared() -> None:
+    found = decided(FIRST, DeploymentStatus(detector="spotter"), ReplicaState(), prepared=False)
+    assert (found.actions, found.status.phase) == ([], Phase.PREPARING)
+
+
+def test_a_job_that_has_just_become_live_is_recorded_and_gets_its_priority() -> None:
+    starting = ONE.model_copy(update={"generation": 0, "outcome": Outcome.WORKING})
+    found = decided(FIRST, starting, LIVE, job(OLD))
+    assert kinds(found.actions) == ["RaisePriority", "Record"]
+    assert (found.status.phase, found.status.outcome, found.status.generation) == (Phase.RUNNING, Outcome.DONE, 1)
+
+
+def test_other_settings_are_sent_to_the_same_process() -> None:
+    limited = FIRST.updated(revision="two", settings={"limit": 3}, before=FIRST)
+    found = decided(limited, CHANGED, LIVE, job(OLD))
+    assert found.actions == [Send(OLD, limited.job_spec(1, standby=False))]
+    applied = job(OLD, limited, status={"digest": "e"})
+    found = decided(limited, CHANGED, LIVE, applied)
+    assert [a.what for a in found.actions if isinstance(a, Record)] == ["settings"]
+    assert found.status.outcome is Outcome.WATCHED
+
+
+def test_rejected_settings_are_rolled_back() -> None:
+    limited = FIRST.updated(revision="two", settings={"limit": "x"}, before=FIRST)
+    found = decided(limited, CHANGED, LIVE, job(OLD, limited, status={"rejected": "limit: no number"}))
+    assert found.actions == [RollBack(limited, "limit: no number")]
+    assert (found.status.outcome, found.status.reason) == (Outcome.FAILED, "limit: no number")
+
+
+def test_a_change_that_was_good_once_is_not_rolled_back() -> None:
+    done = CHANGED.model_copy(update={"outcome": Outcome.DONE, "release": "r2"})
+    found = decided(SECOND, done, LIVE, job(OLD, SECOND, status={"rejected": "x"}))
+    assert (found.actions, found.status.outcome) == ([], Outcome.DONE)
+
+
+def test_an_open_circuit_is_recorded_once() -> None:
+    opened = job(OLD, status={"circuit_open": "it raises"})
+    found = decided(FIRST, RUNNING, LIVE, opened)
+    assert kinds(found.actions) == ["Record"]
+    assert (found.status.phase, found.status.reason) == (Phase.CIRCUIT_OPEN, "it raises")
+    assert decided(FIRST, found.status, found.state, opened).actions == []
+
+
+def test_a_job_that_is_not_live_in_time_is_killed() -> None:
+    late = job(OLD, phase=JobPhase.STARTING, age=TIMEOUTS.start + 1)
+    assert decided(FIRST, RUNNING, LIVE, late).actions == [Kill(OLD)]
+
+
+def test_a_job_whose_batch_does_not_end_is_killed_unless_the_broker_was_away() -> None:
+    hangs = job(OLD, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
+    assert kinds(decided(FIRST, RUNNING, LIVE, hangs).actions) == ["Record", "Kill"]
+    assert decided(FIRST, RUNNING, LIVE, hangs, stable=60.0).actions == []
+    assert decided(FIRST, RUNNING, LIVE, replace(hangs, stopping_seconds=1.0)).actions == []
+
+
+def test_a_job_above_its_memory_limit_is_killed_once() -> None:
+    large = job(OLD, memory_mb=1001)
+    assert kinds(decided(FIRST, RUNNING, LIVE, large).actions) == ["Record", "Kill"]
+    assert decided(FIRST, RUNNING, LIVE, replace(large, stopping_seconds=0.1)).actions == []
+    assert decided(FIRST, RUNNING, LIVE, job(OLD, memory_mb=1000)).actions == []
+
+
+def test_the_watch_window_ends_and_time_without_a_broker_does_not_count() -> None:
+    watched = RUNNING.model_copy(update={"outcome": Outcome.WATCHED})
+    over = replace(LIVE, watch_started_at=AT - FIRST.watch - 1)
+    assert decided(FIRST, watched, over, job(OLD)).status.outcome is Outcome.DONE
+    found = decided(FIRST, watched, over, job(OLD), stable=1.0)
+    assert (found.status.outcome, found.state.watch_started_at) == (Outcome.WATCHED, AT)
+
+
+def test_an_unhealthy_job_in_its_watch_window_is_rolled_back() -> None:
+    watched = CHANGED.model_copy(update={"outcome": Outcome.WATCHED, "release": "r2", "generation": 1})
+    found = decided(SECOND, watched, LIVE, job(OLD, SECOND, status={"circuit_open": "it raises"}))
+    assert RollBack(SECOND, "its circuit is open: it raises") in found.actions
+
+
+# exits and starts
+
+
+def dead(id: JobId, spec: DeploymentSpec = FIRST, **view: Any) -> JobView:
+    return job(id, spec, alive=False, exit_code=view.pop("exit_code", 1), last_error="it fell over", **view)
+
+
+def test_an_exit_is_recorded_and_the_job_is_started_again() -> None:
+    found = decided(FIRST, RUNNING, LIVE, dead(OLD))
+    assert found.actions == [
+        Record("exited", OLD, "exited with code 1: it fell over"),
+        Start(FIRST, phase=Phase.STARTING),
+    ]
+    assert (found.status.restarts, found.status.pid, found.state.live) == (1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("view", "reason"),
+    [
+        ({"exit_code": 0}, "exited with code 0"),
+        ({"exit_code": 137}, "was killed by signal 9"),
+        ({"exit_code": None}, "was killed by a signal: it fell over"),
+        ({"kill_reason": "was killed, hung: x"}, "was killed, hung: x"),
+    ],
+)
+def test_the_reason_of_an_exit_is_for_a_person(view: dict[str, Any], reason: str) -> None:
+    assert decided(FIRST, RUNNING, LIVE, dead(OLD, **view)).status.reason == reason
+
+
+def test_the_second_exit_in_a_row_waits_for_its_backoff() -> None:
+    once = replace(LIVE, restarts=Restarts().exited(AT - 5, counts=True))
+    found = decided(FIRST, RUNNING, once, dead(OLD))
+    assert kinds(found.actions) == ["Record"]
+    assert found.state.restarts.next_start_at == AT + 1.0
+
+
+def test_a_crash_loop_rolls_a_change_back_and_without_one_only_fails() -> None:
+    restarts = Restarts()
+    for second in range(CRASH_LOOP_EXITS - 1):
+        restarts = restarts.exited(AT - 10 + second, counts=True)
+    watched = CHANGED.model_copy(update={"outcome": Outcome.WATCHED, "release": "r2"})
+    found = decided(SECOND, watched, replace(LIVE, restarts=restarts), dead(OLD, SECOND))
+    assert kinds(found.actions) == ["Record", "RollBack"]
+    first = RUNNING.model_copy(update={"outcome": Outcome.WORKING})
+    found = decided(FIRST, first, replace(LIVE, restarts=restarts), dead(OLD))
+    assert (kinds(found.actions), found.status.outcome) == (["Record"], Outcome.FAILED)
+
+
+@pytest.mark.parametrize(("view", "stable"), [({"exit_code": NO_BROKER}, STABLE), ({"exit_code": 1}, 1.0)])
+def test_an_exit_without_a_broker_does_not_count(view: dict[str, Any], stable: float) -> None:
+    found = decided(FIRST, RUNNING, LIVE, dead(OLD, **view), stable=stable)
+    assert found.state.restarts == Restarts(next_start_at=AT + NO_BROKER_SECONDS)
+
+
+@pytest.mark.parametrize(("replaces", "rolls_back"), [(True, True), (False, False)])
+def test_a_start_that_failed_is_rolled_back_at_once_if_it_was_to_replace(replaces: bool, rolls_back: bool) -> None:
+    failed = FailedStart(of_previous=False, replaces=replaces, error="no such package")
+    state = LIVE if replaces else ReplicaState()
+    found = decided(SECOND, CHANGED, state, *([job(OLD)] if replaces else []), failed_start=failed)
+    assert (RollBack(SECOND, "no such package") in found.actions) is rolls_back
+    assert found.status.reason == "no such package"
+    assert found.state.restarts.next_start_at > AT
+
+
+def test_a_start_for_which_the_broker_did_not_answer_is_tried_again_and_does_not_count() -> None:
+    failed = FailedStart(of_previous=False, replaces=True, error="")
+    found = decided(SECOND, CHANGED, LIVE, job(OLD), failed_start=failed)
+    assert (found.actions, found.state.restarts.health.exits) == ([], ())
+    assert found.state.restarts.next_start_at == AT + NO_BROKER_SECONDS
+
+
+# replacement
+
+
+def test_another_release_starts_as_a_standby_next_to_the_live_job() -> None:
+    found = decided(SECOND, RUNNING, LIVE, job(OLD))
+    assert found.actions == [Start(SECOND, standby=True, replaces=True, phase=Phase.STANDBY)]
+    assert (found.status.revision, found.status.outcome) == ("two", Outcome.WORKING)
+
+
+def test_a_ready_standby_is_sent_the_order_to_go_live() -> None:
+    found = decided(SECOND, CHANGED, REPLACING, job(OLD), job(NEW, phase=JobPhase.READY, **STANDBY))
+    assert found.actions == [GoLive(NEW, SECOND)]
+    assert (found.state.cut_over_at, found.status.phase) == (AT, Phase.CUTTING_OVER)
+
+
+@pytest.mark.parametrize("phase", [JobPhase.STARTING, JobPhase.WARMING_UP, JobPhase.STANDBY])
+def test_a_standby_that_is_not_ready_is_waited_for(phase: JobPhase) -> None:
+    found = decided(SECOND, CHANGED, REPLACING, job(OLD), job(NEW, phase=phase, **STANDBY))
+    assert (found.actions, found.state) == ([], REPLACING)
+
+
+def test_a_standby_that_is_never_ready_is_stopped_and_rolled_back() -> None:
+    late = job(NEW, phase=JobPhase.STANDBY, age=TIMEOUTS.start + 1, **STANDBY)
+    found = decided(SECOND, CHANGED, REPLACING, job(OLD), late)
+    assert found.actions == [Terminate(NEW), RollBack(SECOND, "it was not ready after 300 s")]
+    assert decided(SECOND, CHANGED, REPLACING, job(OLD), late, stable=1.0).actions == []
+
+
+def test_a_successor_that_is_live_replaces_its_predecessor() -> None:
+    found = decided(SECOND, CHANGED, CUTTING_OVER, job(OLD), job(NEW, SECOND))
+    assert found.actions == [Terminate(OLD)]
+    assert (found.state.live, found.state.successor, found.state.stopping) == (NEW, None, {OLD})
+    assert found.status.fenced == "r1"
+
+
+def test_a_predecessor_that_was_fenced_is_no_crash() -> None:
+    waiting = job(NEW, phase=JobPhase.READY, spec=SECOND)
+    found = decided(SECOND, CHANGED, CUTTING_OVER, dead(OLD), waiting)
+    assert (found.actions, found.status.restarts, found.status.fenced) == ([], 0, "r1")
+    assert found.state.successor == NEW
+
+
+def test_a_successor_that_is_not_live_in_time_is_killed() -> None:
+    late = replace(CUTTING_OVER, cut_over_at=AT - TIMEOUTS.cut_over - 1)
+    waiting = job(NEW, phase=JobPhase.READY, spec=SECOND)
+    assert decided(SECOND, CHANGED, late, job(OLD), waiting).actions == [Kill(NEW)]
+    assert decided(SECOND, CHANGED, late, job(OLD), waiting, stable=1.0).actions == []
+
+
+def test_after_a_failed_cut_over_the_live_job_is_started_again_too() -> None:
+    """Its successor may have fenced it."""
+    found = decided(SECOND, CHANGED, CUTTING_OVER, job(OLD), dead(NEW, SECOND, phase=JobPhase.READY))
+    assert kinds(found.actions) == ["Terminate", "Record", "RollBack"]
+    assert (found.state.live, found.state.successor, found.state.cut_over_at) == (None, None, None)
+
+
+def test_a_crash_on_standby_leaves_the_live_job_alone() -> None:
+    found = decided(SECOND, CHANGED, REPLACING, job(OLD), dead(NEW, SECOND, phase=JobPhase.READY))
+    assert kinds(found.actions) == ["Record", "RollBack"]
+    assert found.state.live == OLD
+
+
+def test_an_unfenced_predecessor_is_stopped_before_its_successor_goes_live() -> None:
+    unfenced = job(OLD, status={"fenced": False})
+    ready = job(NEW, phase=JobPhase.READY, **STANDBY)
+    found = decided(SECOND, CHANGED, REPLACING, unfenced, ready)
+    assert found.actions == [Terminate(OLD)]
+    assert found.state.stopping == {OLD}
+    stopping = replace(unfenced, stopping_seconds=1.0)
+    assert decided(SECOND, CHANGED, found.state, stopping, ready).actions == []
+    published = job(OLD, status={"fenced": False, "finished_at": AT}, stopping_seconds=1.0)
+    assert decided(SECOND, CHANGED, found.state, published, ready).actions == [GoLive(NEW, SECOND)]
+
+
+def test_another_spec_during_a_replacement_stops_the_standby_but_not_one_that_is_live() -> None:
+    third = SECOND.updated(revision="three", release="r3")
+    found = decided(third, CHANGED, REPLACING, job(OLD), job(NEW, phase=JobPhase.STANDBY, **STANDBY))
+    assert found.actions[0] == Terminate(NEW)
+    found = decided(third, CHANGED, CUTTING_OVER, job(OLD), job(NEW, SECOND))
+    assert (found.actions[0], found.state.live) == (Terminate(OLD), NEW)
+
+
+def test_going_back_to_the_release_that_is_live_stops_the_standby() -> None:
+    back = FIRST.updated(revision="three")
+    standby = job(NEW, phase=JobPhase.STANDBY, **STANDBY)
+    assert Terminate(NEW) in decided(back, CHANGED, REPLACING, job(OLD, ordered=back), standby).actions
+
+
+# rebuild
+
+
+REBUILD = SECOND.updated(state="rebuild")
+
+
+def test_state_is_rebuilt_by_a_standby_even_if_no_job_is_live() -> None:
+    first = FIRST.updated(state="rebuild")
+    found = decided(first, DeploymentStatus(detector="spotter"), ReplicaState())
+    assert found.actions == [Start(first, standby=True, phase=Phase.STANDBY)]
+
+
+def test_the_previous_release_is_restarted_during_a_rebuild_and_its_exits_do_not_count() -> None:
+    standby = job(NEW, REBUILD, JobPhase.STANDBY, standby=True)
+    found = decided(REBUILD, CHANGED, REPLACING, dead(OLD), standby)
+    assert found.actions[1:] == [Start(FIRST, of_previous=True)]
+    assert (found.state.restarts, len(found.state.previous_restarts.health.exits)) == (Restarts(), 1)
+    assert RollBack not in map(type, found.actions)
+
+
+def test_a_rebuild_may_take_long_while_it_makes_progress() -> None:
+    slow = job(NEW, REBUILD, JobPhase.STANDBY, standby=True, age=10 * TIMEOUTS.start)
+    assert decided(REBUILD, CHANGED, REPLACING, job(OLD), slow).actions == []
+    stuck = job(NEW, REBUILD, JobPhase.STANDBY, standby=True, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
+    assert kinds(decided(REBUILD, CHANGED, REPLACING, job(OLD), stuck).actions) == ["Terminate", "RollBack"]
+
+
+# goals and stops
+
+
+@pytest.mark.parametrize(("goal", "phase"), [(Goal.PAUSED, Phase.PAUSED), (Goal.RETIRED, Phase.RETIRED)])
+def test_a_goal_without_jobs_is_reached_once_all_have_ended(goal: Goal, phase: Phase) -> None:
+    stopped = FIRST.updated(revision="two", goal=goal)
+    found = decided(stopped, RUNNING, LIVE, job(OLD))
+    assert (found.actions, found.status.phase) == ([Terminate(OLD)], Phase.RUNNING)
+    found = decided(stopped, found.status, found.state, dead(OLD, stopping_seconds=1.0))
+    assert (found.actions, found.status.phase, found.status.pid) == ([], phase, None)
+
+
+def test_a_job_that_does_not_stop_is_killed() -> None:
+    stopped = FIRST.updated(revision="two", goal=Goal.PAUSED)
+    deaf = job(OLD, stopping_seconds=TIMEOUTS.stop + 1)
+    assert decided(stopped, RUNNING, ReplicaState(stopping=frozenset({OLD})), deaf).actions == [Kill(OLD)]
+
+
+# jobs of an earlier agent
+
+
+def test_a_live_job_is_adopted_and_granted_its_time() -> None:
+    hangs = job(OLD, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
+    found = decided(FIRST, RUNNING, ReplicaState(), hangs)
+    assert found.actions == [Record("adopted", OLD)]
+    assert (found.state.live, found.state.adopted_at) == (OLD, AT)
+
+
+def test_a_job_that_is_not_live_yet_is_adopted_as_the_live_one() -> None:
+    assert decided(FIRST, RUNNING, ReplicaState(), job(OLD, phase=JobPhase.STARTING)).state.live == OLD
+
+
+def test_a_standby_and_a_successor_with_the_order_to_go_live_are_adopted() -> None:
+    standby = job(NEW, phase=JobPhase.STANDBY, **STANDBY)
+    found = decided(SECOND, CHANGED, ReplicaState(), job(OLD), standby)
+    assert (found.state.live, found.state.successor, found.state.cut_over_at) == (OLD, NEW, None)
+    ordered = job(NEW, phase=JobPhase.READY, spec=SECOND)
+    found = decided(SECOND, CHANGED, ReplicaState(), job(OLD), ordered)
+    assert (found.state.live, found.state.successor, found.state.cut_over_at) == (OLD, NEW, AT)
+
+
+def test_of_two_live_jobs_the_newer_generation_stays() -> None:
+    found = decided(SECOND, CHANGED, ReplicaState(), job(OLD), job(NEW, SECOND))
+    assert (found.state.live, found.state.stopping) == (NEW, {OLD})
+    assert Terminate(OLD) in found.actions
+
+
+def test_a_job_that_ended_while_no_agent_ran_is_reported() -> None:
+    found = decided(FIRST, RUNNING, ReplicaState(), dead(OLD))
+    assert kinds(found.actions) == ["Record"]
+    assert (found.status.restarts, found.state.restarts.health.exits) == (1, ())
+
+
+def test_old_folders_of_jobs_mean_nothing() -> None:
+    ended = RUNNING.model_copy(update={"pid": None})
+    assert kinds(decided(FIRST, ended, ReplicaState(), dead(OLD)).actions) == ["Start"]
+
+
+def test_raising_the_priority_comes_with_the_report_alone() -> None:
+    assert RaisePriority(OLD) not in decided(FIRST, RUNNING, LIVE, job(OLD)).actions
