@@ -9,16 +9,16 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import StopSignal
 from lozenge_downstream.service import Notifier
-from lozenge_downstream.settings import Settings
-from lozenge_downstream.timing import DEFAULT, Timing
+from lozenge_downstream.settings import NotifierSettings
+from lozenge_downstream.timing import DEFAULT, NotifierTiming
 
 
-def main(timing: Timing = DEFAULT) -> int:
+def main(timing: NotifierTiming = DEFAULT) -> int:
     """The exit code: 0 stopped, 1 failed, 2 configuration, 3 no broker or no store."""
     stop = StopSignal()
     logging.configure(DOWNSTREAM)
     try:
-        settings, kafka = load(Settings, KafkaSettings)
+        settings, kafka = load(NotifierSettings, KafkaSettings)
         logging.configure(DOWNSTREAM, instance=settings.instance)
         Notifier(settings, kafka, timing).run(stop)
     except LozengeError as error:

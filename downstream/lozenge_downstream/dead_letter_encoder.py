@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from lozenge.contracts.dead_letters import dead_letter_headers, truncated_headers
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import DOWNSTREAM, Topics
-from lozenge_downstream.model import Number, Outgoing, Record
+from lozenge_downstream.model import Number, Outgoing, ReceivedRecord
 
 TRUNCATED_BYTES = 64 * 1024
 """What remains of the value of a dead letter that Kafka finds too large; of its key and each header, a 16th of it."""
 
 
 def dead_letter_record(
-    record: Record, stage: str, error: Exception, topics: Topics, number: Number, now: float
+    record: ReceivedRecord, stage: str, error: Exception, topics: Topics, number: Number, now: float
 ) -> Outgoing:
     """`record` byte for byte with the reason in its headers, for the notifier's dead-letter topic."""
     topic = topics.dead_letters(DOWNSTREAM)

@@ -19,7 +19,7 @@ Number = Callable[[str, int], int]
 """Takes the next `seq` of a (topic, partition)."""
 
 
-class Outcome(StrEnum):
+class Classification(StrEnum):
     """What becomes of one record."""
 
     ACCEPTED = "accepted"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ReceivedRecord:
     """One record as it was read from an alert topic."""
 
     topic: str
@@ -57,7 +57,7 @@ class Record:
     headers: RawHeaders
 
 
-class Alert(msgspec.Struct, frozen=True):
+class PublishedAlert(msgspec.Struct, frozen=True):
     """One alert with what its record's headers say. The store keeps it as JSON.
 
     Routes, silences and inhibition rules match its `labels`. `text` is bounded.
@@ -88,10 +88,10 @@ class Alert(msgspec.Struct, frozen=True):
 class ReceivedAlert:
     """One record and its outcome; `reason` is for a person."""
 
-    record: Record
-    outcome: Outcome
+    record: ReceivedRecord
+    outcome: Classification
     reason: str
-    alert: Alert | None = None
+    alert: PublishedAlert | None = None
     dead_letter: "Outgoing | None" = None
 
 
@@ -116,7 +116,7 @@ class Case:
     scores: dict[str, float] = field(default_factory=dict)
     notification_count: int = 0
 
-    def include(self, alert: Alert) -> None:
+    def include(self, alert: PublishedAlert) -> None:
         """Raises severity and scores to those of `alert`."""
         self.scores[alert.detector] = max(self.scores.get(alert.detector, 0.0), alert.score)
         self.severity = max(self.severity, alert.severity, key=rank)
@@ -151,7 +151,7 @@ class Evaluation:
     """The result of evaluating a case: the notified alerts, the muted ones with the reason, and the notification."""
 
     case: Case
-    notified: Sequence[Alert] = ()
+    notified: Sequence[PublishedAlert] = ()
     muted: Mapping[str, str] = field(default_factory=dict)
     outgoing: Outgoing | None = None
     channels: Sequence[str] = ()

@@ -25,13 +25,13 @@ from lozenge_downstream.delivery.dispatcher import Dispatcher
 from lozenge_downstream.delivery.outbox_relay import OutboxRelay, outputs
 from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, channel_lease
-from lozenge_downstream.model import Outcome, Record
+from lozenge_downstream.model import Classification, ReceivedRecord
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config_reload import ConfigReload
-from lozenge_downstream.settings import Settings
+from lozenge_downstream.settings import NotifierSettings
 from lozenge_downstream.store import Retention, Store
-from lozenge_downstream.timing import Timing
+from lozenge_downstream.timing import NotifierTiming
 
 BATCH = 500
 RETENTION_SECONDS, SILENCE_CHECK_SECONDS, GAUGE_SECONDS = 3600.0, 60.0, 10.0
@@ -41,7 +41,7 @@ DAY_SECONDS = 86_400.0
 class Notifier:
     """One notifier. `run` returns once a stop is requested, and raises the error that ended any of its loops."""
 
-    def __init__(self, settings: Settings, kafka: KafkaSettings, timing: Timing) -> None:
+    def __init__(self, settings: NotifierSettings, kafka: KafkaSettings, timing: NotifierTiming) -> None:
         self._routing = ConfigReload(settings.routing)
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name in outputs(kafka.topics)])
         settle_ids(kafka, ["notification", "feedback"])
@@ -114,7 +114,7 @@ class Notifier:
         if time.monotonic() >= self._retention_at:
             self._delete_expired()
 
-    def _process(self, records: list[Record]) -> None:
+    def _process(self, records: list[ReceivedRecord]) -> None:
         started = time.monotonic()
         decoded = self._pipeline.decode(records)
         with self._store.transaction(exclusive=True) as t:
@@ -122,7 +122,7 @@ class Notifier:
             self._consumer.record(records, t)
         self._metrics.batch(time.monotonic() - started)
         self._metrics.records(len(records))
-        self._metrics.dead_letters(sum(r.outcome is Outcome.DEAD_LETTER for r in received), "decode")
+        self._metrics.dead_letters(sum(r.outcome is Classification.DEAD_LETTER for r in received), "decode")
 
     def _evaluate_due(self) -> bool:
         with self._store.reading() as t:

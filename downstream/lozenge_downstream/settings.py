@@ -15,7 +15,7 @@ def _address(bind: str) -> str:
     return bind
 
 
-class Settings(FromEnvironment):
+class NotifierSettings(FromEnvironment):
     """One notifier process.
 
     `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is the retention of the store. It

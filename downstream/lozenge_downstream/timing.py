@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Timing:
+class NotifierTiming:
     """`lease_seconds` until its leases are free, `session_seconds` until the group gives its partitions to others.
 
     Brokers allow no session below 6 seconds by default.
@@ -14,4 +14,4 @@ class Timing:
     session_seconds: float = 6.0
 
 
-DEFAULT = Timing()
+DEFAULT = NotifierTiming()

@@ -40,7 +40,7 @@ from lozenge.process.shutdown import end, stopped_by_signals
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, newest
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 
 TOPICS = Topics()
 
@@ -72,11 +72,11 @@ class SparklessJob:
     def run(self) -> None:
         """Raises what ends a job."""
         first, digest = self._spec, self._config.settings.digest
-        phase = Phase.STANDBY if first.standby else Phase.STARTING
+        phase = JobPhase.STANDBY if first.standby else JobPhase.STARTING
         self._reporter.update(session_started_at=time.time(), generation=first.generation)
         self._reporter.query_started(phase, first.revision, digest, self._group.glance().offsets)
         if first.standby:
-            self._reporter.update(phase=Phase.READY)
+            self._reporter.update(phase=JobPhase.READY)
         else:
             self._claim(first.generation)
         while not self._stopped.is_set():

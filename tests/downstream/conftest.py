@@ -13,7 +13,7 @@ import sqlalchemy as sql
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import ReceivedAlert, Record
+from lozenge_downstream.model import ReceivedAlert, ReceivedRecord
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store, tables
@@ -25,7 +25,7 @@ ALERT = Codec.of("alert")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def alert_fields(number: int, detector: str) -> dict[str, Any]:
@@ -47,10 +47,12 @@ def alert_fields(number: int, detector: str) -> dict[str, Any]:
     }
 
 
-def alert_record(number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any) -> Record:
+def alert_record(
+    number: int = 0, *, detector: str = "large_amount", topic: str | None = None, **fields: Any
+) -> ReceivedRecord:
     """The record of one alert; `fields` replace fields of the alert."""
     alert = alert_fields(number, detector) | fields
-    return Record(topic or TOPICS.alerts(detector), 2, number, b"card-7", ALERT.encode(alert), [])
+    return ReceivedRecord(topic or TOPICS.alerts(detector), 2, number, b"card-7", ALERT.encode(alert), [])
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ class Desk:
         """The routing file from now on; names every channel that a route mentions."""
         self.pipeline.routing = Routing.model_validate(file)
 
-    def take(self, *records: Record) -> list[ReceivedAlert]:
+    def take(self, *records: ReceivedRecord) -> list[ReceivedAlert]:
         """Takes records in, in one transaction."""
         with self.store.transaction(exclusive=True) as t:
             return self.pipeline.receive(self.pipeline.decode(records), t)

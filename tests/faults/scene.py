@@ -14,7 +14,7 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
-from lozenge_deploy.supervision.supervisor import State, Supervisor
+from lozenge_deploy.supervision.supervisor import ProgramState, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
 from tests.faults.plan import DETECTORS
@@ -73,11 +73,13 @@ class Scene:
     def failed(self) -> str:
         """Which of the stages the supervisor has given up, with its last words; "" for none."""
         children = self._supervisor.children.items()
-        return "; ".join(f"{name}: {child.last_error()}" for name, child in children if child.state is State.FAILED)
+        return "; ".join(
+            f"{name}: {child.last_error()}" for name, child in children if child.state is ProgramState.FAILED
+        )
 
     def complete(self) -> bool:
         """Whether every stage and a job of every detector runs."""
-        stages = all(child.state is State.RUNNING for child in self._supervisor.children.values())
+        stages = all(child.state is ProgramState.RUNNING for child in self._supervisor.children.values())
         return stages and all(self.instance(detector) for detector in DETECTORS)
 
     def instance(self, detector: str) -> JobProcess | None:
@@ -93,7 +95,7 @@ class Scene:
             instance = self.instance(target)
             return instance.record.pid if instance else None
         child = self._supervisor.children[target]
-        return child.pid if child.state is State.RUNNING else None
+        return child.pid if child.state is ProgramState.RUNNING else None
 
     def main(self, target: str) -> int | None:
         """Its own process: Python's, where a JVM is its child."""

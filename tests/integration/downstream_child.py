@@ -20,10 +20,10 @@ from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.store.deliveries import Deliveries
-from lozenge_downstream.store.positions import Outbox, Positions
-from lozenge_downstream.timing import Timing
+from lozenge_downstream.store.positions import Outbox, ReadPositions
+from lozenge_downstream.timing import NotifierTiming
 
-QUICK = Timing(lease_seconds=2.0, session_seconds=2.0)
+QUICK = NotifierTiming(lease_seconds=2.0, session_seconds=2.0)
 """Tests kill notifiers and wait until others have taken over."""
 
 
@@ -78,7 +78,7 @@ class DiesAfterCommit(Producer):
 
 
 POINTS: dict[str, Callable[[], None]] = {
-    "processed, before the SQL commit": lambda: after(Positions, "move"),
+    "processed, before the SQL commit": lambda: after(ReadPositions, "move"),
     "processed, after the SQL commit": lambda: after(Notifier, "_process"),
     "published, before the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesBeforeCommit),
     "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),

@@ -15,13 +15,13 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read
 from lozenge_deploy.agent.agent import Agent
 from lozenge_deploy.control.client import Control
-from lozenge_deploy.control.leader_election import Timing
-from lozenge_deploy.control.records import DeploymentSpec, Goal, Lease, Outcome, Phase
+from lozenge_deploy.control.leader_election import LeaseTiming
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DetectorPhase, Goal, Lease
 from lozenge_deploy.supervision.job_process import job_processes
 from tests.deploy.agent.controllers import FakeJobs
 
 DEADLINE_SECONDS = 90.0
-QUICK = Timing(lease=3.0, renew=0.5)
+QUICK = LeaseTiming(lease=3.0, renew=0.5)
 
 
 class Jobs(FakeJobs):
@@ -83,7 +83,11 @@ def test_an_agent_applies_specs_and_the_next_one_continues(
         with running(kafka, tmp_path, jobs):
             one = control.apply(DeploymentSpec(detector=name, revision="", release="r1", what="deploy"))
             done = control.await_outcome(one, DEADLINE_SECONDS, lambda _: None)
-            assert (done.phase, done.release, done.location.split(":")[1]) == (Phase.RUNNING, "r1", str(tmp_path))
+            assert (done.phase, done.release, done.location.split(":")[1]) == (
+                DetectorPhase.RUNNING,
+                "r1",
+                str(tmp_path),
+            )
         [live] = job_processes(tmp_path / name)
         assert live.alive()
 
@@ -93,7 +97,7 @@ def test_an_agent_applies_specs_and_the_next_one_continues(
             until(lambda: not live.alive())
             until(lambda: not live.folder.exists())  # all of its log is shipped
             three = control.change(two, "retire", goal=Goal.RETIRED)
-            assert control.await_outcome(three, DEADLINE_SECONDS, lambda _: None).outcome is Outcome.DONE
+            assert control.await_outcome(three, DEADLINE_SECONDS, lambda _: None).outcome is ChangeOutcome.DONE
         assert [i.alive() for i in job_processes(tmp_path / name)] == [False]
         events = [(h.what, h.release) for h in control.history(name)]
         assert events[:3] == [("deploy", "r1"), ("started", "r1"), ("live", "r1")]

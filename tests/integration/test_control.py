@@ -12,7 +12,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.client import ChangeFailed, ChangeTimedOut, Control
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Lease, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal, Lease
 
 LONG = 60.0
 
@@ -38,8 +38,8 @@ def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | 
     assert producer.flush(30) == 0
 
 
-def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: Outcome, **more: object) -> None:
-    live = outcome in (Outcome.WATCHED, Outcome.DONE)
+def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: ChangeOutcome, **more: object) -> None:
+    live = outcome in (ChangeOutcome.WATCHED, ChangeOutcome.DONE)
     status = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
     status |= {"process": list(wanted.process)} if live else {}
     put(kafka, kafka.topics.status, wanted.detector, DeploymentStatus.model_validate(status))
@@ -81,10 +81,10 @@ def test_a_spec_is_done_when_the_agent_reports_it(
     steps: list[DeploymentStatus] = []
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(control.await_outcome, wanted, LONG, steps.append)
-        observe(kafka, wanted, Outcome.WORKING, phase=Phase.STARTING)
-        observe(kafka, wanted, Outcome.DONE, phase=Phase.RUNNING)
-        assert waiting.result().phase is Phase.RUNNING
-    assert steps[-1].outcome is Outcome.DONE
+        observe(kafka, wanted, ChangeOutcome.WORKING, phase=DetectorPhase.STARTING)
+        observe(kafka, wanted, ChangeOutcome.DONE, phase=DetectorPhase.RUNNING)
+        assert waiting.result().phase is DetectorPhase.RUNNING
+    assert steps[-1].outcome is ChangeOutcome.DONE
     assert control.deployed(first.detector) == wanted
     assert [(h.what, h.release, h.by) for h in control.history(first.detector)] == [("deploy", "r1", wanted.by)]
 
@@ -93,14 +93,14 @@ def test_a_change_rolls_back_to_the_last_spec_that_outlasted_its_watch_window(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     one = control.apply(first)
-    observe(kafka, one, Outcome.DONE)
-    assert control.await_outcome(one, LONG, lambda _: None).outcome is Outcome.DONE
+    observe(kafka, one, ChangeOutcome.DONE)
+    assert control.await_outcome(one, LONG, lambda _: None).outcome is ChangeOutcome.DONE
     two = control.change(one, "settings", settings={"limit": 3})
-    observe(kafka, two, Outcome.WATCHED)
+    observe(kafka, two, ChangeOutcome.WATCHED)
     control.await_outcome(two, LONG, lambda _: None)
     three = control.change(two, "settings", settings={"limit": 4})
     assert (two.before, three.before) == (one, two)
-    observe(kafka, three, Outcome.DONE)
+    observe(kafka, three, ChangeOutcome.DONE)
     control.await_outcome(three, LONG, lambda _: None)
     four = control.change(three, "settings", settings={"limit": 5})
     assert four.before == three.updated(before=None)
@@ -110,7 +110,7 @@ def test_a_change_rolls_back_to_the_last_spec_that_outlasted_its_watch_window(
 def test_a_spec_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: Control, first: DeploymentSpec) -> None:
     one = control.apply(first)
     two = control.change(one, "deploy", release="r2")
-    observe(kafka, two, Outcome.FAILED, reason="it ended")
+    observe(kafka, two, ChangeOutcome.FAILED, reason="it ended")
     back = one.model_copy(update={"revision": "back", "undoes": two.revision, "message": "it ended", "by": "agent"})
     put(kafka, kafka.topics.deployments, first.detector, back)
     with pytest.raises(ChangeFailed, match="it ended"):
@@ -121,7 +121,7 @@ def test_a_spec_that_failed_without_an_earlier_one_is_not_done(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.apply(first)
-    observe(kafka, wanted, Outcome.FAILED, reason="it ended 3 times")
+    observe(kafka, wanted, ChangeOutcome.FAILED, reason="it ended 3 times")
     with pytest.raises(ChangeFailed, match="3 times"):
         control.await_outcome(wanted, LONG, lambda _: None)
 
@@ -139,7 +139,7 @@ def test_a_spec_that_takes_too_long_ends_the_wait_with_an_exit_code_of_its_own(
     kafka: KafkaSettings, control: Control, first: DeploymentSpec
 ) -> None:
     wanted = control.apply(first)
-    observe(kafka, wanted, Outcome.WORKING)
+    observe(kafka, wanted, ChangeOutcome.WORKING)
     with pytest.raises(ChangeTimedOut) as raised:
         control.await_outcome(wanted, 2.0, lambda _: None)
     assert raised.value.exit_code == 124

@@ -19,7 +19,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_status import Phase, read_job_status
+from lozenge.protocol.job_status import JobPhase, read_job_status
 from tests.integration import clients
 from tests.integration.harness import (
     Crash,
@@ -60,10 +60,10 @@ def with_standby(
 ) -> tuple[Job, Job]:
     """Under traffic: r1, which is live and has had a batch, and r2, which is ready to relieve it."""
     before = Job(loaded, kafka, spark, folder / "r1", make=old, generation=1)
-    before.wait(Phase.LIVE)
+    before.wait(JobPhase.LIVE)
     wait_for(lambda: before.report.records > 0, "the first batch of r1")
     after = Job(by, kafka, spark, folder / "r2", generation=2, standby=True, **standby)
-    after.wait(Phase.READY)
+    after.wait(JobPhase.READY)
     return before, after
 
 
@@ -77,7 +77,7 @@ def relieved(
         old, new = with_standby(loaded, by, kafka, spark, folder, **standby)
         assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
         new.order(generation=2)
-        new.wait(Phase.LIVE)
+        new.wait(JobPhase.LIVE)
         old.run.join()
         assert isinstance(old.run.error, Fenced)
         minute = traffic.rounds + 12  # even an aggregate emits something after it
@@ -211,7 +211,7 @@ def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
             assert isinstance(old.run.error, Fenced)
             again = tmp_path / ("r1" if dies is DiesAfterClaim else "r2")
             after = Job(loaded, kafka, spark, again, generation=3)
-            after.wait(Phase.LIVE)
+            after.wait(JobPhase.LIVE)
             wait_for(lambda: after.report.records > 0, "a batch after it")
     finally:
         sent = traffic.end()
@@ -238,7 +238,7 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
         old.run.join()
         assert isinstance(old.run.error, Crash)
         new.order(generation=2)
-        new.wait(Phase.LIVE)
+        new.wait(JobPhase.LIVE)
         wait_for(lambda: new.report.records > 0, "a batch of r2")
     finally:
         sent = traffic.end()
@@ -301,7 +301,7 @@ def test_new_settings_hold_from_an_offset_on_and_refused_ones_change_nothing(
 ) -> None:
     loaded = new_detector(kafka, Detector(above, settings=Above), tmp_path)
     job = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
-    job.wait(Phase.LIVE)
+    job.wait(JobPhase.LIVE)
     first = job.report
     send(kafka, [event(n, amount="150.00") for n in range(5)])
     wait_for(lambda: len(alerts(kafka, loaded.name)) == 5, "5 alerts under the first limit")

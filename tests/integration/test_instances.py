@@ -14,7 +14,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
 from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
 
@@ -50,7 +50,7 @@ def test_partitions_are_handed_over_while_events_come(
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:
         one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
-        one.wait(Phase.LIVE)
+        one.wait(JobPhase.LIVE)
         one.order(generation=1, shared=True)
         wait_for(lambda: share(one) == 4, "the first one processes all")
         two = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, shared=True)

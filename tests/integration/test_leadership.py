@@ -15,12 +15,12 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, Row, Timing
+from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 
 DEADLINE_SECONDS = 60.0
-QUICK = Timing(lease=3.0, renew=0.5)
+QUICK = LeaseTiming(lease=3.0, renew=0.5)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_leader_survives_an_unavailable_broker(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         ensure_topics(kafka, kafka.topics.control_topics())
-        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), Timing(renew=0.2, call=1.0))
+        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), LeaseTiming(renew=0.2, call=1.0))
         until(lambda: leads(one))
         assert broker.pid
         os.kill(broker.pid, signal.SIGSTOP)

@@ -18,7 +18,7 @@ from lozenge.job.lifecycle.job_loop import WARM_UP_OFFSETS
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 from tests.integration.harness import (
     alerts,
     committed,
@@ -265,7 +265,7 @@ def test_a_standby_has_run_its_query_and_published_nothing(
     JobSpec(standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
         report = run.runner._reporter
-        wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
+        wait_for(lambda: report.status.phase is JobPhase.READY, "it to be ready")
         assert isinstance(run.runner, RealtimeLoop)
         assert not run.runner._batch_duration.warming_up
         assert alerts(kafka, loaded.name) == []

@@ -22,7 +22,7 @@ from lozenge.job.query.plan_checks import check_realtime
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 from lozenge.spark import kafka_source
 from lozenge.spark.query_progress import TriggerProgress
 from tests.integration.harness import (
@@ -286,10 +286,10 @@ def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark
     JobSpec(revision="a", standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
         report = run.runner._reporter
-        wait_for(lambda: report.status.phase is Phase.READY, "it to be ready")
+        wait_for(lambda: report.status.phase is JobPhase.READY, "it to be ready")
         send(kafka, uses(0, each=2))
         JobSpec(revision="b", generation=2).write(folder)
-        wait_for(lambda: report.status.phase is Phase.LIVE and report.status.revision == "b", "it to be live")
+        wait_for(lambda: report.status.phase is JobPhase.LIVE and report.status.revision == "b", "it to be live")
         send(kafka, uses(100, each=1))
         wait_for(lambda: crossings(kafka, loaded.name) == each_once("3"), "the first band")
         JobSpec(revision="c", generation=2, settings={"least": 5}).write(folder)

@@ -14,7 +14,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
 from tests.deploy.command import ROOT, lozenge
@@ -66,7 +66,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
     }
     value = Codec.of("alert").encode(fields)
     position = written(kafka, kafka.topics.alerts(DETECTOR), value)
-    desk.take(Record(*position, CARD.encode(), value, []))
+    desk.take(ReceivedRecord(*position, CARD.encode(), value, []))
     assert len(committed(kafka, kafka.topics.alerts(DETECTOR))) >= 1
     with desk.store.transaction() as t:
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
@@ -91,7 +91,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
 
 def test_records_deleted_by_retention_are_reported_as_such(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
-    desk.take(Record(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
+    desk.take(ReceivedRecord(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
     run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)
     assert run.returncode == 0, run.stderr
     assert "no longer in its topic" in run.stdout

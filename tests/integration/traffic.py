@@ -17,7 +17,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
+from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
 
 
@@ -110,7 +110,7 @@ class Job:
         assert report is not None
         return report
 
-    def wait(self, phase: Phase) -> None:
+    def wait(self, phase: JobPhase) -> None:
         def there() -> bool:
             if self.run.error:
                 raise self.run.error

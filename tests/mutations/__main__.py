@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 from tests.mutations import Guard, changed_since, copied, guards
 
 
@@ -46,7 +46,7 @@ def main() -> int:
             rows.append(
                 {"guard": guard.name, "test": guard.test, "outcome": said, "s": round(time.monotonic() - began)}
             )
-    show(rows, Format.TABLE)
+    show(rows, OutputFormat.TABLE)
     return 0 if all(row["outcome"] == "red" for row in rows) else 1
 
 

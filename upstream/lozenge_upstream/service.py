@@ -35,7 +35,7 @@ from lozenge.spark.session import spark_session
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
-from lozenge_upstream.streaming.group_membership import Membership
+from lozenge_upstream.streaming.group_membership import UpstreamMembership
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.partition_worker import PartitionWorker
 from lozenge_upstream.streaming.query_builder import SPARK
@@ -75,7 +75,9 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         watched(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
         closing(Position(kafka, UPSTREAM)) as position,
-        closing(Membership(spark, kafka, UPSTREAM, name, [mapping.topic for mapping in mappings])) as membership,
+        closing(
+            UpstreamMembership(spark, kafka, UPSTREAM, name, [mapping.topic for mapping in mappings])
+        ) as membership,
     ):
         while not stop.requested:
             with membership.holding() as assignment:

@@ -12,12 +12,12 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal, end
 from lozenge_deploy.agent.agent import Agent
-from lozenge_deploy.control.leader_election import TIMING, Timing
+from lozenge_deploy.control.leader_election import TIMING, LeaseTiming
 
 FOLDER = Path(".lozenge/jobs")
 
 
-def main(timing: Timing = TIMING) -> int:
+def main(timing: LeaseTiming = TIMING) -> int:
     """Runs until a signal; returns the exit code."""
     stop = StopSignal()
     logging.configure("agent")

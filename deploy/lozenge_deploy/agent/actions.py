@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.agent.observation import JobId
 from lozenge_deploy.agent.restarts import Restarts
-from lozenge_deploy.control.records import DeploymentSpec, Phase
+from lozenge_deploy.control.records import DeploymentSpec, DetectorPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Start:
     standby: bool = False
     replaces: bool = False
     of_previous: bool = False
-    phase: Phase | None = None
+    phase: DetectorPhase | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class RaisePriority:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class AppendEvent:
     """Append an event to the history, about a job if one is named."""
 
     what: str
@@ -108,4 +108,4 @@ class RollBack:
     reason: str
 
 
-Action = Start | Send | GoLive | Terminate | Kill | RaisePriority | Record | RollBack
+Action = Start | Send | GoLive | Terminate | Kill | RaisePriority | AppendEvent | RollBack

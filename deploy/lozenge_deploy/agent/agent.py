@@ -18,7 +18,7 @@ from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
-from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, Row, Timing
+from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.releases.release_store import Releases
 
@@ -42,7 +42,7 @@ class Agent:
         folder: Path,
         *,
         launcher: JobLauncher | None = None,
-        timing: Timing = TIMING,
+        timing: LeaseTiming = TIMING,
         timeouts: Timeouts = TIMEOUTS,
         cleanup_seconds: float = CLEANUP_SECONDS,
     ) -> None:

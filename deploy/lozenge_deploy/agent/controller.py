@@ -10,10 +10,10 @@ from lozenge.detector.manifest import Manifest
 from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge_deploy.agent.actions import (
     Action,
+    AppendEvent,
     GoLive,
     Kill,
     RaisePriority,
-    Record,
     ReplicaState,
     RollBack,
     Send,
@@ -141,7 +141,7 @@ class Controller:
                 self._jobs[id].kill()
             case RaisePriority(id):
                 self._jobs[id].raise_priority()
-            case Record(what, id, detail):
+            case AppendEvent(what, id, detail):
                 self._reporter.record(what, seen.jobs[id] if id is not None else None, detail)
             case RollBack(spec, reason):
                 self._reporter.roll_back(spec, reason)

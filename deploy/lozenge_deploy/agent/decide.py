@@ -6,13 +6,13 @@ what it reports, so a controller that has just started needs nothing but its fir
 
 import signal
 
-from lozenge_deploy.agent.actions import Kill, Record, ReplicaState
+from lozenge_deploy.agent.actions import AppendEvent, Kill, ReplicaState
 from lozenge_deploy.agent.live_job import check_health, update_live
 from lozenge_deploy.agent.observation import Observed
 from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
 from lozenge_deploy.agent.restarts import NO_BROKER, Restarts
 from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, now
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal, now
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal that killed its child."""
@@ -45,7 +45,7 @@ def decide(
     elif tick.live is not None or tick.successor is not None or needs_standby(tick):
         replace_live(tick)
     else:
-        tick.start(spec, phase=Phase.STARTING)
+        tick.start(spec, phase=DetectorPhase.STARTING)
     return tick.decision()
 
 
@@ -71,7 +71,7 @@ def _assign_roles(tick: Tick) -> None:
             tick.remember(live=cutting_over.pop(0).id)
         if (adopted := tick.live or tick.successor) is not None:
             tick.remember(adopted_at=tick.seen.now)
-            tick.do(Record("adopted", adopted.id))
+            tick.do(AppendEvent("adopted", adopted.id))
         elif unknown and tick.status.pid is not None:
             tick.remember(adopted_at=tick.seen.now, live=unknown[0].id)
     for job in (*live, *cutting_over, *standbys):
@@ -90,7 +90,7 @@ def _count_failed_start(tick: Tick) -> None:
         return
     restarts = restarts.start_failed(tick.seen.now)
     tick.remember(**{name: restarts})
-    tick.report(reason=failed.error, phase=tick.status.phase if failed.replaces else Phase.WAITING)
+    tick.report(reason=failed.error, phase=tick.status.phase if failed.replaces else DetectorPhase.WAITING)
     is_present = tick.spec.revision == tick.status.revision and not failed.of_previous
     if is_present and (failed.replaces or restarts.health.crash_loop(tick.seen.now)):
         tick.roll_back(failed.error)
@@ -102,7 +102,7 @@ def _start_revision(tick: Tick) -> None:
         finish_cut_over(tick, tick.successor)
     tick.stop_successor()
     tick.remember(restarts=Restarts(), previous_restarts=Restarts(), watch_started_at=tick.seen.now)
-    tick.report(revision=tick.spec.revision, outcome=Outcome.WORKING, reason="")
+    tick.report(revision=tick.spec.revision, outcome=ChangeOutcome.WORKING, reason="")
 
 
 def _kill_overdue(tick: Tick) -> None:
@@ -117,8 +117,8 @@ def _stop_all(tick: Tick) -> None:
     tick.stop_successor()
     tick.stop_live()
     if not tick.state.stopping:
-        phase = Phase.PAUSED if tick.spec.goal is Goal.PAUSED else Phase.RETIRED
-        tick.report(phase=phase, outcome=Outcome.DONE, pid=None, reason="")
+        phase = DetectorPhase.PAUSED if tick.spec.goal is Goal.PAUSED else DetectorPhase.RETIRED
+        tick.report(phase=phase, outcome=ChangeOutcome.DONE, pid=None, reason="")
 
 
 def _reap(tick: Tick) -> None:
@@ -132,8 +132,8 @@ def _reap(tick: Tick) -> None:
         tick.report(fenced=ended.record.release, fenced_at=now(), fenced_from={})
         return
     reason = ended.kill_reason or _exit_reason(ended.exit_code, ended.last_error)
-    tick.do(Record("exited", ended.id, reason))
-    tick.report(phase=Phase.WAITING, reason=reason, restarts=tick.status.restarts + 1, pid=None)
+    tick.do(AppendEvent("exited", ended.id, reason))
+    tick.report(phase=DetectorPhase.WAITING, reason=reason, restarts=tick.status.restarts + 1, pid=None)
     counts = tick.broker_stable and ended.exit_code != NO_BROKER
     if not ended.matches(tick.spec.process):
         tick.remember(previous_restarts=tick.state.previous_restarts.exited(tick.seen.now, counts=counts))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.supervision.job_process import LOG, RECORD, JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
 
@@ -58,7 +58,7 @@ def removable(folder: Path) -> Iterator[Path]:
     needed again.
     """
     found = job_processes(folder)
-    live = [i for i in found if (status := i.status()) is not None and status.phase is Phase.LIVE]
+    live = [i for i in found if (status := i.status()) is not None and status.phase is JobPhase.LIVE]
     kept = {i.folder for i in (*found[:1], *live[:1], *(i for i in found if i.alive()))}
     for candidate in folder.glob("g[0-9]*"):
         if candidate not in kept and (candidate in {i.folder for i in found} or not (candidate / RECORD).exists()):

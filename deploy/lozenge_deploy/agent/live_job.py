@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from lozenge.protocol.job_status import JobStatus
-from lozenge_deploy.agent.actions import Kill, RaisePriority, Record, Send
+from lozenge_deploy.agent.actions import AppendEvent, Kill, RaisePriority, Send
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.observation import JobView
 from lozenge_deploy.agent.tick import Tick
-from lozenge_deploy.control.records import Outcome, Phase, format_offsets
+from lozenge_deploy.control.records import ChangeOutcome, DetectorPhase, format_offsets
 
 
 def update_live(tick: Tick, live: JobView) -> None:
@@ -24,11 +24,13 @@ def update_live(tick: Tick, live: JobView) -> None:
         tick.roll_back(status.rejected)
         return
     report_live(tick, live, status)
-    if status.circuit_open and tick.status.phase is not Phase.CIRCUIT_OPEN:
-        tick.do(Record("circuit open", live.id, status.circuit_open))
-    if status.revision == tick.spec.revision and tick.status.outcome is Outcome.WORKING:
-        tick.report(outcome=Outcome.WATCHED if tick.spec.before is not None else Outcome.DONE)
-    tick.report(phase=Phase.CIRCUIT_OPEN if status.circuit_open else Phase.RUNNING, reason=status.circuit_open)
+    if status.circuit_open and tick.status.phase is not DetectorPhase.CIRCUIT_OPEN:
+        tick.do(AppendEvent("circuit open", live.id, status.circuit_open))
+    if status.revision == tick.spec.revision and tick.status.outcome is ChangeOutcome.WORKING:
+        tick.report(outcome=ChangeOutcome.WATCHED if tick.spec.before is not None else ChangeOutcome.DONE)
+    tick.report(
+        phase=DetectorPhase.CIRCUIT_OPEN if status.circuit_open else DetectorPhase.RUNNING, reason=status.circuit_open
+    )
 
 
 def live_status(tick: Tick, live: JobView) -> JobStatus | None:
@@ -44,9 +46,9 @@ def report_live(tick: Tick, live: JobView, status: JobStatus) -> None:
     if tick.status.generation != status.generation:
         tick.do(RaisePriority(live.id))
         tick.remember(watch_started_at=tick.seen.now)
-        tick.do(Record("live", live.id, _how_it_started(live, status)))
+        tick.do(AppendEvent("live", live.id, _how_it_started(live, status)))
     elif tick.status.digest != status.digest:
-        tick.do(Record("settings", live.id, f"{status.digest} from {format_offsets(status.since)}"))
+        tick.do(AppendEvent("settings", live.id, f"{status.digest} from {format_offsets(status.since)}"))
     tick.report(
         release=live.record.release,
         process=live.record.process,
@@ -73,7 +75,7 @@ def check_health(tick: Tick, live: JobView) -> None:
     if status is None or not live.is_live or tick.is_ending(live):
         return
     kill_if_hung(tick, live, status, trigger)
-    if tick.status.outcome is not Outcome.WATCHED:
+    if tick.status.outcome is not ChangeOutcome.WATCHED:
         return
     health = tick.state.restarts.health.sampled(status, at)
     tick.remember(restarts=replace(tick.state.restarts, health=health))
@@ -82,7 +84,7 @@ def check_health(tick: Tick, live: JobView) -> None:
     elif at - tick.state.watch_started_at > max(
         tick.spec.watch, 1.5 * trigger.total_seconds()
     ):  # it has committed once
-        tick.report(outcome=Outcome.DONE)
+        tick.report(outcome=ChangeOutcome.DONE)
 
 
 def kill_if_hung(tick: Tick, live: JobView, status: JobStatus, trigger: timedelta) -> None:

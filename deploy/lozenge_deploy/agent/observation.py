@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import JobStatus, Phase
+from lozenge.protocol.job_status import JobPhase, JobStatus
 from lozenge_deploy.supervision.job_process import StartRecord
 
 JobId = tuple[int, float]
@@ -39,7 +39,7 @@ class JobView:
     @property
     def is_live(self) -> bool:
         """Whether it has reported that it is live."""
-        return self.status is not None and self.status.phase is Phase.LIVE
+        return self.status is not None and self.status.phase is JobPhase.LIVE
 
     @property
     def ordered_live(self) -> bool:

@@ -1,13 +1,13 @@
 """Decisions about a standby: another release, or another process of the same release, is to replace the live job."""
 
-from lozenge.protocol.job_status import Phase as JobPhase
-from lozenge_deploy.agent.actions import GoLive, Kill, Record
+from lozenge.protocol.job_status import DetectorPhase as JobPhase
+from lozenge_deploy.agent.actions import AppendEvent, GoLive, Kill
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.live_job import kill_if_hung, live_status, report_live
 from lozenge_deploy.agent.observation import JobView
 from lozenge_deploy.agent.restarts import NO_BROKER
 from lozenge_deploy.agent.tick import Tick
-from lozenge_deploy.control.records import Goal, Phase, now
+from lozenge_deploy.control.records import DetectorPhase, Goal, now
 
 
 def needs_standby(tick: Tick) -> bool:
@@ -22,7 +22,7 @@ def replace_live(tick: Tick) -> None:
         tick.stop_successor()
     successor = tick.successor
     if successor is None:
-        tick.start(tick.spec, standby=True, phase=Phase.STANDBY)
+        tick.start(tick.spec, standby=True, phase=DetectorPhase.STANDBY)
     elif successor.is_live:
         finish_cut_over(tick, successor)
     elif not successor.alive:
@@ -47,7 +47,7 @@ def _cut_over(tick: Tick, successor: JobView) -> None:
         return
     tick.remember(cut_over_at=tick.seen.now)
     tick.do(GoLive(successor.id, tick.spec))
-    tick.report(phase=Phase.CUTTING_OVER)
+    tick.report(phase=DetectorPhase.CUTTING_OVER)
 
 
 def _keep_previous_running(tick: Tick) -> bool:
@@ -64,7 +64,7 @@ def _keep_previous_running(tick: Tick) -> bool:
         return tick.start(before, of_previous=True)
     if (status := live_status(tick, tick.live)) is not None:
         report_live(tick, tick.live, status)
-        tick.report(phase=Phase.STANDBY, reason="")
+        tick.report(phase=DetectorPhase.STANDBY, reason="")
         if tick.broker_stable:
             kill_if_hung(tick, tick.live, status, tick.seen.previous_trigger)
     return False
@@ -83,11 +83,11 @@ def _standby_problem(tick: Tick, job: JobView) -> str:
 def _successor_failed(tick: Tick, ended: JobView) -> None:
     tick.forget_successor()
     reason = ended.kill_reason or ended.last_error
-    tick.do(Record("exited", ended.id, reason))
+    tick.do(AppendEvent("exited", ended.id, reason))
     counts = tick.broker_stable and ended.exit_code != NO_BROKER
     tick.remember(restarts=tick.state.restarts.exited(tick.seen.now, counts=counts))
     if counts:
-        tick.report(reason=reason, phase=tick.status.phase if tick.live else Phase.WAITING)
+        tick.report(reason=reason, phase=tick.status.phase if tick.live else DetectorPhase.WAITING)
         tick.roll_back(f"it exited before it was live: {reason}")
 
 

@@ -6,11 +6,18 @@ from pathlib import Path
 from lozenge_deploy.agent.controller import Controller, JobLauncher
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Outcome, Phase
+from lozenge_deploy.control.records import (
+    ChangeOutcome,
+    DeploymentSpec,
+    DeploymentStatus,
+    DetectorPhase,
+    Goal,
+    HistoryEvent,
+)
 from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 
-_WORKING = (Phase.RUNNING, Phase.CIRCUIT_OPEN)
-_WORST_FIRST = (Outcome.FAILED, Outcome.WORKING, Outcome.WATCHED, Outcome.DONE)
+_WORKING = (DetectorPhase.RUNNING, DetectorPhase.CIRCUIT_OPEN)
+_WORST_FIRST = (ChangeOutcome.FAILED, ChangeOutcome.WORKING, ChangeOutcome.WATCHED, ChangeOutcome.DONE)
 
 
 class ReplicaSet:
@@ -108,7 +115,7 @@ def merged(all_: list[DeploymentStatus]) -> DeploymentStatus:
     if len(all_) == 1:
         return first
     slowest = next((status for status in all_ if status.revision != first.revision), first)
-    unhealthy = next((status for status in all_ if status.phase is not Phase.RUNNING), first)
+    unhealthy = next((status for status in all_ if status.phase is not DetectorPhase.RUNNING), first)
     return first.model_copy(
         update={
             "revision": slowest.revision,

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lozenge_deploy.agent.actions import Action, Kill, Record, ReplicaState, RollBack, Start, Terminate
+from lozenge_deploy.agent.actions import Action, AppendEvent, Kill, ReplicaState, RollBack, Start, Terminate
 from lozenge_deploy.agent.observation import JobId, JobView, Observed
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Tick:
 
     def kill(self, job: JobView, what: str, why: str) -> None:
         self._ending.add(job.id)
-        self.do(Record(what, job.id, why))
+        self.do(AppendEvent(what, job.id, why))
         self.do(Kill(job.id, f"was killed, {what}: {why}"))
 
     def start(
@@ -118,7 +118,7 @@ class Tick:
         *,
         standby: bool = False,
         of_previous: bool = False,
-        phase: Phase | None = None,
+        phase: DetectorPhase | None = None,
     ) -> bool:
         """Starts a job; false if it is too early, or its environment is still built."""
         restarts = self.state.previous_restarts if of_previous else self.state.restarts
@@ -126,7 +126,7 @@ class Tick:
         if self.seen.now < restarts.next_start_at:
             return False
         if not (self.seen.previous_prepared if of_previous else self.seen.prepared):
-            self.report(phase=self.status.phase if replaces else Phase.PREPARING)
+            self.report(phase=self.status.phase if replaces else DetectorPhase.PREPARING)
             return False
         self.do(Start(spec, standby, replaces, of_previous, phase))
         return True
@@ -136,8 +136,8 @@ class Tick:
 
         It rolls back by one step: the previous spec is watched again if its own watch window had not ended.
         """
-        if self.spec.before is not None and self.status.outcome not in (Outcome.WORKING, Outcome.WATCHED):
+        if self.spec.before is not None and self.status.outcome not in (ChangeOutcome.WORKING, ChangeOutcome.WATCHED):
             return
-        self.report(outcome=Outcome.FAILED, reason=reason)
+        self.report(outcome=ChangeOutcome.FAILED, reason=reason)
         if self.spec.before is not None:
             self.do(RollBack(self.spec, reason))

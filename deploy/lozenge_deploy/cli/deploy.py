@@ -19,7 +19,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import Format, show, show_backtest, show_cost
+from lozenge_deploy.cli.output import OutputFormat, show, show_backtest, show_cost
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5
@@ -34,7 +34,7 @@ def plan(
     state: STATE = None,
     set_: SET = None,
     examples: EXAMPLES = 5,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show what a deploy would change, emit and cost, compared with the live release; change nothing."""
     from lozenge.kafka.settings import KafkaSettings
@@ -50,10 +50,10 @@ def plan(
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)
     changes = candidate.changes()
-    if output is not Format.JSON:
+    if output is not OutputFormat.JSON:
         show(changes, output)
     found = estimate_impact(candidate, last)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         refusal = str(candidate.refusal) if candidate.refusal else None
         answer = {"changes": changes, "refusal": refusal, "backtest": found.candidate, "cost": found.cost}
         show([{"detector": folder.name, **answer}], output)
@@ -73,7 +73,7 @@ def deploy(
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Release a detector's folder and replace the running release at an exact offset."""
     from lozenge.kafka.settings import KafkaSettings
@@ -105,7 +105,7 @@ def rollback(
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Replace the present release by an earlier one at an exact offset."""
     from lozenge.kafka.settings import KafkaSettings
@@ -139,7 +139,7 @@ def set_(
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
     timeout: TIMEOUT = "10m",
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Change settings or resources of a detector without a new release."""
     from lozenge.kafka.settings import KafkaSettings

@@ -7,7 +7,7 @@ import typer
 
 from lozenge.errors import DetectorError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of
-from lozenge_deploy.cli.output import Format, say, show
+from lozenge_deploy.cli.output import OutputFormat, say, show
 from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def ls(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="One app, by reason; by default all apps.")
     ] = None,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Count unresolved dead letters, with the first and last time and the reason."""
     from lozenge.kafka.dead_letter_queue import apps_with_dead_letters, unresolved
@@ -44,7 +44,7 @@ def ls(
     else:
         found = (dead_letter for each in apps_with_dead_letters(kafka) for dead_letter in unresolved(kafka, each))
         rows = summaries(found, lambda dead_letter: dead_letter.app)
-    if rows or output is Format.JSON:
+    if rows or output is OutputFormat.JSON:
         show(rows, output)
     else:
         typer.echo("no unresolved dead letters", err=True)
@@ -57,7 +57,7 @@ def show_(
         str | None, typer.Argument(metavar="[POSITION]", help='One of them with all its fields: "2:9120".')
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="How many of the newest.")] = 20,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show an app's unresolved dead letters; or one of them, decoded, with all its fields."""
     from lozenge.contracts.record import parse_position
@@ -73,7 +73,7 @@ def show_(
         _list(target, newest, output)
         return
     found = details(kafka, target, where)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([found], output)
     else:
         show([{"field": field, "value": value} for field, value in found.items()], output)
@@ -90,7 +90,7 @@ def replay(
     ] = False,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Process dead letters again, in the order of their original records: a detector's by its present release.
 
@@ -128,7 +128,7 @@ def _process(
     in_order: bool,
     message: str,
     dry_run: bool,
-    output: Format,
+    output: OutputFormat,
 ) -> None:
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.protocol.dlq_resolutions import replayable
@@ -173,7 +173,7 @@ def drop(
     all_: ALL = False,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Mark dead letters as resolved without processing them; they stay in their topic until its retention ends."""
     from lozenge.kafka.dead_letter_queue import unresolved
@@ -201,10 +201,10 @@ def _choice(doing: str, name: str, positions: list[str] | None, key: str | None,
     return DeadLetterSelection(tuple(map(parse_position, positions or ())), key)
 
 
-def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: Format) -> None:
+def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: OutputFormat) -> None:
     from lozenge_deploy.observe.dead_letter_report import row_of
 
-    if dead_letters or output is Format.JSON:
+    if dead_letters or output is OutputFormat.JSON:
         show([row_of(dead_letter) for dead_letter in dead_letters], output, brief=_BRIEF)
     else:
         typer.echo(f"{target}: no unresolved dead letters", err=True)

@@ -6,7 +6,7 @@ import typer
 
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, app_of, folder_of
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 
 if TYPE_CHECKING:
     from lozenge.detector.manifest import Manifest
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 BROKER_SECONDS = 1.0
 
 
-def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
+def describe(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show what a detector declares, its topics and its live release; from its release if it has no folder here."""
     fields = _fields_of(name)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([fields], output)
     else:
         show([{"field": field, "value": value} for field, value in fields.items() if value not in ({}, [])], output)
@@ -27,7 +27,7 @@ def describe(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
 def peek(
     topic: Annotated[str, typer.Argument(help="A topic's full name.")],
     count: Annotated[int, typer.Option("-n", min=1, max=10_000, help="How many of the latest records.")] = 10,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show the latest records of a topic, decoded."""
     from lozenge.kafka.settings import KafkaSettings
@@ -41,7 +41,7 @@ def peek(
 def state(
     name: NAME,
     key: Annotated[str, typer.Argument(metavar="KEY", help="A card, an account...; of an aggregate, an alert's id.")],
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show a detector's state of one entity."""
     from lozenge.kafka.settings import KafkaSettings
@@ -49,13 +49,13 @@ def state(
 
     app = app_of(name)
     entries = list(state_of(KafkaSettings.load(), app, key))
-    if entries or output is Format.JSON:
+    if entries or output is OutputFormat.JSON:
         show(entries, output)
     else:
         typer.echo(f"{app} has no state of {key}", err=True)
 
 
-def doctor(output: OUTPUT = Format.TABLE) -> None:
+def doctor(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Check what Lozenge needs on this machine, and show how to fix what is missing."""
     from lozenge_deploy.local.preflight import run_checks
 

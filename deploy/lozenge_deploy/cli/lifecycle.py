@@ -8,7 +8,7 @@ import typer
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 
 
-def history(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
+def history(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show every change and incident of a detector: what, when, by whom, with which result."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
@@ -52,7 +52,7 @@ def _change(
     message: str,
     dry_run: bool,
     timeout: str | None,
-    output: Format,
+    output: OutputFormat,
 ) -> None:
     """Applies the present spec with the fields that `fields_of` gives; changes nothing if it gives none."""
     from lozenge.kafka.settings import KafkaSettings
@@ -85,7 +85,7 @@ def _verb(
         dry_run: DRY_RUN = False,
         wait: WAIT = True,
         timeout: TIMEOUT = default_timeout,
-        output: OUTPUT = Format.TABLE,
+        output: OUTPUT = OutputFormat.TABLE,
     ) -> None:
         _change(name, what, fields_of, message, dry_run, timeout if wait else None, output)
 
@@ -102,7 +102,7 @@ def scale(
     wait: WAIT = True,
     timeout: TIMEOUT = "5m",
     folder: FOLDER = DEFAULT,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Change how many instances share the partitions of a detector or of upstream; they change at exact offsets."""
     if name == "upstream":  # the platform in `folder` runs it, not the agent

@@ -13,7 +13,7 @@ import typer
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
-from lozenge_deploy.cli.output import Format, say
+from lozenge_deploy.cli.output import OutputFormat, say
 from lozenge_deploy.supervision.child import last_error
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
@@ -27,7 +27,7 @@ def up(
     folder: FOLDER = DEFAULT,
     feed: Annotated[float, typer.Option(min=0, help="Generated records per second; 0 for none.")] = 0.0,
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Start broker, upstream, downstream and agent on this machine, in the background."""
     folder = folder.absolute()
@@ -74,7 +74,7 @@ def up(
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
 
-def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
+def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Stop everything that `up` started, jobs included; the next `up` starts the deployed detectors again."""
     folder = folder.absolute()
     if (state := _running(folder)) is None:
@@ -91,7 +91,7 @@ def down(folder: FOLDER = DEFAULT, dry_run: DRY_RUN = False, output: OUTPUT = Fo
     say("down; topics and store stay", {"folder": str(folder), "pid": None}, output)
 
 
-def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: bool, output: Format) -> None:
+def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: bool, output: OutputFormat) -> None:
     """Sets how many instances of upstream the platform in `folder` runs, now and after every start.
 
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
@@ -125,14 +125,14 @@ def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
     """Waits until exactly so many run; raises ChangeTimedOut, or LozengeError if the platform or an instance fails."""
     from lozenge_deploy.control.client import ChangeTimedOut
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
-    from lozenge_deploy.supervision.supervisor import State
+    from lozenge_deploy.supervision.supervisor import ProgramState
 
-    wanted, deadline = dict.fromkeys(instance_names(instances), State.RUNNING), time.monotonic() + limit
+    wanted, deadline = dict.fromkeys(instance_names(instances), ProgramState.RUNNING), time.monotonic() + limit
     while (state := _running(folder)) is not None and time.monotonic() < deadline:
         found = {name: each for name, each in state["programs"].items() if app_of_program(name) == "upstream"}
         if found == wanted:
             return
-        if failed := [name for name, each in found.items() if each == State.FAILED]:
+        if failed := [name for name, each in found.items() if each == ProgramState.FAILED]:
             name = failed[0]
             raise LozengeError(f"scaling upstream: {name} failed: {state['failed'][name]}", hint="see its log")
         time.sleep(0.2)

@@ -9,7 +9,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, app_of
-from lozenge_deploy.cli.output import Format
+from lozenge_deploy.cli.output import OutputFormat
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -30,7 +30,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow new lines until Ctrl-C.")] = False,
     count: Annotated[int, typer.Option("-n", min=0, max=100_000, help="How many of the latest lines.")] = 100,
     level: Annotated[Level, typer.Option(help="The lowest level to show.")] = Level.DEBUG,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show the log of an app; with `-o json`, one JSON object per line."""
     from lozenge.kafka.settings import KafkaSettings
@@ -60,8 +60,8 @@ def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
         raise UsageError(f"looking for {app}: it has never run", hint=f"known apps: {', '.join(sorted(known))}")
 
 
-def _print(line: Mapping[str, Any], output: Format) -> None:
-    typer.echo(json.dumps(line) if output is Format.JSON else text_of(line))
+def _print(line: Mapping[str, Any], output: OutputFormat) -> None:
+    typer.echo(json.dumps(line) if output is OutputFormat.JSON else text_of(line))
 
 
 def text_of(line: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, seconds_of
-from lozenge_deploy.cli.output import Format, moment, say, show, show_readable
+from lozenge_deploy.cli.output import OutputFormat, moment, say, show, show_readable
 
 routes = typer.Typer(help="The routing file.", no_args_is_help=True)
 cases = typer.Typer(help="The cases that group alerts.", no_args_is_help=True)
@@ -46,14 +46,14 @@ def _author(given: str | None) -> str:
 def routes_test(
     file: FILE = ROUTING,
     secrets: Annotated[bool, typer.Option("--secrets", help="Require every secret that the file refers to.")] = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Validate the routing file and run its examples; exit code 1 if one fails."""
     from lozenge_deploy.operations.notifier_client import routing
 
     code, said = routing("test", *(["--secrets"] if secrets else []), file)
     count, failed = said["examples"], said["failed"]
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([said], output)
     elif failed:
         show(failed, output)
@@ -66,7 +66,7 @@ def routes_test(
 def routes_show(
     alert: Annotated[Path, typer.Argument(metavar="ALERT.json", help="Its labels, or an alert of `lozenge peek`.")],
     file: FILE = ROUTING,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show the routes that take an alert, with their channels and the labels of its case."""
     from lozenge_deploy.operations.notifier_client import routing
@@ -82,7 +82,7 @@ def cases_ls(
         typer.Argument(metavar="[MATCHER]...", help='Such as detector=large_amount, "severity>=high".'),
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, max=10_000, help="How many of the newest.")] = 100,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show the open cases with an alert that matches all MATCHERs: notified and waiting alerts, and why they wait."""
     from lozenge_deploy.operations.notifier_client import ask
@@ -97,13 +97,13 @@ def cases_ls(
 @cases.command("show")
 def cases_show(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge cases ls` shows it.")],
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show one case and its latest 1,000 alerts, each with its notification or why it is muted."""
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     found = ask("GET", f"/cases/{in_path(id)}")
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([found], output)
         return
     alerts = found.pop("alerts")
@@ -119,7 +119,7 @@ def silence_add(
     for_: Annotated[str, typer.Option("--for", help='How long, such as "2h".')] = "1h",
     author: AUTHOR = None,
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Mute the alerts that match all MATCHERs for a time; those that are still active then are notified then."""
     from lozenge_deploy.operations.notifier_client import ask
@@ -134,7 +134,7 @@ def silence_add(
 
 
 @silence.command("ls")
-def silence_ls(output: OUTPUT = Format.TABLE) -> None:
+def silence_ls(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show the silences: their authors, reasons and times."""
     from lozenge_deploy.operations.notifier_client import ask
 
@@ -145,7 +145,7 @@ def silence_ls(output: OUTPUT = Format.TABLE) -> None:
 def silence_end(
     id: Annotated[str, typer.Argument(metavar="ID", help="As `lozenge silence ls` shows it.")],
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """End a silence now."""
     from lozenge_deploy.operations.notifier_client import ask, in_path
@@ -155,7 +155,7 @@ def silence_end(
 
 
 @channels.command("ls")
-def channels_ls(output: OUTPUT = Format.TABLE) -> None:
+def channels_ls(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show the deliveries of each channel by state, and why a channel is disabled."""
     from lozenge_deploy.operations.notifier_client import ask
 
@@ -163,7 +163,7 @@ def channels_ls(output: OUTPUT = Format.TABLE) -> None:
 
 
 @channels.command("enable")
-def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
+def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Enable a channel that its receiver has disabled; its waiting deliveries are sent."""
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
@@ -172,7 +172,7 @@ def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT =
 
 
 @rate_limits.command("ls")
-def rate_limits_ls(output: OUTPUT = Format.TABLE) -> None:
+def rate_limits_ls(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show how many rate-limited alerts of each detector wait."""
     from lozenge_deploy.operations.notifier_client import ask
 
@@ -181,7 +181,7 @@ def rate_limits_ls(output: OUTPUT = Format.TABLE) -> None:
 
 @rate_limits.command("release")
 def rate_limits_release(
-    detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE
+    detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE
 ) -> None:
     """Process a detector's rate-limited alerts."""
     _decide(detector, "release", author, dry_run, output)
@@ -189,7 +189,7 @@ def rate_limits_release(
 
 @rate_limits.command("drop")
 def rate_limits_drop(
-    detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE
+    detector: str, author: AUTHOR = None, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE
 ) -> None:
     """Drop a detector's rate-limited alerts."""
     _decide(detector, "drop", author, dry_run, output)
@@ -202,7 +202,7 @@ def replay(
     partition: Annotated[int | None, typer.Option(min=0, help="One partition of the topic; else all.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Also those that were never routed to that channel.")] = False,
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Send the notifications of a channel again, under the same ids."""
     from lozenge_deploy.operations.notifier_client import ask
@@ -221,7 +221,7 @@ def feedback(
     for_: Annotated[str, typer.Option("--for", help="How long a snooze lasts.")] = "7d",
     author: AUTHOR = None,
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Answer an alert; `snooze` silences its detector about the same entity for a time."""
     from lozenge_deploy.operations.notifier_client import ask
@@ -235,7 +235,7 @@ def feedback(
     say(f"{'would be recorded' if dry_run else 'recorded'}: {verdict}{silenced}", answer, output)
 
 
-def _decide(detector: str, action: str, author: str | None, dry_run: bool, output: Format) -> None:
+def _decide(detector: str, action: str, author: str | None, dry_run: bool, output: OutputFormat) -> None:
     from lozenge_deploy.operations.notifier_client import ask, in_path
 
     answer = ask("POST", f"/rate-limits/{in_path(detector)}/{action}", {"author": _author(author)}, dry_run=dry_run)

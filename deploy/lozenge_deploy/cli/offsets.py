@@ -8,7 +8,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
-from lozenge_deploy.cli.output import Format, say, show
+from lozenge_deploy.cli.output import OutputFormat, say, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def offsets(
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     timeout: TIMEOUT = "10m",
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show a detector's offsets and lag; or stop it at a batch boundary, reset its offsets and resume it there."""
     from lozenge.contracts.record import parse_offsets
@@ -86,7 +86,7 @@ def _reset(
     plan: "Callable[[], OffsetReset]",
     message: str,
     limit: float,
-    output: Format,
+    output: OutputFormat,
 ) -> None:
     """Plans again once no job of the detector runs: until then its offsets have advanced."""
     from lozenge_deploy.operations import offset_reset
@@ -128,7 +128,7 @@ def coverage(
         str | None,
         typer.Argument(metavar="PARTITION:OFFSET", help="An input event: which release processed it?"),
     ] = None,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show which release processed which events under which settings, with gaps and overlaps."""
     from lozenge.kafka.settings import KafkaSettings
@@ -146,7 +146,7 @@ def coverage(
     say(f"{detector} {position}: {sentence}", {**found, "dead_letter": dead_letter or None}, output)
 
 
-def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format.TABLE) -> None:
+def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Process the gaps in a detector's coverage with its present release and settings, alongside the live job."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
@@ -159,7 +159,7 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Format
         present = control.deployed(detector)
     rows = gap_rows(coverage_of(kafka, detector))
     if dry_run or not rows:
-        show(rows, output) if rows or output is Format.JSON else typer.echo(f"{detector}: no gaps")
+        show(rows, output) if rows or output is OutputFormat.JSON else typer.echo(f"{detector}: no gaps")
         return
     releases = Releases(kafka)
     python = environment_for(releases.get(detector, present.release), releases)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.output import Format
+from lozenge_deploy.cli.output import OutputFormat
 
 
 def _names(incomplete: str) -> list[str]:
@@ -30,7 +30,7 @@ LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
 EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts of each kind to show.")]
 SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]
 DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
-OUTPUT = Annotated[Format, typer.Option("-o", "--output", help="How to print.")]
+OUTPUT = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print.")]
 
 
 def detectors_folder() -> Path:

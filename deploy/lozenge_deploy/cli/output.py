@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """How an answer is printed: for a person, with every column, or for a program."""
 
     TABLE = "table"
@@ -25,16 +25,16 @@ class Format(StrEnum):
 UNLIMITED_WIDTH = 10_000
 
 
-def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str] | None = None) -> None:
+def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequence[str] | None = None) -> None:
     """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
-    if how is Format.JSON:
+    if how is OutputFormat.JSON:
         json.dump(rows, sys.stdout, indent=1, default=str)
         print()
         return
     from rich.console import Console
     from rich.table import Table
 
-    columns = list(brief if brief and how is Format.TABLE else rows[0] if rows else ())
+    columns = list(brief if brief and how is OutputFormat.TABLE else rows[0] if rows else ())
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         numeric = all(isinstance(row[column], int | float | None) for row in rows)
@@ -52,9 +52,9 @@ def show(rows: Sequence[Mapping[str, Any]], how: Format, *, brief: Sequence[str]
     console.print(table)
 
 
-def say(sentence: str, row: Mapping[str, Any], how: Format) -> None:
+def say(sentence: str, row: Mapping[str, Any], how: OutputFormat) -> None:
     """Prints one result: the sentence for people, or `row` as JSON."""
-    if how is Format.JSON:
+    if how is OutputFormat.JSON:
         show([row], how)
     else:
         typer.echo(sentence)
@@ -83,16 +83,16 @@ def _text(value: Any) -> str:
 
 def show_readable(
     rows: list[dict[str, Any]],
-    output: Format,
+    output: OutputFormat,
     empty: str,
     times: tuple[str, ...] = (),
     brief: tuple[str, ...] | None = None,
 ) -> None:
     """A table of `rows`, whose columns `times` hold Unix seconds; the sentence `empty` if there are none."""
-    if not rows and output is not Format.JSON:
+    if not rows and output is not OutputFormat.JSON:
         typer.echo(empty, err=True)
         return
-    show(rows if output is Format.JSON else [_readable(row, times) for row in rows], output, brief=brief)
+    show(rows if output is OutputFormat.JSON else [_readable(row, times) for row in rows], output, brief=brief)
 
 
 def labels(of: dict[str, str]) -> str:
@@ -111,7 +111,7 @@ def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
     return row | listed | paired | {name: moment(row[name]) for name in times}
 
 
-def show_backtest(outcome: Mapping[str, Any], examples: int, output: Format) -> None:
+def show_backtest(outcome: Mapping[str, Any], examples: int, output: OutputFormat) -> None:
     """One sentence, then at most `examples` alerts of each kind."""
     live = f"compared with {outcome['release']}" if outcome["release"] else "and no live release has emitted alerts"
     new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]

@@ -8,7 +8,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT
-from lozenge_deploy.cli.output import Format, say, show
+from lozenge_deploy.cli.output import OutputFormat, say, show
 
 if TYPE_CHECKING:
     from lozenge.contracts.schemas import Schema
@@ -36,11 +36,11 @@ def export(
         write_apicurio_archive(schemas, apicurio)
     except OSError as error:
         raise UsageError(f"writing {apicurio}: {error.strerror}", hint="name a file in a folder that exists") from error
-    say(f"{len(schemas)} schemas in {apicurio}", {"file": str(apicurio), "schemas": len(schemas)}, Format.TABLE)
+    say(f"{len(schemas)} schemas in {apicurio}", {"file": str(apicurio), "schemas": len(schemas)}, OutputFormat.TABLE)
 
 
 @app.command()
-def register(output: OUTPUT = Format.TABLE) -> None:
+def register(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Register every schema at SCHEMA_REGISTRY_URL, and announce the ids that it gives to the platform."""
     from lozenge.kafka.schema_registry import SchemaRegistry, SchemaRegistrySettings, register_all
     from lozenge.kafka.settings import KafkaSettings

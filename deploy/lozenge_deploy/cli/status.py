@@ -9,7 +9,7 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, app_of
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -27,7 +27,7 @@ _BRIEF = (
 def status(
     name: Annotated[str | None, typer.Argument(help="One app; by default all that run or should run.")] = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh every second until Ctrl-C.")] = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show all apps with phase, throughput, lag and cost; of one app also its offsets and guarantee."""
     from lozenge.kafka.settings import KafkaSettings
@@ -56,7 +56,7 @@ def status(
 
 
 def _show_all(
-    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: Format
+    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", output: OutputFormat
 ) -> None:
     wanted = {name for name, member in members.items() if not member.retired}
     from lozenge_deploy.observe.group_lag import lag_of
@@ -66,17 +66,21 @@ def _show_all(
         if not row["instances"]:  # no process reports its lag
             where = lag_of(kafka, row["app"])
             row["lag"] = where.offsets if where else None
-    if not rows and output is not Format.JSON:
+    if not rows and output is not OutputFormat.JSON:
         typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
         return
     show(rows, output, brief=_BRIEF)
-    for row in rows if output is not Format.JSON else ():
+    for row in rows if output is not OutputFormat.JSON else ():
         if row["reason"]:
             typer.echo(f"{row['app']} {row['phase'] or 'runs'}: {row['reason']}\n  -> {row['next']}")
 
 
 def _show_one(
-    readings: "MetricsReader", members: "Mapping[str, Deployment]", kafka: "KafkaSettings", name: str, output: Format
+    readings: "MetricsReader",
+    members: "Mapping[str, Deployment]",
+    kafka: "KafkaSettings",
+    name: str,
+    output: OutputFormat,
 ) -> None:
     """One app, also if it does not run; raises UsageError if it never ran and is not deployed."""
     rows = [row for row in _rows(readings, members) if row["app"] == name]
@@ -85,7 +89,7 @@ def _show_one(
     row = rows[0] | _committed(kafka, name) | _guarantee(kafka, members.get(name))
     if row["committed_lag"] is not None and not _reports_its_lag(row):
         row["lag"] = row["committed_lag"]  # newer than what it last reported
-    if output is not Format.JSON:
+    if output is not OutputFormat.JSON:
         typer.echo(_summary(row))
         if row["reason"]:
             typer.echo(f"{row['reason']}\n  -> {row['next']}")

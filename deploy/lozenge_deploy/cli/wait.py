@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 
 if TYPE_CHECKING:
     from lozenge_deploy.control.client import Control
@@ -18,7 +18,11 @@ TIMEOUT = Annotated[str, typer.Option(help='How long to wait, such as "10m"; aft
 
 
 def await_change(
-    control: "Control", wanted: "DeploymentSpec", timeout: float | None, output: Format = Format.TABLE, **more: Any
+    control: "Control",
+    wanted: "DeploymentSpec",
+    timeout: float | None,
+    output: OutputFormat = OutputFormat.TABLE,
+    **more: Any,
 ) -> None:
     """Waits `timeout` seconds (None: not at all) for the change; raises as `Control.await_outcome` does.
 
@@ -31,7 +35,7 @@ def await_change(
         progress = _Progress()
         observed = control.await_outcome(wanted, timeout, progress.report)
         sentence = progress.summary(wanted, observed)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         status = observed.model_dump(mode="json") if observed else None
         show([{"detector": wanted.detector, **more, "status": status}], output)
     else:
@@ -43,9 +47,9 @@ def await_quietly(control: "Control", wanted: "DeploymentSpec", timeout: float) 
     control.await_outcome(wanted, timeout, _Progress().report)
 
 
-def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: Format) -> None:
+def show_changes(detector: str, changes: list[dict[str, Any]], final: bool, output: OutputFormat) -> None:
     """A table at once; JSON only if nothing else follows, so that the output is one document."""
-    if output is not Format.JSON:
+    if output is not OutputFormat.JSON:
         show(changes, output)
     elif final:
         show([{"detector": detector, "changes": changes, "status": None}], output)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from lozenge_deploy.cli.options import ALERT, OUTPUT
-from lozenge_deploy.cli.output import Format, labels, moment, show
+from lozenge_deploy.cli.output import OutputFormat, labels, moment, show
 
 
-def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
+def why(alert_id: ALERT, output: OUTPUT = OutputFormat.TABLE) -> None:
     """Trace one alert: raw record, event, alert, cases, mutes, notifications, each delivery attempt."""
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.alert_trace import trace_of
@@ -18,10 +18,10 @@ def why(alert_id: ALERT, output: OUTPUT = Format.TABLE) -> None:
     trace = (
         trace_of(KafkaSettings.load(), first["topic"], first["partition"], first["offset"]) if first["topic"] else []
     )
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([found | {"origin": trace}], output)
         return
-    show([*trace, *_steps(found)], Format.WIDE)
+    show([*trace, *_steps(found)], OutputFormat.WIDE)
 
 
 def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:

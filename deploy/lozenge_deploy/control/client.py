@@ -21,7 +21,15 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
 from lozenge_deploy.control.leader_election import TIMING
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, HistoryEvent, Lease, Outcome, now
+from lozenge_deploy.control.records import (
+    ChangeOutcome,
+    DeploymentSpec,
+    DeploymentStatus,
+    Goal,
+    HistoryEvent,
+    Lease,
+    now,
+)
 
 SEND_SECONDS = 10.0
 NO_AGENT_SECONDS = 2 * TIMING.lease
@@ -98,7 +106,7 @@ class Control:
     def unproved(self, present: DeploymentSpec) -> DeploymentSpec | None:
         """The fallback of `present`; None once it has passed its trial."""
         seen = self._observed.rows.get(present.detector)
-        passed = seen is not None and seen.revision == present.revision and seen.outcome is Outcome.DONE
+        passed = seen is not None and seen.revision == present.revision and seen.outcome is ChangeOutcome.DONE
         return None if passed and present.goal is Goal.RUNNING else present.before
 
     def live_release(self, detector: str) -> str:
@@ -191,9 +199,9 @@ class Control:
                 if observed != last:
                     on_change(observed)
                     last = observed
-                if observed.outcome in (Outcome.WATCHED, Outcome.DONE):
+                if observed.outcome in (ChangeOutcome.WATCHED, ChangeOutcome.DONE):
                     return observed
-                if observed.outcome is Outcome.FAILED and wanted.before is None:
+                if observed.outcome is ChangeOutcome.FAILED and wanted.before is None:
                     raise ChangeFailed(f"{wanted.what} of {name}: {observed.reason}", hint=f"see `lozenge logs {name}`")
             elif time.monotonic() > silent_by:
                 if not self._has_leader():

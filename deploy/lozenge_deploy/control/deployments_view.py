@@ -8,7 +8,14 @@ from typing import Self
 from lozenge.kafka.compacted_topic import CompactedTopic, follow
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase, format_offsets
+from lozenge_deploy.control.records import (
+    ChangeOutcome,
+    DeploymentSpec,
+    DeploymentStatus,
+    DetectorPhase,
+    Goal,
+    format_offsets,
+)
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,10 @@ class Deployment:
         name, seen = self.desired.detector, self.observed
         if seen is None:
             return "no agent has picked it up", "`lozenge up` starts one on this machine"
-        if seen.phase is Phase.CIRCUIT_OPEN:
+        if seen.phase is DetectorPhase.CIRCUIT_OPEN:
             skip = f"`lozenge offsets {name} --to ...` skips them, and `lozenge coverage {name}` keeps the gap"
             return seen.reason, f"nothing is lost; `lozenge deploy {name}` with a fix processes the events, or {skip}"
-        if seen.outcome is Outcome.FAILED or seen.reason:
+        if seen.outcome is ChangeOutcome.FAILED or seen.reason:
             return seen.reason, f"`lozenge logs {name} --level error`, then `lozenge history {name}`"
         return None
 

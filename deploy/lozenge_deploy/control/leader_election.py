@@ -25,7 +25,7 @@ Row = tuple[str, str, BaseModel | None]
 
 
 @dataclass(frozen=True)
-class Timing:
+class LeaseTiming:
     """Seconds: validity of a lease, its renewal, and the timeout of a call to the broker."""
 
     lease: float = 10.0
@@ -33,7 +33,7 @@ class Timing:
     call: float = 5.0
 
 
-TIMING = Timing()
+TIMING = LeaseTiming()
 
 
 class LeadershipLost(Fatal):
@@ -43,7 +43,7 @@ class LeadershipLost(Fatal):
 class Leadership:
     """The leadership of this agent. Call `tick` several times a second; act only while it returns True."""
 
-    def __init__(self, kafka: KafkaSettings, me: Lease, timing: Timing = TIMING) -> None:
+    def __init__(self, kafka: KafkaSettings, me: Lease, timing: LeaseTiming = TIMING) -> None:
         """Raises BrokerUnavailable."""
         self._kafka, self._me, self._timing = kafka, me, timing
         self._leases = follow(kafka, kafka.topics.leases, Lease)

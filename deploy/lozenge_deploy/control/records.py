@@ -104,7 +104,7 @@ class DeploymentSpec(_Record):
         return self.release, self.cores, self.memory_mb, self.restart
 
 
-class Phase(StrEnum):
+class DetectorPhase(StrEnum):
     """The phase of a detector, as its agent sees it.
 
     STANDBY: the live job continues until its standby is ready. CIRCUIT_OPEN: the job is paused because its code raises
@@ -122,7 +122,7 @@ class Phase(StrEnum):
     RETIRED = "retired"
 
 
-class Outcome(StrEnum):
+class ChangeOutcome(StrEnum):
     """The result of the newest change. `WATCHED`: it is live and on trial."""
 
     WORKING = "working"
@@ -144,8 +144,8 @@ class DeploymentStatus(_Record):
 
     detector: str
     revision: str = ""
-    outcome: Outcome = Outcome.WORKING
-    phase: Phase = Phase.PREPARING
+    outcome: ChangeOutcome = ChangeOutcome.WORKING
+    phase: DetectorPhase = DetectorPhase.PREPARING
     reason: str = ""
     release: str = ""
     process: list[Any] = []

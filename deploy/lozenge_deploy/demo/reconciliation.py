@@ -22,7 +22,7 @@ from rich.table import Table
 from lozenge.contracts import ids
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.demo.topic_counts import Alert, TopicCounts, count
+from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts, count
 from lozenge_deploy.releases.build import CHECKOUT
 from lozenge_deploy.releases.detector_catalog import detectors_in, rekeys_of
 
@@ -43,7 +43,7 @@ REJECTIONS = {
 """The reason with which upstream must reject each kind of malformed record."""
 
 
-class InjectedCase(BaseModel):
+class ReportedCase(BaseModel):
     """An injected case in the generator's summary."""
 
     kind: str
@@ -61,11 +61,11 @@ class Summary(BaseModel):
     sent: int
     failed: int
     malformed: dict[str, int]
-    cases: list[InjectedCase]
+    cases: list[ReportedCase]
 
 
 @dataclass(frozen=True)
-class Check:
+class Comparison:
     """One comparison; `expected` is None where a number is only for information."""
 
     name: str
@@ -81,12 +81,12 @@ class Check:
 
 def reconcile(
     counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta] = MappingProxyType({})
-) -> list[Check]:
+) -> list[Comparison]:
     """Every check, in the order in which records flow; `lateness` is that of the aggregates among the detectors."""
     return [*_upstream(counts, feed), *_detectors(counts), *_downstream(counts), *_cases(counts, feed, lateness)]
 
 
-def table(checks: list[Check]) -> Table:
+def table(checks: list[Comparison]) -> Table:
     """The checks for people."""
     drawn = Table(title="Reconciliation", title_justify="left", pad_edge=False)
     drawn.add_column("")
@@ -100,7 +100,7 @@ def table(checks: list[Check]) -> Table:
     return drawn
 
 
-def as_rows(checks: list[Check]) -> list[dict[str, Any]]:
+def as_rows(checks: list[Comparison]) -> list[dict[str, Any]]:
     """The checks for programs."""
     return [
         {"check": check.name, "actual": check.actual, "expected": check.expected, "ok": check.ok, "note": check.note}
@@ -108,68 +108,70 @@ def as_rows(checks: list[Check]) -> list[dict[str, Any]]:
     ]
 
 
-def _upstream(counts: TopicCounts, feed: Summary) -> list[Check]:
+def _upstream(counts: TopicCounts, feed: Summary) -> list[Comparison]:
     rejected = sum(counts.rejected.values())
     wanted: Counter[str] = Counter()
     for reason, number in feed.malformed.items():
         wanted[REJECTIONS[reason]] += number
     lines = [
-        Check("raw records (compared with the feed's count)", counts.raw, feed.sent - feed.failed),
-        Check("events + dead letters of upstream", counts.event_ids + rejected, counts.raw),
-        Check("records repeated by upstream", counts.repeats, 0),
+        Comparison("raw records (compared with the feed's count)", counts.raw, feed.sent - feed.failed),
+        Comparison("events + dead letters of upstream", counts.event_ids + rejected, counts.raw),
+        Comparison("records repeated by upstream", counts.repeats, 0),
     ]
     for key, (_, distinct) in counts.copies.items():
         if key == "account":
-            lines.append(Check(f"events by {key}", distinct, note="those with an account"))
+            lines.append(Comparison(f"events by {key}", distinct, note="those with an account"))
         else:
-            lines.append(Check(f"events by {key}", distinct, counts.event_ids))
+            lines.append(Comparison(f"events by {key}", distinct, counts.event_ids))
     reasons = sorted(wanted.keys() | counts.rejected.keys())
-    return lines + [Check(f"dead letters: {reason}", counts.rejected[reason], wanted[reason]) for reason in reasons]
+    return lines + [
+        Comparison(f"dead letters: {reason}", counts.rejected[reason], wanted[reason]) for reason in reasons
+    ]
 
 
-def _detectors(counts: TopicCounts) -> list[Check]:
+def _detectors(counts: TopicCounts) -> list[Comparison]:
     lines = []
     for detector, (done, of) in counts.processed.items():
         alerts = counts.alerts[detector]
         lines += [
-            Check(f"{detector}: events processed", done, of),
-            Check(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
-            Check(f"{detector}: dead letters", counts.dead_letters[detector], 0),
+            Comparison(f"{detector}: events processed", done, of),
+            Comparison(f"{detector}: different alert ids", len({alert.id for alert in alerts}), len(alerts)),
+            Comparison(f"{detector}: dead letters", counts.dead_letters[detector], 0),
         ]
     return lines
 
 
-def _downstream(counts: TopicCounts) -> list[Check]:
+def _downstream(counts: TopicCounts) -> list[Comparison]:
     alert_ids = {alert.id for alerts in counts.alerts.values() for alert in alerts}
     notified = set(counts.notified)
     return [
-        Check("notifications (compared with alerts)", len(counts.notified), len(alert_ids)),
-        Check("alerts without a notification", len(alert_ids - notified), 0),
-        Check("different notification ids", len(counts.notification_ids), len(counts.notified)),
-        Check("gaps in seq", counts.seq_gaps, 0),
-        Check("webhooks received, different ids", counts.webhooks["distinct"], len(counts.notification_ids)),
-        Check("webhooks with a bad signature", counts.webhooks["invalid"], 0),
-        Check("webhooks repeated (allowed: at least once)", counts.webhooks["repeats"]),
-        Check("dead letters of downstream", counts.dead_letters["downstream"], 0),
+        Comparison("notifications (compared with alerts)", len(counts.notified), len(alert_ids)),
+        Comparison("alerts without a notification", len(alert_ids - notified), 0),
+        Comparison("different notification ids", len(counts.notification_ids), len(counts.notified)),
+        Comparison("gaps in seq", counts.seq_gaps, 0),
+        Comparison("webhooks received, different ids", counts.webhooks["distinct"], len(counts.notification_ids)),
+        Comparison("webhooks with a bad signature", counts.webhooks["invalid"], 0),
+        Comparison("webhooks repeated (allowed: at least once)", counts.webhooks["repeats"]),
+        Comparison("dead letters of downstream", counts.dead_letters["downstream"], 0),
     ]
 
 
-def _cases(counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Check]:
+def _cases(counts: TopicCounts, feed: Summary, lateness: Mapping[str, timedelta]) -> list[Comparison]:
     lines = []
     for kind in sorted({case.kind for case in feed.cases} | counts.alerts.keys()):
         cases = [case.events for case in feed.cases if case.kind == kind]
         if kind not in counts.alerts:
-            lines.append(Check(f"cases of {kind}", len(cases), note="no such detector ran"))
+            lines.append(Comparison(f"cases of {kind}", len(cases), note="no such detector ran"))
             continue
         missed, other = match(cases, counts.alerts[kind])
         late = [case for case in missed if kind in lateness and _is_late(case, counts, lateness[kind])]
         note = f"{len(late)} more arrived later than the declared lateness" if late else ""
-        lines.append(Check(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
-        lines.append(Check(f"alerts of {kind} on ordinary traffic", other))
+        lines.append(Comparison(f"cases of {kind} found", len(cases) - len(missed), len(cases) - len(late), note))
+        lines.append(Comparison(f"alerts of {kind} on ordinary traffic", other))
     return lines
 
 
-def match(cases: Sequence[frozenset[str]], alerts: Sequence[Alert]) -> tuple[list[frozenset[str]], int]:
+def match(cases: Sequence[frozenset[str]], alerts: Sequence[CountedAlert]) -> tuple[list[frozenset[str]], int]:
     """The cases of which no alert names an event, and the number of alerts that name no event of any case."""
     injected = frozenset().union(*cases)
     named = frozenset().union(*(alert.evidence for alert in alerts))
@@ -197,7 +199,7 @@ def main(
     raise typer.Exit(not all(check.ok for check in checks))
 
 
-def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Check]:
+def reconciliation_of(kafka: KafkaSettings, summary: Path, webhook: str, folder: Path) -> list[Comparison]:
     """The reconciliation of the platform at `kafka` with the detectors of `folder`."""
     found = detectors_in(folder)
     inputs = {d.name: d.input(kafka.topics) for d in found}

@@ -20,7 +20,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
 from lozenge_deploy.releases.environments import environment_of
-from lozenge_deploy.supervision.supervisor import State, SupervisedProcess, Supervisor
+from lozenge_deploy.supervision.supervisor import ProgramState, SupervisedProcess, Supervisor
 
 PATIENCE_SECONDS = 60.0
 """The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
@@ -100,7 +100,7 @@ class Scenario:
     @property
     def feed_ended(self) -> bool:
         """Whether the feed has sent everything and written its summary."""
-        return self._supervisor.children["feed"].state is State.ENDED
+        return self._supervisor.children["feed"].state is ProgramState.ENDED
 
     @property
     def summary(self) -> Path:
@@ -109,7 +109,7 @@ class Scenario:
 
     def failed(self) -> dict[str, str]:
         """Processes that no restart can fix, with the newest errors of their logs."""
-        return {n: c.last_error() for n, c in self._supervisor.children.items() if c.state is State.FAILED}
+        return {n: c.last_error() for n, c in self._supervisor.children.items() if c.state is ProgramState.FAILED}
 
     def is_drained(self) -> bool:
         """Whether everything sent has reached the receiver and nothing changes; call it repeatedly."""
@@ -148,7 +148,7 @@ class Scenario:
 
     def _first_is_done(self) -> bool:
         """Whether the first detector has processed a batch, or will not."""
-        if self._supervisor.children[self._first.name].state is State.FAILED:
+        if self._supervisor.children[self._first.name].state is ProgramState.FAILED:
             return True
         return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
 
@@ -156,7 +156,7 @@ class Scenario:
         """Whether it runs and has not published since its newest start."""
         reading = self.meter.reading(child.program.name)
         silent = reading is None or time.time() - reading.at > _age(child)
-        return child.state is State.RUNNING and silent
+        return child.state is ProgramState.RUNNING and silent
 
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
@@ -167,7 +167,7 @@ class Scenario:
                 continue
             child = children[name]
             state = "starting" if self._starting(child) else str(child.state)
-            trouble = child.last_error() if child.state in (State.WAITING, State.FAILED) else ""
+            trouble = child.last_error() if child.state in (ProgramState.WAITING, ProgramState.FAILED) else ""
             yield Stage(name, state, self.meter.reading(name), trouble)
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
 

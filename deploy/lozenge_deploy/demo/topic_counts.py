@@ -24,7 +24,7 @@ BATCH = 20_000
 
 
 @dataclass
-class Alert:
+class CountedAlert:
     """What the reconciliation needs of an alert."""
 
     id: str
@@ -49,7 +49,7 @@ class TopicCounts:
     rejected: Counter[str] = field(default_factory=Counter)
     rejected_again: int = 0
     processed: dict[str, tuple[int, int]] = field(default_factory=dict)
-    alerts: dict[str, list[Alert]] = field(default_factory=dict)
+    alerts: dict[str, list[CountedAlert]] = field(default_factory=dict)
     notified: list[str] = field(default_factory=list)
     notification_ids: set[str] = field(default_factory=set)
     seq_gaps: int = 0
@@ -153,12 +153,12 @@ def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
     counts.rejected, counts.rejected_again = Counter(reasons.values()), dead_letters - len(reasons)
 
 
-def _alerts(kafka: KafkaSettings, detector: str) -> list[Alert]:
+def _alerts(kafka: KafkaSettings, detector: str) -> list[CountedAlert]:
     codec, found = Codec.of("alert"), []
 
     def take(record: Any) -> None:
         alert = codec.decode(record.value)
-        found.append(Alert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
+        found.append(CountedAlert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
 
     _each(kafka, kafka.topics.alerts(detector), take)
     return found

@@ -27,7 +27,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, requested_instances
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
-from lozenge_deploy.supervision.supervisor import Program, State, Supervisor
+from lozenge_deploy.supervision.supervisor import Program, ProgramState, Supervisor
 
 PORT = 9092
 API = "127.0.0.1:8470"
@@ -89,7 +89,7 @@ def run(folder: Path, port: int, rekeys: Sequence[str], rate: float, stop: StopS
                 supervisor.watch()
                 shipper.ship()
                 states = {name: str(child.state) for name, child in supervisor.children.items()}
-                errors = {n: c.last_error() for n, c in supervisor.children.items() if c.state is State.FAILED}
+                errors = {n: c.last_error() for n, c in supervisor.children.items() if c.state is ProgramState.FAILED}
                 report = {"pid": os.getpid(), "bootstrap": broker.bootstrap, "programs": states, "failed": errors}
                 replace(folder / STATE, json.dumps(report))
     (folder / STATE).unlink(missing_ok=True)

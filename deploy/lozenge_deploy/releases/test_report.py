@@ -11,7 +11,7 @@ _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ReportedTest:
     """One test: passed, failed or skipped, in how many seconds; `reason` says why it has not passed."""
 
     test: str
@@ -25,21 +25,21 @@ class Outcome:
         return self.test.removeprefix("fault[").removesuffix("]") if self.test.startswith("fault[") else ""
 
 
-def read(report: Path) -> list[Outcome]:
+def read(report: Path) -> list[ReportedTest]:
     """Every test in the report, in the order in which they ran; none if pytest did not get so far."""
     if not report.is_file() or not report.stat().st_size:
         return []
     return [_outcome_of(case) for case in ElementTree.parse(report).iter("testcase")]
 
 
-def unproved(outcomes: Sequence[Outcome]) -> list[str]:
+def unproved(outcomes: Sequence[ReportedTest]) -> list[str]:
     """What a detector owes and no test has shown: a case that fires, one that stays silent. A skipped test is none."""
     passed = [each.test for each in outcomes if each.outcome == "passed"]
     return [kind for kind in REQUIRED_TESTS if not any(test.startswith(kind) for test in passed)]
 
 
-def _outcome_of(case: ElementTree.Element) -> Outcome:
+def _outcome_of(case: ElementTree.Element) -> ReportedTest:
     problem = next((part for part in case if part.tag in _OUTCOMES), None)
     outcome = _OUTCOMES[problem.tag] if problem is not None else "passed"
     reason = (problem.get("message") or "") if problem is not None else ""
-    return Outcome(case.get("name", ""), outcome, float(case.get("time", "0")), reason)
+    return ReportedTest(case.get("name", ""), outcome, float(case.get("time", "0")), reason)

@@ -21,7 +21,7 @@ FAILURE, FAILURES = 1, 3
 """The exit code of a failure, and how many in a row end the restarts of a process that never worked."""
 
 
-class State(StrEnum):
+class ProgramState(StrEnum):
     """The state of a supervised process. `ENDED` is a regular exit; after `FAILED` a person has to act."""
 
     RUNNING = "running"
@@ -49,7 +49,7 @@ class SupervisedProcess:
     def __init__(self, program: Program, logs: Path) -> None:
         self.program, self.log = program, logs / f"{program.name}.log"
         self._temporary = logs.absolute() / f"{program.name}.tmp"
-        self.state = State.RUNNING
+        self.state = ProgramState.RUNNING
         self.starts = 0
         self.started_at = 0.0
         self.code: int | None = None
@@ -67,7 +67,7 @@ class SupervisedProcess:
     def watch(self) -> None:
         """Notices an exit, and restarts after the back-off; call it several times a second."""
         now = time.monotonic()
-        if self.state is State.RUNNING and (code := self._child.poll()) is not None:
+        if self.state is ProgramState.RUNNING and (code := self._child.poll()) is not None:
             self._child.end()
             self.code = code
             if now - self.started_at > SETTLED_SECONDS:
@@ -75,19 +75,19 @@ class SupervisedProcess:
             self._failures = self._failures + 1 if code == FAILURE and not self._settled else 0
             self.state = after_exit(code, finite=self.program.finite, failures=self._failures)
             self._again_at, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
-        elif self.state is State.WAITING and now >= self._again_at:
+        elif self.state is ProgramState.WAITING and now >= self._again_at:
             self._start()
 
     def terminate(self) -> None:
         """Asks it to stop. It stops its own children itself."""
-        if self.state is State.RUNNING:
+        if self.state is ProgramState.RUNNING:
             self._child.terminate()
 
     def end(self, timeout: float) -> None:
         """Waits up to `timeout` seconds for its exit after `terminate`, then kills what is left of its group."""
         self.code = self._child.end(timeout)
-        if self.state in (State.RUNNING, State.WAITING):
-            self.state = State.STOPPED
+        if self.state in (ProgramState.RUNNING, ProgramState.WAITING):
+            self.state = ProgramState.STOPPED
 
     def last_error(self) -> str:
         """The newest error in its log since its newest start, else the last line."""
@@ -106,7 +106,7 @@ class SupervisedProcess:
             )
         self.starts += 1
         self.started_at = time.monotonic()
-        self.state = State.RUNNING
+        self.state = ProgramState.RUNNING
 
 
 class Supervisor:
@@ -149,8 +149,8 @@ class Supervisor:
             child.end(deadline - time.monotonic())
 
 
-def after_exit(code: int, *, finite: bool, failures: int = 0) -> State:
+def after_exit(code: int, *, finite: bool, failures: int = 0) -> ProgramState:
     """The state after an unrequested exit, the `failures`-th failure in a row; a negative code is a signal's."""
     if code == 0 and finite:
-        return State.ENDED
-    return State.FAILED if code == USAGE or finite or failures >= FAILURES else State.WAITING
+        return ProgramState.ENDED
+    return ProgramState.FAILED if code == USAGE or finite or failures >= FAILURES else ProgramState.WAITING

@@ -3,7 +3,7 @@
 from html import escape
 from string import Template
 
-from lozenge_downstream.model import Alert
+from lozenge_downstream.model import PublishedAlert
 
 _LAYOUT = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -20,7 +20,7 @@ _FORM = Template("""<p>$about</p><pre>$text</pre><form method="post">
 <button name="verdict" value="snooze">Not again for 7 days</button></form>""")
 
 
-def alert_page(alert: Alert) -> str:
+def alert_page(alert: PublishedAlert) -> str:
     """The alert, and a form with three buttons."""
     about = (
         f"{alert.subject}, {alert.severity}, {alert.detector} {alert.release}, {alert.event_time:%Y-%m-%d %H:%M} UTC"

@@ -10,7 +10,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import DOWNSTREAM, Topics
-from lozenge_downstream.model import Alert, Outgoing, Verdict
+from lozenge_downstream.model import Outgoing, PublishedAlert, Verdict
 from lozenge_downstream.routing.matchers import Matcher
 from lozenge_downstream.store import Transaction
 from lozenge_downstream.store.silences import Silence
@@ -21,7 +21,7 @@ LINK_SECONDS = 30 * 86_400
 
 
 def snooze(
-    alert: Alert, author: str, note: str, seconds: float, codec: Codec, topics: Topics, t: Transaction
+    alert: PublishedAlert, author: str, note: str, seconds: float, codec: Codec, topics: Topics, t: Transaction
 ) -> Silence:
     """Silences the detector about the alert's entity for `seconds`, and records the feedback."""
     matchers: Sequence[Matcher] = (Matcher("entity", "=", alert.subject), Matcher("detector", "=", alert.detector))
@@ -31,7 +31,7 @@ def snooze(
 
 
 def record(
-    alert: Alert,
+    alert: PublishedAlert,
     verdict: Verdict,
     author: str,
     note: str,

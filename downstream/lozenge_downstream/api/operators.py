@@ -7,7 +7,7 @@ from starlette.requests import Request
 
 from lozenge_downstream.api.request_handling import Refused, changing, is_dry
 from lozenge_downstream.api.requests import By, CaseQuery, NewSilence, Replay
-from lozenge_downstream.model import Outcome
+from lozenge_downstream.model import Classification
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
@@ -112,7 +112,7 @@ class OperatorApi:
         by, action = By.model_validate(body), request.path_params["action"]
         if action not in ("release", "drop"):
             raise Refused(404, f"{action} is neither release nor drop")
-        outcome = Outcome.ACCEPTED if action == "release" else Outcome.DROPPED
+        outcome = Classification.ACCEPTED if action == "release" else Classification.DROPPED
         detector, total = request.path_params["detector"], 0
         if is_dry(request):
             with self._store.reading() as t:
@@ -121,7 +121,7 @@ class OperatorApi:
             with self._store.transaction(exclusive=True) as t:
                 reason = f"rate-limited, then {'released' if action == 'release' else 'dropped'} by {by.author}"
                 alerts = t.received_alerts.take_rate_limited(detector, outcome, reason, BATCH)
-                if outcome is Outcome.ACCEPTED:
+                if outcome is Classification.ACCEPTED:
                     self._pipeline.process(alerts, t)
             total += len(alerts)
             if len(alerts) < BATCH:

@@ -22,7 +22,7 @@ from lozenge.process.logging import logger
 from lozenge_downstream.channels.base.channel import Channel, Drop, Message, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.dead_letter_encoder import dead_letter_record
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store import Store
 from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.tables import DUE, FAILED, SENT
@@ -157,7 +157,7 @@ class ChannelWorker:
                 d = attempt.delivery
                 error = Undeliverable(f"channel {d.channel}: {attempt.error} ({d.attempts + 1} attempts)")
                 sent = t.outbox.by_id(d.notification_id)
-                record = Record(sent.topic, sent.partition, sent.seq, sent.key, sent.value, sent.headers)
+                record = ReceivedRecord(sent.topic, sent.partition, sent.seq, sent.key, sent.value, sent.headers)
                 t.outbox.send([dead_letter_record(record, "deliver", error, self._topics, t.outbox.number, t.now)])
             for attempt in attempts:
                 if attempt.disable:

@@ -18,7 +18,7 @@ from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 from lozenge_downstream.ingest.stale_members import remove_stale_members
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store import Store, Transaction
 
 IDLE_SECONDS = 0.2
@@ -59,7 +59,7 @@ class AlertConsumer:
             [kafka.topics.alerts_pattern], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
-    def read(self, limit: int) -> list[Record]:
+    def read(self, limit: int) -> list[ReceivedRecord]:
         """Up to `limit` records that the store does not have; empty after a short wait without any."""
         try:
             messages = self._consumer.consume(1, IDLE_SECONDS)
@@ -71,7 +71,7 @@ class AlertConsumer:
             self._fail(error.args[0])
         return [record for message in messages if (record := self._accept(message))]
 
-    def record(self, records: Sequence[Record], t: Transaction) -> None:
+    def record(self, records: Sequence[ReceivedRecord], t: Transaction) -> None:
         """Moves the store's positions past `records`; raises Fenced if another notifier has moved them."""
         ends = {(r.topic, r.partition): r.offset + 1 for r in records}
         for partition, end in ends.items():
@@ -125,7 +125,7 @@ class AlertConsumer:
                 known.pop((p.topic, p.partition), None)
         consumer.incremental_unassign(partitions)
 
-    def _accept(self, message: Message) -> Record | None:
+    def _accept(self, message: Message) -> ReceivedRecord | None:
         partition = str(message.topic()), int(message.partition() or 0)
         error, offset = message.error(), int(message.offset() or 0)
         if error is not None:
@@ -135,7 +135,7 @@ class AlertConsumer:
         if partition not in self._recorded or offset < self._next.get(partition, 0):
             return None
         self._next[partition] = offset + 1
-        return Record(*partition, offset, message.key(), message.value(), _headers(message))
+        return ReceivedRecord(*partition, offset, message.key(), message.value(), _headers(message))
 
     def _handle(self, error: KafkaError, partition: Partition, offset: int) -> None:
         if error.code() == KafkaError._PARTITION_EOF:

@@ -13,7 +13,7 @@ from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
 from lozenge_downstream.dead_letter_encoder import dead_letter_record
-from lozenge_downstream.model import Alert, Number, Outcome, ReceivedAlert, Record, labels_of
+from lozenge_downstream.model import Classification, Number, PublishedAlert, ReceivedAlert, ReceivedRecord, labels_of
 
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
@@ -24,7 +24,7 @@ DUPLICATE = "an alert with this id was received before"
 class Decoded(NamedTuple):
     """A record and its alert, or the error that prevents one."""
 
-    record: Record
+    record: ReceivedRecord
     alert: dict[str, Any] | Poison
 
 
@@ -37,7 +37,7 @@ class AlertDecoder:
         self._asked: set[int] = set()
         self._codec = Codec.of("alert")
 
-    def decode(self, records: Iterable[Record]) -> list[Decoded]:
+    def decode(self, records: Iterable[ReceivedRecord]) -> list[Decoded]:
         """Each record with its alert, or with the error that prevents one."""
         return [Decoded(record, self._decode(record)) for record in records]
 
@@ -58,21 +58,21 @@ class AlertDecoder:
         for record, raw in decoded:
             if isinstance(raw, Poison):
                 dead_letter = dead_letter_record(record, "decode", raw, self._topics, number, now)
-                received.append(ReceivedAlert(record, Outcome.DEAD_LETTER, raw.message, dead_letter=dead_letter))
+                received.append(ReceivedAlert(record, Classification.DEAD_LETTER, raw.message, dead_letter=dead_letter))
                 continue
             alert = enrich(raw, record, now)
             if alert.id in known:
-                received.append(ReceivedAlert(record, Outcome.DUPLICATE, DUPLICATE, alert))
+                received.append(ReceivedAlert(record, Classification.DUPLICATE, DUPLICATE, alert))
                 continue
             known.add(alert.id)
             new[alert.detector] += 1
             if reason := rate_limit(alert.detector, new[alert.detector], left[alert.detector]):
-                received.append(ReceivedAlert(record, Outcome.RATE_LIMITED, reason, alert))
+                received.append(ReceivedAlert(record, Classification.RATE_LIMITED, reason, alert))
             else:
-                received.append(ReceivedAlert(record, Outcome.ACCEPTED, NEW, alert))
+                received.append(ReceivedAlert(record, Classification.ACCEPTED, NEW, alert))
         return received
 
-    def _decode(self, record: Record) -> dict[str, Any] | Poison:
+    def _decode(self, record: ReceivedRecord) -> dict[str, Any] | Poison:
         try:
             alert = self._codec.decode(record.value)
         except UnknownSchema as error:
@@ -89,11 +89,11 @@ class AlertDecoder:
         return alert
 
 
-def enrich(raw: Mapping[str, Any], record: Record, now: float) -> Alert:
+def enrich(raw: Mapping[str, Any], record: ReceivedRecord, now: float) -> PublishedAlert:
     """The alert with its labels, a text for people, and its trace."""
     entity = raw["entity"]
     carried = dict(record.headers).get(headers.TRACEPARENT)
-    return Alert(
+    return PublishedAlert(
         id=raw["alert_id"],
         detector=raw["detector"],
         release=raw["release"],

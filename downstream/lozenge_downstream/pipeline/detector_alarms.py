@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from lozenge.contracts.headers import derived_traceparent
 from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import HOUR, Alert, Baseline
+from lozenge_downstream.model import HOUR, Baseline, PublishedAlert
 
 DETECTOR = "lozenge"
 DAY = 86_400.0
@@ -20,7 +20,7 @@ MIN_EXPECTED = 14.0
 """With 14 alerts expected, none by chance has a probability of one in a million (Poisson)."""
 
 
-def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[Alert]:
+def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[PublishedAlert]:
     """One alarm an hour for each detector with alerts that were rate-limited now, counted in `rate_limited`."""
     for detector in rate_limited:
         text = (
@@ -32,7 +32,7 @@ def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[A
         yield _alarm(id, detector, "rate_limited", f"{detector} exceeds its rate limit", text, now)
 
 
-def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[Alert]:
+def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[PublishedAlert]:
     """One alarm for each detector that has been silent for longer than chance explains."""
     for detector, baseline in baselines.items():
         if detector == DETECTOR or baseline.last_at - baseline.first_at < MIN_BASELINE_DAYS * DAY:
@@ -48,8 +48,8 @@ def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[Al
             yield _alarm(id, detector, "silent", f"{detector} is silent", text, now)
 
 
-def _alarm(id: str, detector: str, kind: str, title: str, text: str, now: float) -> Alert:
-    return Alert(
+def _alarm(id: str, detector: str, kind: str, title: str, text: str, now: float) -> PublishedAlert:
+    return PublishedAlert(
         id=id,
         detector=DETECTOR,
         release="",

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
-from lozenge_downstream.model import Alert
+from lozenge_downstream.model import PublishedAlert
 from lozenge_downstream.routing.config import InhibitRule
 from lozenge_downstream.routing.matchers import Labels, all_match
 from lozenge_downstream.store.silences import Silence
@@ -33,7 +33,7 @@ def is_two_sided(rule: InhibitRule, labels: Labels) -> bool:
     return all_match(rule.source_matchers, labels) and all_match(rule.target_matchers, labels)
 
 
-def equals_of(inhibit_rules: Iterable[InhibitRule], alerts: Iterable[Alert]) -> list[str]:
+def equals_of(inhibit_rules: Iterable[InhibitRule], alerts: Iterable[PublishedAlert]) -> list[str]:
     """The keys by which to find the inhibitors of `alerts`."""
     rules = list(inhibit_rules)
     return sorted(
@@ -47,15 +47,15 @@ class Mutes:
     def __init__(self, silences: Sequence[Silence], rules: Sequence[InhibitRule], inhibitors: Inhibitors) -> None:
         self._silences, self._rules, self._inhibitors = silences, rules, inhibitors
 
-    def __call__(self, alert: Alert) -> str:
+    def __call__(self, alert: PublishedAlert) -> str:
         """The reason; "" if it is not muted. Silences come first, because they name their author."""
         return self.silence(alert) or self.inhibit(alert)
 
-    def silence(self, alert: Alert) -> str:
+    def silence(self, alert: PublishedAlert) -> str:
         """The silence that matches it, or ""."""
         return next((str(silence) for silence in self._silences if silence.mutes(alert.labels)), "")
 
-    def inhibit(self, alert: Alert) -> str:
+    def inhibit(self, alert: PublishedAlert) -> str:
         """The alert that inhibits it, or "". As in Alertmanager, two alerts never inhibit each other."""
         for rule in self._rules:
             if not all_match(rule.target_matchers, alert.labels):

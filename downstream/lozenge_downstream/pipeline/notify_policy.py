@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 
 from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import Alert, Case, Status
+from lozenge_downstream.model import Case, PublishedAlert, Status
 from lozenge_downstream.routing.tree import Route
 
 MAX_NOTIFIED = 1_000
 """Alerts in one notification; the next notification has the rest, at once."""
 MIN_EVALUATION_SECONDS = 1.0
 """The shortest time between two evaluations of muted alerts."""
-Mute = Callable[[Alert], str]
+Mute = Callable[[PublishedAlert], str]
 """Why an alert is muted; "" if it is not."""
 
 
-def open_case(route: Route, alert: Alert) -> Case:
+def open_case(route: Route, alert: PublishedAlert) -> Case:
     """The case that `alert` opens. Its id is the same on every run."""
     group = route.group_of(alert.id, alert.labels)
     id = uuid5("case", route.name, *(part for pair in sorted(group.items()) for part in pair), alert.id)
@@ -28,7 +28,7 @@ def open_case(route: Route, alert: Alert) -> Case:
     )
 
 
-def join(case: Case, route: Route, alert: Alert) -> None:
+def join(case: Case, route: Route, alert: PublishedAlert) -> None:
     """Adds an alert to a case: it resolves no sooner than the alert, and respects `group_interval`.
 
     The next evaluation was set for the end or a repeat of the case. The alert moves it forward.
@@ -40,7 +40,7 @@ def join(case: Case, route: Route, alert: Alert) -> None:
         case.next_evaluation_at = max(after_interval, alert.received_at)
 
 
-def resolves_at(route: Route, alert: Alert) -> float:
+def resolves_at(route: Route, alert: PublishedAlert) -> float:
     """When an alert resolves."""
     return alert.received_at + route.resolve_timeout.total_seconds()
 
@@ -48,13 +48,13 @@ def resolves_at(route: Route, alert: Alert) -> float:
 def evaluate(
     case: Case,
     route: Route,
-    waiting: Sequence[Alert],
+    waiting: Sequence[PublishedAlert],
     were_muted: set[str],
     mute: Mute,
     now: float,
     *,
     repeats: bool,
-) -> tuple[Status | None, list[Alert], dict[str, str]]:
+) -> tuple[Status | None, list[PublishedAlert], dict[str, str]]:
     """The status to notify (None: nothing), the alerts to notify, and why each other alert is muted.
 
     `waiting` are the alerts of the case that were never notified, `were_muted` the ids of those that an earlier
@@ -62,7 +62,7 @@ def evaluate(
     first time may be resolved already. Without `repeats` the case is not notified again without new alerts. The
     case is changed to its state after the evaluation.
     """
-    notified: list[Alert] = []
+    notified: list[PublishedAlert] = []
     muted: dict[str, str] = {}
     for alert in waiting:
         if alert.id in were_muted and resolves_at(route, alert) <= now:
@@ -87,7 +87,7 @@ def repeats_at(case: Case, route: Route) -> float | None:
 
 
 def _status(
-    case: Case, route: Route, notified: Sequence[Alert], muted: bool, repeats: bool, now: float
+    case: Case, route: Route, notified: Sequence[PublishedAlert], muted: bool, repeats: bool, now: float
 ) -> Status | None:
     if notified:
         return Status.OPENED if case.notified_at is None else Status.UPDATED
@@ -100,7 +100,7 @@ def _status(
 
 
 def _schedule(
-    case: Case, route: Route, notified: Sequence[Alert], muted: bool, status: Status | None, now: float
+    case: Case, route: Route, notified: Sequence[PublishedAlert], muted: bool, status: Status | None, now: float
 ) -> None:
     case.last_evaluated_at = now
     if status is not None:

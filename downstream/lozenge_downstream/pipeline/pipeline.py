@@ -18,7 +18,16 @@ from datetime import UTC, datetime
 from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.ingest.decode import AlertDecoder, Decoded
-from lozenge_downstream.model import Alert, Case, Evaluation, Outcome, Outgoing, ReceivedAlert, Record, Status
+from lozenge_downstream.model import (
+    Case,
+    Classification,
+    Evaluation,
+    Outgoing,
+    PublishedAlert,
+    ReceivedAlert,
+    ReceivedRecord,
+    Status,
+)
 from lozenge_downstream.pipeline.detector_alarms import rate_limit_alarms, silence_alarms
 from lozenge_downstream.pipeline.mute import Mutes, equal_of, equals_of, inhibits, is_two_sided, rule_of
 from lozenge_downstream.pipeline.notify_policy import (
@@ -46,10 +55,10 @@ class _Group:
     case: Case
     route: Route
     is_new: bool
-    joining: list[Alert] = field(default_factory=list)
-    waiting: list[Alert] = field(default_factory=list)
+    joining: list[PublishedAlert] = field(default_factory=list)
+    waiting: list[PublishedAlert] = field(default_factory=list)
     were_muted: dict[str, str] = field(default_factory=dict)
-    repeatable: list[Alert] = field(default_factory=list)
+    repeatable: list[PublishedAlert] = field(default_factory=list)
 
 
 class Pipeline:
@@ -66,7 +75,7 @@ class Pipeline:
         self._decoder = AlertDecoder(topics, learn)
         self._render = Renderer(topics, link)
 
-    def decode(self, records: Sequence[Record]) -> list[Decoded]:
+    def decode(self, records: Sequence[ReceivedRecord]) -> list[Decoded]:
         """The first stage, which needs no store."""
         return self._decoder.decode(records)
 
@@ -83,8 +92,8 @@ class Pipeline:
         )
         t.received_alerts.record(received)
         dead_letters = [r.dead_letter for r in received if r.dead_letter]
-        accepted = [r.alert for r in received if r.alert and r.outcome is Outcome.ACCEPTED]
-        limited = Counter(r.alert.detector for r in received if r.alert and r.outcome is Outcome.RATE_LIMITED)
+        accepted = [r.alert for r in received if r.alert and r.outcome is Classification.ACCEPTED]
+        limited = Counter(r.alert.detector for r in received if r.alert and r.outcome is Classification.RATE_LIMITED)
         alarms = t.received_alerts.add_alarms(rate_limit_alarms(limited, t.now))
         self.process([*accepted, *alarms], t, dead_letters)
         return received
@@ -104,7 +113,7 @@ class Pipeline:
         longest = max(placed.route.resolve_timeout for placed in self.routing.route.walk())
         self._record_inhibitors(t.received_alerts.since(t.now - longest.total_seconds()), rules, t)
 
-    def process(self, alerts: Sequence[Alert], t: Transaction, dead_letters: Sequence[Outgoing] = ()) -> None:
+    def process(self, alerts: Sequence[PublishedAlert], t: Transaction, dead_letters: Sequence[Outgoing] = ()) -> None:
         """Routes and groups accepted alerts, notifies the cases that need not wait, and sends `dead_letters`."""
         groups = self._group(alerts, t)
         self._notify(groups, t, dead_letters)
@@ -116,7 +125,7 @@ class Pipeline:
             self._notify(groups, t)
         return len(groups)
 
-    def _group(self, alerts: Sequence[Alert], t: Transaction) -> list[_Group]:
+    def _group(self, alerts: Sequence[PublishedAlert], t: Transaction) -> list[_Group]:
         routed = [(alert, self.routing.route.taking(alert.labels)) for alert in alerts]
         self._record_inhibitors(alerts, self.routing.inhibit_rules, t)
         keyed = [
@@ -134,7 +143,9 @@ class Pipeline:
             group.joining.append(alert)
         return list(groups.values())
 
-    def _record_inhibitors(self, alerts: Iterable[Alert], rules: Sequence[InhibitRule], t: Transaction) -> None:
+    def _record_inhibitors(
+        self, alerts: Iterable[PublishedAlert], rules: Sequence[InhibitRule], t: Transaction
+    ) -> None:
         active: dict[tuple[str, str, bool], tuple[float, str]] = {}
         for alert in alerts:
             for rule in rules:
@@ -197,7 +208,12 @@ class Pipeline:
         return tuple(dict.fromkeys([*of_route, *notified]))
 
     def _rendered(
-        self, group: _Group, status: Status, notified: Sequence[Alert], repeated: Alert | None, t: Transaction
+        self,
+        group: _Group,
+        status: Status,
+        notified: Sequence[PublishedAlert],
+        repeated: PublishedAlert | None,
+        t: Transaction,
     ) -> Outgoing:
         latest = notified[-1] if notified else repeated or t.cases.notified_alerts(group.case.id, 1)[0]
         return self._render(group.case, group.route, status, notified, latest, t.outbox.number, t.now)
@@ -210,7 +226,7 @@ class Pipeline:
         t.cases.record_muted(group.case, {a: r for a, r in muted.items() if a in waited}, group.were_muted)
         t.cases.record_mutes(group.case.route, {a: r for a, r in muted.items() if a not in waited})
 
-    def _mutes(self, alerts: Sequence[Alert], t: Transaction) -> Mutes:
+    def _mutes(self, alerts: Sequence[PublishedAlert], t: Transaction) -> Mutes:
         rules = self.routing.inhibit_rules
         inhibitors = t.inhibitors.active(equals_of(rules, alerts)) if rules and alerts else {}
         return Mutes(t.silences.active() if alerts else [], rules, inhibitors)

@@ -11,7 +11,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import DOWNSTREAM, Topics
-from lozenge_downstream.model import Alert, Case, Number, Outgoing, Status
+from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route
 
@@ -33,8 +33,8 @@ class Renderer:
         case: Case,
         route: Route,
         status: Status,
-        notified: Sequence[Alert],
-        latest: Alert,
+        notified: Sequence[PublishedAlert],
+        latest: PublishedAlert,
         number: Number,
         now: float,
     ) -> Outgoing:
@@ -62,7 +62,7 @@ class Renderer:
         )
 
 
-def subject(case: Case, alerts: Sequence[Alert]) -> str:
+def subject(case: Case, alerts: Sequence[PublishedAlert]) -> str:
     """The subject of a case: the entity if all its alerts share one, else the labels of its group."""
     if case.group.keys() <= {"alert_id"} or case.group.get("entity"):
         return alerts[0].subject
@@ -70,7 +70,7 @@ def subject(case: Case, alerts: Sequence[Alert]) -> str:
 
 
 def fields_of(
-    case: Case, status: Status, notified: Sequence[Alert], latest: Alert, seq: int, now: float
+    case: Case, status: Status, notified: Sequence[PublishedAlert], latest: PublishedAlert, seq: int, now: float
 ) -> dict[str, Any]:
     """The fields of the Avro record."""
     shown = notified or [latest]
@@ -93,13 +93,13 @@ def fields_of(
     }
 
 
-def title(case: Case, worst: Alert) -> str:
+def title(case: Case, worst: PublishedAlert) -> str:
     """One line: the title of the alert with the highest score, and the other detectors of the case."""
     others = sorted(case.scores.keys() - {worst.detector})
     return f"{worst.title}; also {', '.join(others)}" if others else worst.title
 
 
-def text(alerts: Sequence[Alert]) -> str:
+def text(alerts: Sequence[PublishedAlert]) -> str:
     """The texts of the alerts, for a person. It is bounded and says how many are missing."""
     parts = [alert.text for alert in alerts[:MAX_ALERTS]]
     if len(alerts) > MAX_ALERTS:
@@ -113,7 +113,7 @@ def document(
     case: Case,
     route: Route,
     key: str,
-    alerts: Sequence[Alert],
+    alerts: Sequence[PublishedAlert],
     link: Callable[[str], str] | None = None,
 ) -> str:
     """The JSON text for channels (Standard Webhooks layout): the fields of the record, and of each alert."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert
+from lozenge_downstream.model import PublishedAlert
 from lozenge_downstream.routing.matchers import Matcher, all_match
 from lozenge_downstream.store.cases import case_of
 from lozenge_downstream.store.received_alerts import decode_alert
@@ -19,7 +19,7 @@ MAX_ALERTS = 1_000
 
 
 class _CaseAlert(NamedTuple):
-    alert: Alert
+    alert: PublishedAlert
     notification_id: str | None
     muted: str | None
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert, Case
+from lozenge_downstream.model import Case, PublishedAlert
 from lozenge_downstream.store.received_alerts import decode_alert
 from lozenge_downstream.store.sql_helpers import among, found, insert
 from lozenge_downstream.store.tables import (
@@ -53,7 +53,7 @@ _UPDATE = (
 class Waiting(NamedTuple):
     """The alerts of a case that were never notified, and why the last evaluation muted some of them."""
 
-    alerts: list[Alert]
+    alerts: list[PublishedAlert]
     muted: dict[str, str]
 
 
@@ -86,7 +86,7 @@ class Cases:
         found_ = self._connection.execute(_WAITING, {"case": case_id}).all()
         return Waiting([decode_alert(r.body) for r in found_], {r.alert_id: r.muted for r in found_ if r.muted})
 
-    def notified_alerts(self, case_id: str, limit: int) -> list[Alert]:
+    def notified_alerts(self, case_id: str, limit: int) -> list[PublishedAlert]:
         """The latest notified alerts of a case, the last first."""
         rows = self._connection.execute(_NOTIFIED, {"case": case_id, "most": limit})
         return [decode_alert(body) for body in rows.scalars()]

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert, Verdict
+from lozenge_downstream.model import PublishedAlert, Verdict
 from lozenge_downstream.store.received_alerts import decode_alert
 from lozenge_downstream.store.sql_helpers import insert
 from lozenge_downstream.store.tables import feedback, received_alerts
@@ -15,7 +15,7 @@ class Feedback:
         self._connection = connection
         self._now = now
 
-    def alert(self, alert_id: str) -> Alert | None:
+    def alert(self, alert_id: str) -> PublishedAlert | None:
         """The alert, if it was received and has not expired."""
         query = sql.select(received_alerts.c.body).where(
             received_alerts.c.alert_id == alert_id, received_alerts.c.body.is_not(None)
@@ -23,7 +23,7 @@ class Feedback:
         body = self._connection.execute(query.limit(1)).scalar()
         return decode_alert(body) if body else None
 
-    def add(self, alert: Alert, verdict: str, author: str, note: str) -> None:
+    def add(self, alert: PublishedAlert, verdict: str, author: str, note: str) -> None:
         """Records one answer to an alert."""
         about = {"alert_id": alert.id, "detector": alert.detector, "release": alert.release}
         insert(

@@ -38,7 +38,7 @@ _PUBLISHED = (
 _RECORD = (*_at(outbox), outbox.c.seq == sql.bindparam("number"))
 
 
-class Positions:
+class ReadPositions:
     """The next offset to read of each alert partition. Moving one proves that no other notifier has."""
 
     def __init__(self, connection: sql.Connection) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import sqlalchemy as sql
 
-from lozenge_downstream.model import Alert, Baseline, Outcome, ReceivedAlert, Record
+from lozenge_downstream.model import Baseline, Classification, PublishedAlert, ReceivedAlert, ReceivedRecord
 from lozenge_downstream.store.sql_helpers import among, found, insert, upsert
 from lozenge_downstream.store.tables import alert_counts, is_rate_limited, received_alerts
 
 MINUTE = 60.0
 DAY_MINUTES = 24 * 60
 PAGE = 1_000
-decode_alert = msgspec.json.Decoder(Alert).decode
+decode_alert = msgspec.json.Decoder(PublishedAlert).decode
 _SEEN = among(sql.select(received_alerts.c.alert_id), received_alerts.c.alert_id)
 _ACCEPTED = among(
     sql.select(alert_counts.c.detector, sql.func.sum(alert_counts.c.alerts))
@@ -39,7 +39,7 @@ class ReceivedAlerts:
         """Writes each record with its outcome, and counts the accepted alerts."""
         received = list(received)
         insert(self._connection, received_alerts, [_row(a) | {"received_at": self._now} for a in received])
-        accepted = Counter(a.alert.detector for a in received if a.alert and a.outcome is Outcome.ACCEPTED)
+        accepted = Counter(a.alert.detector for a in received if a.alert and a.outcome is Classification.ACCEPTED)
         self._count(accepted)
 
     def accepted_within(self, detectors: Sequence[str], within: float) -> dict[str, int]:
@@ -65,17 +65,20 @@ class ReceivedAlerts:
             hours[detector][int(of_day)] = number / max(1.0, (last - first) / DAY_MINUTES)
         return {d: Baseline(first * MINUTE, (last + 1) * MINUTE, hours[d]) for d, (first, last) in known.items()}
 
-    def add_alarms(self, alarms: Iterable[Alert]) -> list[Alert]:
+    def add_alarms(self, alarms: Iterable[PublishedAlert]) -> list[PublishedAlert]:
         """Records alarms of the notifier as received alerts; returns the new ones."""
         alarms = list(alarms)
         seen = self.seen([alarm.id for alarm in alarms])
         news = [alarm for alarm in alarms if alarm.id not in seen]
         self.record(
-            ReceivedAlert(Record("", 0, 0, None, None, []), Outcome.ACCEPTED, "raised by the notifier", a) for a in news
+            ReceivedAlert(
+                ReceivedRecord("", 0, 0, None, None, []), Classification.ACCEPTED, "raised by the notifier", a
+            )
+            for a in news
         )
         return news
 
-    def since(self, moment: float) -> Iterator[Alert]:
+    def since(self, moment: float) -> Iterator[PublishedAlert]:
         """Accepted alerts that were received after `moment`, the latest first."""
         query = sql.select(
             received_alerts.c.row, received_alerts.c.received_at, received_alerts.c.outcome, received_alerts.c.body
@@ -84,7 +87,9 @@ class ReceivedAlerts:
         # backwards by row: there is no index of the time, and the last few of weeks of alerts are wanted
         rows = self._connection.execute(query).all()
         while rows and rows[0].received_at > moment:
-            accepted = (row for row in rows if row.outcome == Outcome.ACCEPTED.value and row.received_at > moment)
+            accepted = (
+                row for row in rows if row.outcome == Classification.ACCEPTED.value and row.received_at > moment
+            )
             yield from (decode_alert(row.body) for row in accepted)
             rows = self._connection.execute(query.where(received_alerts.c.row < rows[-1].row)).all()
 
@@ -97,7 +102,9 @@ class ReceivedAlerts:
         )
         return {str(row[0]): int(row[1]) for row in self._connection.execute(query)}
 
-    def take_rate_limited(self, detector: str, outcome: Outcome, reason: str, limit: int) -> list[Alert]:
+    def take_rate_limited(
+        self, detector: str, outcome: Classification, reason: str, limit: int
+    ) -> list[PublishedAlert]:
         """Up to `limit` rate-limited alerts of a detector, oldest first; they get the `outcome` and the `reason`."""
         query = sql.select(received_alerts.c.row, received_alerts.c.body).where(
             is_rate_limited, received_alerts.c.detector == detector
@@ -125,5 +132,7 @@ def _row(received: ReceivedAlert) -> dict[str, Any]:
         "detector": alert.detector if alert else None,
         "outcome": received.outcome.value,
         "reason": received.reason,
-        "body": msgspec.json.encode(alert).decode() if alert and received.outcome is not Outcome.DUPLICATE else None,
+        "body": msgspec.json.encode(alert).decode()
+        if alert and received.outcome is not Classification.DUPLICATE
+        else None,
     }

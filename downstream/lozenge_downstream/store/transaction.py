@@ -11,7 +11,7 @@ from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.feedback import Feedback
 from lozenge_downstream.store.inhibitors import Inhibitors
 from lozenge_downstream.store.leases import Leases
-from lozenge_downstream.store.positions import Outbox, Positions
+from lozenge_downstream.store.positions import Outbox, ReadPositions
 from lozenge_downstream.store.received_alerts import ReceivedAlerts
 from lozenge_downstream.store.retention import Retention
 from lozenge_downstream.store.silences import Silences
@@ -25,9 +25,9 @@ class Transaction:
         self.now = now
 
     @cached_property
-    def positions(self) -> Positions:
+    def positions(self) -> ReadPositions:
         """The next offset to read of each alert partition."""
-        return Positions(self._connection)
+        return ReadPositions(self._connection)
 
     @cached_property
     def received_alerts(self) -> ReceivedAlerts:

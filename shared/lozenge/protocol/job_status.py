@@ -9,7 +9,7 @@ JOB_STATUS = "job_status.json"
 """The name of the file."""
 
 
-class Phase(StrEnum):
+class JobPhase(StrEnum):
     """The phase of a job. A READY standby is warm and has caught up. A LIVE job publishes for its detector."""
 
     STARTING = "starting"
@@ -37,7 +37,7 @@ class JobStatus(msgspec.Struct):
     pid: int
     created: float
     fenced: bool = True
-    phase: Phase = Phase.STARTING
+    phase: JobPhase = JobPhase.STARTING
     revision: str = ""
     generation: int = 0
     digest: str = ""

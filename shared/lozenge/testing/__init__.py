@@ -20,12 +20,12 @@ from lozenge.testing.faults import hostile, late, repeated, shuffled
 from lozenge.testing.harness import spark
 from lozenge.testing.invariants import check
 from lozenge.testing.reference_fold import run_fold
-from lozenge.testing.runner import AlertRecord, DeadLetter, Run, detector_of, run, with_manifest
+from lozenge.testing.runner import AlertRecord, DeadLetterRecord, Run, detector_of, run, with_manifest
 
 __all__ = [
     "NOW",
     "AlertRecord",
-    "DeadLetter",
+    "DeadLetterRecord",
     "Run",
     "check",
     "detector_of",

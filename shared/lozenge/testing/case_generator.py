@@ -9,7 +9,7 @@ from random import Random
 
 from lozenge.contracts.partitioner import partition_of
 from lozenge.testing.events import PLATFORM, CompleteEvent
-from lozenge.testing.runner import Case, Run
+from lozenge.testing.runner import Run, RunInput
 
 MAX_EVENTS = 300
 """The largest number of events that are taken from tests."""
@@ -18,14 +18,14 @@ _ENTITIES = 4
 _PARTITION = 0  # all in one: Spark reads each partition as a stream of its own, which costs time
 
 
-def gather(runs: Sequence[tuple[Case, Run]], seed: int) -> Case | None:
+def gather(runs: Sequence[tuple[RunInput, Run]], seed: int) -> RunInput | None:
     """One case of many: their events by event time, then `RECOMBINED` more with the same values.
 
     Returns None if no run has an alert. If runs differ in settings or tables, those with the most alerts are taken. The
     entities of each run are renamed, so that events of two tests never meet. Events that became dead letters are
     skipped.
     """
-    by_config: dict[tuple[str, str], list[tuple[Case, Run]]] = defaultdict(list)
+    by_config: dict[tuple[str, str], list[tuple[RunInput, Run]]] = defaultdict(list)
     for case, result in runs:
         by_config[case.settings.digest, repr(case.tables)].append((case, result))
     chosen = max(by_config.values(), key=lambda group: sum(len(result.reasons) for _, result in group), default=[])

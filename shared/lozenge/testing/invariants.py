@@ -30,7 +30,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.testing.case_generator import entity
 from lozenge.testing.events import CompleteEvent, PartialEvent, event_table, nullable
 from lozenge.testing.faults import hostile, late, repeated, shuffled
-from lozenge.testing.runner import Case, Run, case_of, run_of
+from lozenge.testing.runner import Run, RunInput, case_of, run_of
 
 _BATCH_SIZES = (1, 7)
 """Sizes of the first batches; the last batch has the rest."""
@@ -41,7 +41,7 @@ _MAX_EXAMPLES = 3
 class Subject:
     """A detector under test, on a stream that raises at least one alert."""
 
-    def __init__(self, case: Case, seed: int) -> None:
+    def __init__(self, case: RunInput, seed: int) -> None:
         self.case, self.seed = case, seed
         self.kind, self.key = case.loaded.declaration.kind, case.loaded.declaration.key_column
         self.harness = case.harness()
@@ -196,7 +196,7 @@ def _split(batch: pa.Table) -> Iterator[pa.Table]:
         start += size
 
 
-def _raising(case: Case, event_id: str) -> Detector[Any]:
+def _raising(case: RunInput, event_id: str) -> Detector[Any]:
     """The detector, but it raises on one event. A fold raises in its step, after it has changed its state."""
     inner = case.loaded.detector
 

@@ -12,7 +12,7 @@ import pytest
 from lozenge.errors import LozengeError
 from lozenge.testing.case_generator import gather
 from lozenge.testing.invariants import INVARIANTS, Subject
-from lozenge.testing.runner import Case, Run, on_run
+from lozenge.testing.runner import Run, RunInput, on_run
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,7 +34,7 @@ class RunRecorder:
 
     def __init__(self, module: pytest.Module, seed: int) -> None:
         self._folder, self._seed = module.path.parent, seed
-        self._runs: list[tuple[Case, Run]] = []
+        self._runs: list[tuple[RunInput, Run]] = []
         on_run(self._record)
 
     @cached_property
@@ -43,7 +43,7 @@ class RunRecorder:
         case = gather(self._runs, self._seed)
         return Subject(case, self._seed) if case is not None else None
 
-    def _record(self, case: Case, result: Run) -> None:
+    def _record(self, case: RunInput, result: Run) -> None:
         if case.loaded.folder == self._folder:
             self._runs.append((case, result))
 

@@ -42,7 +42,7 @@ class AlertRecord:
 
 
 @dataclass(frozen=True)
-class DeadLetter:
+class DeadLetterRecord:
     """An event that could not be processed. `event_id` is "timer/<time>" for a timer, "group/<entity>" for a group."""
 
     event_id: str
@@ -52,7 +52,7 @@ class DeadLetter:
 class Run(list[AlertRecord]):
     """The alerts of one run in the order of event time, and its dead letters."""
 
-    def __init__(self, alerts: Iterable[AlertRecord], dead_letters: Iterable[DeadLetter]) -> None:
+    def __init__(self, alerts: Iterable[AlertRecord], dead_letters: Iterable[DeadLetterRecord]) -> None:
         super().__init__(sorted(alerts, key=lambda alert: alert.event_time))
         self.dead_letters = list(dead_letters)
 
@@ -63,7 +63,7 @@ class Run(list[AlertRecord]):
 
 
 @dataclass(frozen=True)
-class Case:
+class RunInput:
     """A detector with settings, tables and the events to process."""
 
     loaded: LoadedDetector
@@ -76,7 +76,7 @@ class Case:
         return Harness(self.loaded, self.settings, self.tables)
 
 
-_listeners: list[Callable[[Case, Run], None]] = []
+_listeners: list[Callable[[RunInput, Run], None]] = []
 
 
 def detector_of(test_file: str) -> LoadedDetector:
@@ -119,7 +119,7 @@ def run(
     return result
 
 
-def on_run(listener: Callable[[Case, Run], None]) -> None:
+def on_run(listener: Callable[[RunInput, Run], None]) -> None:
     """Calls `listener` after every `run` from now on."""
     _listeners.append(listener)
 
@@ -129,13 +129,13 @@ def case_of(
     partials: Iterable[PartialEvent],
     settings: Mapping[str, Any] | Settings | None = None,
     tables: Tables | None = None,
-) -> Case:
+) -> RunInput:
     """The case that `run` evaluates for these arguments."""
     loaded = detector if isinstance(detector, LoadedDetector) else of(detector)
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
     )
-    return Case(loaded, values, tables or {}, events(partials))
+    return RunInput(loaded, values, tables or {}, events(partials))
 
 
 def run_of(harness: Harness, batch: pa.Table, result: BatchResult) -> Run:
@@ -144,8 +144,8 @@ def run_of(harness: Harness, batch: pa.Table, result: BatchResult) -> Run:
     return Run(
         (_written(harness, draft) for draft in result.alerts),
         [
-            *(DeadLetter(names[p.partition, p.offset], _words(p.error)) for p in result.failed_records),
-            *(DeadLetter(f.cause, _words(f.error)) for f in result.failures_without_record),
+            *(DeadLetterRecord(names[p.partition, p.offset], _words(p.error)) for p in result.failed_records),
+            *(DeadLetterRecord(f.cause, _words(f.error)) for f in result.failures_without_record),
         ],
     )
 

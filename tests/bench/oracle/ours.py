@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lozenge.contracts.avro import Codec
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.routing.matchers import parse
 from tests.bench.oracle.notifications import AlertGroup, Here, group_of
 from tests.bench.oracle.routes import ours
@@ -40,7 +40,7 @@ def through_ours(folder: Path, start: float) -> list[Here]:
     return notifications
 
 
-def records(at: int, start: float) -> Sequence[Record]:
+def records(at: int, start: float) -> Sequence[ReceivedRecord]:
     """The wave that comes at `at`."""
     codec = Codec.of("alert")
     return [_record(codec, n, alert, start) for n, alert in enumerate(alerts()) if alert.at == at]
@@ -68,7 +68,7 @@ def _notifications(desk: Desk, start: float) -> list[Here]:
     ]
 
 
-def _record(codec: Codec, number: int, given: Given, start: float) -> Record:
+def _record(codec: Codec, number: int, given: Given, start: float) -> ReceivedRecord:
     moment = datetime.fromtimestamp(start + given.at, UTC)
     labels = given.labels
     type, _, id = labels["entity"].partition(":")
@@ -87,4 +87,4 @@ def _record(codec: Codec, number: int, given: Given, start: float) -> Record:
         "detected_at": moment,
         "labels": {},
     }
-    return Record(f"pay.alerts.{labels['detector']}.v1", 0, number, id.encode(), codec.encode(alert), [])
+    return ReceivedRecord(f"pay.alerts.{labels['detector']}.v1", 0, number, id.encode(), codec.encode(alert), [])

@@ -14,7 +14,7 @@ from pathlib import Path
 from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import Phase, read_job_status
+from lozenge.protocol.job_status import JobPhase, read_job_status
 from lozenge.spark.realtime_batches import SHORT_BATCHES, SHORT_SECONDS
 from tests.bench.harness.system import (
     ALL_KINDS,
@@ -94,7 +94,7 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
         release = f"LOZENGE_JOB_RELEASE=r{generation}"
         return command(start, declared, f"LOZENGE_JOB_FOLDER={folder}", release)
 
-    def in_phase(start: Start, phase: Phase) -> bool:
+    def in_phase(start: Start, phase: JobPhase) -> bool:
         report = read_job_status(_folder(start, 2))
         return report is not None and report.phase is phase
 
@@ -104,12 +104,12 @@ def hand_over(declared: Mapping[str, str]) -> HandOver:
 
     def take(start: Start) -> None:
         JobSpec(generation=2, settings=_settings(start.task)).write(_folder(start, 2))
-        wait_for(lambda: in_phase(start, Phase.LIVE), "the new release to live")
+        wait_for(lambda: in_phase(start, JobPhase.LIVE), "the new release to live")
 
     return HandOver(
         live=partial(begin, generation=1, standby=False),
         standby=partial(begin, generation=2, standby=True),
-        ready=partial(in_phase, phase=Phase.READY),
+        ready=partial(in_phase, phase=JobPhase.READY),
         take=take,
         ended=ended if "mode" in declared else None,
     )

@@ -11,7 +11,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge_deploy.agent.controller import Controller
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, HistoryEvent
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
 DEADLINE_SECONDS = 30.0
@@ -91,7 +91,7 @@ class ControllerHarness:
 
     def change(self, revision: str, **changes: object) -> None:
         """Applies another spec, which rolls back to the present one."""
-        before = self.spec if self.status.outcome is Outcome.WATCHED else self.spec.updated(before=None)
+        before = self.spec if self.status.outcome is ChangeOutcome.WATCHED else self.spec.updated(before=None)
         self.spec = self.spec.model_copy(update={"revision": revision, "before": before, **changes})
 
     @property
@@ -123,8 +123,8 @@ class ControllerHarness:
 
     def runs(self, revision: str) -> bool:
         """Whether the change `revision` is live."""
-        good = self.status.outcome in (Outcome.WATCHED, Outcome.DONE)
-        return self.status.revision == revision and good and self.status.phase is Phase.RUNNING
+        good = self.status.outcome in (ChangeOutcome.WATCHED, ChangeOutcome.DONE)
+        return self.status.revision == revision and good and self.status.phase is DetectorPhase.RUNNING
 
     def generation(self) -> int:
         """The generation of the live job."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 
 JobSpec = dict[str, Any]
 behaviour, folder = sys.argv[1], Path.cwd()
@@ -47,14 +47,14 @@ if behaviour == "crash at start":
 if behaviour == "no broker":
     sys.exit(3)
 spec = read_spec()
-reporter.query_started(Phase.STARTING, spec["revision"], "digest", {0: 0})
+reporter.query_started(JobPhase.STARTING, spec["revision"], "digest", {0: 0})
 reporter.update(generation=spec["generation"])
 if spec["standby"]:
-    reporter.update(phase=Phase.STANDBY)
+    reporter.update(phase=JobPhase.STANDBY)
     if behaviour == "crash as standby":
         sys.exit("it cannot run as standby")
     if not behaviour.startswith(("never ready", "ready on signal")):
-        reporter.update(phase=Phase.READY)
+        reporter.update(phase=JobPhase.READY)
 else:
     go_live(spec)
 if behaviour == "realtime":
@@ -62,8 +62,12 @@ if behaviour == "realtime":
 ballast = bytearray(150 * 2**20) if behaviour == "eats memory" else b""
 while not stopped:
     time.sleep(0.02)
-    if behaviour == "ready on signal" and (folder.parent / "ready").exists() and reporter.status.phase is Phase.STANDBY:
-        reporter.update(phase=Phase.READY)
+    if (
+        behaviour == "ready on signal"
+        and (folder.parent / "ready").exists()
+        and reporter.status.phase is JobPhase.STANDBY
+    ):
+        reporter.update(phase=JobPhase.READY)
     if (new := read_spec()) != spec:
         if behaviour == "never live" and not new["standby"]:
             continue
@@ -78,13 +82,13 @@ while not stopped:
         spec = new
     if behaviour == "crash when limited" and "limit" in spec["settings"]:
         sys.exit("it cannot run so")
-    if reporter.status.phase is Phase.LIVE and behaviour == "crash when live":
+    if reporter.status.phase is JobPhase.LIVE and behaviour == "crash when live":
         sys.exit("it cannot live")
     if behaviour == "circuit open":
         reporter.update(circuit_open="" if (folder.parent / "fixed").exists() else "it raises on 10 of 10 records")
     if behaviour == "dead letters":
         reporter.committed(0, {0: 7}, 1, 1)
-    if behaviour == ("hangs" if reporter.status.phase is Phase.LIVE else "never ready and hangs"):
+    if behaviour == ("hangs" if reporter.status.phase is JobPhase.LIVE else "never ready and hangs"):
         reporter.update(last_progress_at=1.0)
     elif behaviour != "dead letters":
         reporter.progressed()

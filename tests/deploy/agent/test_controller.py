@@ -15,7 +15,7 @@ from lozenge.errors import BrokerUnavailable, LozengeError
 from lozenge.process.atomic_write import replace
 from lozenge_deploy.agent import health, restarts
 from lozenge_deploy.agent.tick import Timeouts
-from lozenge_deploy.control.records import DeploymentSpec, Goal, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import RECORD, job_processes
 from tests.deploy.agent.controllers import ControllerHarness
 
@@ -33,7 +33,7 @@ def harness(tmp_path: Path) -> Iterator[ControllerHarness]:
 
 def test_it_starts_the_release_of_the_spec_and_reports_when_it_is_live(harness: ControllerHarness) -> None:
     harness.until_runs()
-    assert harness.status.outcome is Outcome.DONE  # there is nothing to fall back to, so nothing to watch for
+    assert harness.status.outcome is ChangeOutcome.DONE  # there is nothing to fall back to, so nothing to watch for
     assert (harness.status.release, harness.status.generation, harness.status.since) == ("r1", 1, {0: 7})
     assert harness.status.pid == psutil.Process(harness.live.record.pid).children()[0].pid
     assert [h.what for h in harness.history] == ["started", "live"]
@@ -46,13 +46,13 @@ def test_a_change_of_settings_reaches_the_same_process(harness: ControllerHarnes
     harness.until_runs()
     assert harness.live.record.pid == before
     assert harness.events("settings")
-    assert (harness.status.outcome, harness.status.digest) == (Outcome.WATCHED, "{'limit': 3}")
+    assert (harness.status.outcome, harness.status.digest) == (ChangeOutcome.WATCHED, "{'limit': 3}")
 
 
 def test_a_change_is_done_once_it_has_been_watched(harness: ControllerHarness) -> None:
     harness.until_runs()
     harness.change("two", settings={"limit": 3}, watch=0.2)
-    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is Outcome.DONE)
+    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is ChangeOutcome.DONE)
 
 
 def test_another_controller_adopts_the_running_job(harness: ControllerHarness) -> None:
@@ -222,7 +222,7 @@ def test_repeated_crashes_have_a_growing_backoff(harness: ControllerHarness) -> 
     assert waits[1] >= 1.0
     assert waits[2] >= 2.0
     assert [b.record.generation - a.record.generation for a, b in pairwise(harness.jobs.started)] == [1, 1, 1]
-    assert harness.status.outcome is Outcome.FAILED  # and there is nothing to go back to
+    assert harness.status.outcome is ChangeOutcome.FAILED  # and there is nothing to go back to
     assert harness.spec.revision == "one"
 
 
@@ -242,19 +242,19 @@ def test_a_change_in_the_watch_window_of_another_rolls_back_step_by_step(harness
     harness.change("three", settings={"bad": 1})
     harness.until(lambda: harness.spec.undoes == "three")
     harness.until_runs()
-    assert (harness.status.release, harness.status.outcome) == ("r2 crash when limited", Outcome.WATCHED)
+    assert (harness.status.release, harness.status.outcome) == ("r2 crash when limited", ChangeOutcome.WATCHED)
     harness.change("four", settings={"limit": 1})
     harness.until(lambda: harness.spec.undoes == "four")
     harness.until_runs()
     assert (harness.status.release, harness.spec.settings) == ("r2 crash when limited", {})
     assert (len(harness.events("undone")), harness.events("rolled back")) == (2, [])  # the release itself is good
-    harness.until(lambda: harness.status.outcome is Outcome.WATCHED)
+    harness.until(lambda: harness.status.outcome is ChangeOutcome.WATCHED)
     for _ in range(health.CRASH_LOOP_EXITS):
         before = harness.live
         before.kill()
         harness.until(lambda: harness.controller.live not in (None, before))  # noqa: B023 - called at once
     harness.until(lambda: harness.status.release == "r1" and harness.runs(harness.spec.revision))
-    assert (harness.spec.before, harness.status.outcome) == (None, Outcome.DONE)
+    assert (harness.spec.before, harness.status.outcome) == (None, ChangeOutcome.DONE)
     assert [h.release for h in harness.events("rolled back")] == ["r2 crash when limited"]
 
 
@@ -264,10 +264,10 @@ def test_a_crash_loop_after_the_watch_window_does_not_roll_back(
     monkeypatch.setattr(health, "CRASH_LOOP_EXITS", 1)
     harness.until_runs()
     harness.change("two", settings={"limit": 3}, watch=0.1)
-    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is Outcome.DONE)
+    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is ChangeOutcome.DONE)
     harness.live.kill()
     harness.until(lambda: harness.generation() == 2)
-    assert (harness.spec.revision, harness.status.outcome) == ("two", Outcome.DONE)
+    assert (harness.spec.revision, harness.status.outcome) == ("two", ChangeOutcome.DONE)
 
 
 def test_a_job_that_hangs_is_killed_and_restarted(harness: ControllerHarness) -> None:
@@ -280,7 +280,7 @@ def test_a_job_that_hangs_is_killed_and_restarted(harness: ControllerHarness) ->
 def test_no_job_is_unhealthy_while_the_broker_is_unavailable(harness: ControllerHarness) -> None:
     harness.broker_stable_seconds = 0.0
     harness.apply(harness.spec.model_copy(update={"release": "r1 hangs", "watch": 0.0}))
-    harness.until(lambda: harness.status.phase is Phase.RUNNING)
+    harness.until(lambda: harness.status.phase is DetectorPhase.RUNNING)
     before = harness.live
     for _ in range(50):
         harness.controller.tick(harness.spec, harness.broker_stable_seconds)
@@ -298,7 +298,7 @@ def test_a_job_without_a_broker_is_restarted_without_backoff(
     harness.change("two", release="r2 no broker")
     harness.until(lambda: len(harness.jobs.started) == 6)
     assert harness.spec.revision == "two"
-    assert harness.status.outcome is Outcome.WORKING
+    assert harness.status.outcome is ChangeOutcome.WORKING
     assert harness.live.record.release == "r1"
 
 
@@ -336,7 +336,7 @@ def test_rejected_settings_are_rolled_back(harness: ControllerHarness) -> None:
     assert harness.spec.message == "bad: no such setting"
     harness.until_runs()
     assert harness.live.record == before
-    assert harness.status.outcome is Outcome.DONE
+    assert harness.status.outcome is ChangeOutcome.DONE
 
 
 def test_many_dead_letters_are_rolled_back(harness: ControllerHarness) -> None:
@@ -355,7 +355,7 @@ def test_an_open_circuit_in_the_watch_window_is_rolled_back(harness: ControllerH
 
 def test_an_open_circuit_after_the_watch_window_is_reported_until_it_closes(harness: ControllerHarness) -> None:
     harness.apply(harness.spec.updated(release="r1 circuit open"))
-    harness.until(lambda: harness.status.phase is Phase.CIRCUIT_OPEN)
+    harness.until(lambda: harness.status.phase is DetectorPhase.CIRCUIT_OPEN)
     assert harness.status.reason == "it raises on 10 of 10 records"
     pid = harness.status.pid
     (harness.folder / "fixed").touch()
@@ -369,7 +369,7 @@ def test_a_paused_or_retired_detector_stops_and_starts_again_on_resume(harness: 
     harness.until_runs()
     before = harness.live
     harness.change("two", goal=goal)
-    harness.until(lambda: harness.status.phase in (Phase.PAUSED, Phase.RETIRED))
+    harness.until(lambda: harness.status.phase in (DetectorPhase.PAUSED, DetectorPhase.RETIRED))
     assert (before.alive(), before.exit_code(), harness.status.pid) == (False, 0, None)
     assert not harness.events("exited")
     harness.change("three", goal=Goal.RUNNING)
@@ -383,7 +383,7 @@ def test_a_job_that_ignores_the_stop_is_killed(harness: ControllerHarness) -> No
     harness.until_runs()
     before = harness.live
     harness.change("two", goal=Goal.PAUSED)
-    harness.until(lambda: harness.status.phase is Phase.PAUSED)
+    harness.until(lambda: harness.status.phase is DetectorPhase.PAUSED)
     assert (before.alive(), before.exit_code()) == (False, None)
 
 

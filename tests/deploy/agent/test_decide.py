@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from lozenge.protocol.job_status import DetectorPhase as JobPhase
 from lozenge.protocol.job_status import JobStatus
-from lozenge.protocol.job_status import Phase as JobPhase
 from lozenge_deploy.agent.actions import (
     Action,
+    AppendEvent,
     GoLive,
     Kill,
     RaisePriority,
-    Record,
     ReplicaState,
     RollBack,
     Send,
@@ -27,7 +27,7 @@ from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
 from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
 from lozenge_deploy.agent.restarts import NO_BROKER, NO_BROKER_SECONDS, Restarts
 from lozenge_deploy.agent.tick import TIMEOUTS, Decision
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import StartRecord
 
 AT = 1_000_000.0
@@ -36,8 +36,10 @@ OLD, NEW = (1, 1.0), (2, 2.0)
 FIRST = DeploymentSpec(detector="spotter", revision="one", release="r1", watch=300.0)
 SECOND = FIRST.updated(revision="two", release="r2", before=FIRST)
 ONE = DeploymentStatus(detector="spotter", revision="one", release="r1", process=list(FIRST.process), generation=1)
-RUNNING = ONE.model_copy(update={"outcome": Outcome.DONE, "phase": Phase.RUNNING, "pid": 7, "digest": "d"})
-CHANGED = RUNNING.model_copy(update={"revision": "two", "outcome": Outcome.WORKING})
+RUNNING = ONE.model_copy(
+    update={"outcome": ChangeOutcome.DONE, "phase": DetectorPhase.RUNNING, "pid": 7, "digest": "d"}
+)
+CHANGED = RUNNING.model_copy(update={"revision": "two", "outcome": ChangeOutcome.WORKING})
 
 
 def job(
@@ -99,20 +101,24 @@ def test_nothing_is_done_while_all_is_well() -> None:
 def test_a_first_spec_starts_a_live_job() -> None:
     fresh = DeploymentStatus(detector="spotter")
     found = decided(FIRST, fresh, ReplicaState())
-    assert found.actions == [Start(FIRST, phase=Phase.STARTING)]
-    assert (found.status.revision, found.status.outcome) == ("one", Outcome.WORKING)
+    assert found.actions == [Start(FIRST, phase=DetectorPhase.STARTING)]
+    assert (found.status.revision, found.status.outcome) == ("one", ChangeOutcome.WORKING)
 
 
 def test_nothing_starts_before_its_environment_is_prepared() -> None:
     found = decided(FIRST, DeploymentStatus(detector="spotter"), ReplicaState(), prepared=False)
-    assert (found.actions, found.status.phase) == ([], Phase.PREPARING)
+    assert (found.actions, found.status.phase) == ([], DetectorPhase.PREPARING)
 
 
 def test_a_job_that_has_just_become_live_is_recorded_and_gets_its_priority() -> None:
-    starting = ONE.model_copy(update={"generation": 0, "outcome": Outcome.WORKING})
+    starting = ONE.model_copy(update={"generation": 0, "outcome": ChangeOutcome.WORKING})
     found = decided(FIRST, starting, LIVE, job(OLD))
-    assert kinds(found.actions) == ["RaisePriority", "Record"]
-    assert (found.status.phase, found.status.outcome, found.status.generation) == (Phase.RUNNING, Outcome.DONE, 1)
+    assert kinds(found.actions) == ["RaisePriority", "AppendEvent"]
+    assert (found.status.phase, found.status.outcome, found.status.generation) == (
+        DetectorPhase.RUNNING,
+        ChangeOutcome.DONE,
+        1,
+    )
 
 
 def test_other_settings_are_sent_to_the_same_process() -> None:
@@ -121,28 +127,28 @@ def test_other_settings_are_sent_to_the_same_process() -> None:
     assert found.actions == [Send(OLD, limited.job_spec(1, standby=False))]
     applied = job(OLD, limited, status={"digest": "e"})
     found = decided(limited, CHANGED, LIVE, applied)
-    assert [a.what for a in found.actions if isinstance(a, Record)] == ["settings"]
-    assert found.status.outcome is Outcome.WATCHED
+    assert [a.what for a in found.actions if isinstance(a, AppendEvent)] == ["settings"]
+    assert found.status.outcome is ChangeOutcome.WATCHED
 
 
 def test_rejected_settings_are_rolled_back() -> None:
     limited = FIRST.updated(revision="two", settings={"limit": "x"}, before=FIRST)
     found = decided(limited, CHANGED, LIVE, job(OLD, limited, status={"rejected": "limit: no number"}))
     assert found.actions == [RollBack(limited, "limit: no number")]
-    assert (found.status.outcome, found.status.reason) == (Outcome.FAILED, "limit: no number")
+    assert (found.status.outcome, found.status.reason) == (ChangeOutcome.FAILED, "limit: no number")
 
 
 def test_a_change_that_was_good_once_is_not_rolled_back() -> None:
-    done = CHANGED.model_copy(update={"outcome": Outcome.DONE, "release": "r2"})
+    done = CHANGED.model_copy(update={"outcome": ChangeOutcome.DONE, "release": "r2"})
     found = decided(SECOND, done, LIVE, job(OLD, SECOND, status={"rejected": "x"}))
-    assert (found.actions, found.status.outcome) == ([], Outcome.DONE)
+    assert (found.actions, found.status.outcome) == ([], ChangeOutcome.DONE)
 
 
 def test_an_open_circuit_is_recorded_once() -> None:
     opened = job(OLD, status={"circuit_open": "it raises"})
     found = decided(FIRST, RUNNING, LIVE, opened)
-    assert kinds(found.actions) == ["Record"]
-    assert (found.status.phase, found.status.reason) == (Phase.CIRCUIT_OPEN, "it raises")
+    assert kinds(found.actions) == ["AppendEvent"]
+    assert (found.status.phase, found.status.reason) == (DetectorPhase.CIRCUIT_OPEN, "it raises")
     assert decided(FIRST, found.status, found.state, opened).actions == []
 
 
@@ -153,28 +159,28 @@ def test_a_job_that_is_not_live_in_time_is_killed() -> None:
 
 def test_a_job_whose_batch_does_not_end_is_killed_unless_the_broker_was_away() -> None:
     hangs = job(OLD, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
-    assert kinds(decided(FIRST, RUNNING, LIVE, hangs).actions) == ["Record", "Kill"]
+    assert kinds(decided(FIRST, RUNNING, LIVE, hangs).actions) == ["AppendEvent", "Kill"]
     assert decided(FIRST, RUNNING, LIVE, hangs, stable=60.0).actions == []
     assert decided(FIRST, RUNNING, LIVE, replace(hangs, stopping_seconds=1.0)).actions == []
 
 
 def test_a_job_above_its_memory_limit_is_killed_once() -> None:
     large = job(OLD, memory_mb=1001)
-    assert kinds(decided(FIRST, RUNNING, LIVE, large).actions) == ["Record", "Kill"]
+    assert kinds(decided(FIRST, RUNNING, LIVE, large).actions) == ["AppendEvent", "Kill"]
     assert decided(FIRST, RUNNING, LIVE, replace(large, stopping_seconds=0.1)).actions == []
     assert decided(FIRST, RUNNING, LIVE, job(OLD, memory_mb=1000)).actions == []
 
 
 def test_the_watch_window_ends_and_time_without_a_broker_does_not_count() -> None:
-    watched = RUNNING.model_copy(update={"outcome": Outcome.WATCHED})
+    watched = RUNNING.model_copy(update={"outcome": ChangeOutcome.WATCHED})
     over = replace(LIVE, watch_started_at=AT - FIRST.watch - 1)
-    assert decided(FIRST, watched, over, job(OLD)).status.outcome is Outcome.DONE
+    assert decided(FIRST, watched, over, job(OLD)).status.outcome is ChangeOutcome.DONE
     found = decided(FIRST, watched, over, job(OLD), stable=1.0)
-    assert (found.status.outcome, found.state.watch_started_at) == (Outcome.WATCHED, AT)
+    assert (found.status.outcome, found.state.watch_started_at) == (ChangeOutcome.WATCHED, AT)
 
 
 def test_an_unhealthy_job_in_its_watch_window_is_rolled_back() -> None:
-    watched = CHANGED.model_copy(update={"outcome": Outcome.WATCHED, "release": "r2", "generation": 1})
+    watched = CHANGED.model_copy(update={"outcome": ChangeOutcome.WATCHED, "release": "r2", "generation": 1})
     found = decided(SECOND, watched, LIVE, job(OLD, SECOND, status={"circuit_open": "it raises"}))
     assert RollBack(SECOND, "its circuit is open: it raises") in found.actions
 
@@ -189,8 +195,8 @@ def dead(id: JobId, spec: DeploymentSpec = FIRST, **view: Any) -> JobView:
 def test_an_exit_is_recorded_and_the_job_is_started_again() -> None:
     found = decided(FIRST, RUNNING, LIVE, dead(OLD))
     assert found.actions == [
-        Record("exited", OLD, "exited with code 1: it fell over"),
-        Start(FIRST, phase=Phase.STARTING),
+        AppendEvent("exited", OLD, "exited with code 1: it fell over"),
+        Start(FIRST, phase=DetectorPhase.STARTING),
     ]
     assert (found.status.restarts, found.status.pid, found.state.live) == (1, None, None)
 
@@ -211,7 +217,7 @@ def test_the_reason_of_an_exit_is_for_a_person(view: dict[str, Any], reason: str
 def test_the_second_exit_in_a_row_waits_for_its_backoff() -> None:
     once = replace(LIVE, restarts=Restarts().exited(AT - 5, counts=True))
     found = decided(FIRST, RUNNING, once, dead(OLD))
-    assert kinds(found.actions) == ["Record"]
+    assert kinds(found.actions) == ["AppendEvent"]
     assert found.state.restarts.next_start_at == AT + 1.0
 
 
@@ -219,12 +225,12 @@ def test_a_crash_loop_rolls_a_change_back_and_without_one_only_fails() -> None:
     restarts = Restarts()
     for second in range(CRASH_LOOP_EXITS - 1):
         restarts = restarts.exited(AT - 10 + second, counts=True)
-    watched = CHANGED.model_copy(update={"outcome": Outcome.WATCHED, "release": "r2"})
+    watched = CHANGED.model_copy(update={"outcome": ChangeOutcome.WATCHED, "release": "r2"})
     found = decided(SECOND, watched, replace(LIVE, restarts=restarts), dead(OLD, SECOND))
-    assert kinds(found.actions) == ["Record", "RollBack"]
-    first = RUNNING.model_copy(update={"outcome": Outcome.WORKING})
+    assert kinds(found.actions) == ["AppendEvent", "RollBack"]
+    first = RUNNING.model_copy(update={"outcome": ChangeOutcome.WORKING})
     found = decided(FIRST, first, replace(LIVE, restarts=restarts), dead(OLD))
-    assert (kinds(found.actions), found.status.outcome) == (["Record"], Outcome.FAILED)
+    assert (kinds(found.actions), found.status.outcome) == (["AppendEvent"], ChangeOutcome.FAILED)
 
 
 @pytest.mark.parametrize(("view", "stable"), [({"exit_code": NO_BROKER}, STABLE), ({"exit_code": 1}, 1.0)])
@@ -255,14 +261,14 @@ def test_a_start_for_which_the_broker_did_not_answer_is_tried_again_and_does_not
 
 def test_another_release_starts_as_a_standby_next_to_the_live_job() -> None:
     found = decided(SECOND, RUNNING, LIVE, job(OLD))
-    assert found.actions == [Start(SECOND, standby=True, replaces=True, phase=Phase.STANDBY)]
-    assert (found.status.revision, found.status.outcome) == ("two", Outcome.WORKING)
+    assert found.actions == [Start(SECOND, standby=True, replaces=True, phase=DetectorPhase.STANDBY)]
+    assert (found.status.revision, found.status.outcome) == ("two", ChangeOutcome.WORKING)
 
 
 def test_a_ready_standby_is_sent_the_order_to_go_live() -> None:
     found = decided(SECOND, CHANGED, REPLACING, job(OLD), job(NEW, phase=JobPhase.READY, **STANDBY))
     assert found.actions == [GoLive(NEW, SECOND)]
-    assert (found.state.cut_over_at, found.status.phase) == (AT, Phase.CUTTING_OVER)
+    assert (found.state.cut_over_at, found.status.phase) == (AT, DetectorPhase.CUTTING_OVER)
 
 
 @pytest.mark.parametrize("phase", [JobPhase.STARTING, JobPhase.WARMING_UP, JobPhase.STANDBY])
@@ -302,13 +308,13 @@ def test_a_successor_that_is_not_live_in_time_is_killed() -> None:
 def test_after_a_failed_cut_over_the_live_job_is_started_again_too() -> None:
     """Its successor may have fenced it."""
     found = decided(SECOND, CHANGED, CUTTING_OVER, job(OLD), dead(NEW, SECOND, phase=JobPhase.READY))
-    assert kinds(found.actions) == ["Terminate", "Record", "RollBack"]
+    assert kinds(found.actions) == ["Terminate", "AppendEvent", "RollBack"]
     assert (found.state.live, found.state.successor, found.state.cut_over_at) == (None, None, None)
 
 
 def test_a_crash_on_standby_leaves_the_live_job_alone() -> None:
     found = decided(SECOND, CHANGED, REPLACING, job(OLD), dead(NEW, SECOND, phase=JobPhase.READY))
-    assert kinds(found.actions) == ["Record", "RollBack"]
+    assert kinds(found.actions) == ["AppendEvent", "RollBack"]
     assert found.state.live == OLD
 
 
@@ -347,7 +353,7 @@ REBUILD = SECOND.updated(state="rebuild")
 def test_state_is_rebuilt_by_a_standby_even_if_no_job_is_live() -> None:
     first = FIRST.updated(state="rebuild")
     found = decided(first, DeploymentStatus(detector="spotter"), ReplicaState())
-    assert found.actions == [Start(first, standby=True, phase=Phase.STANDBY)]
+    assert found.actions == [Start(first, standby=True, phase=DetectorPhase.STANDBY)]
 
 
 def test_the_previous_release_is_restarted_during_a_rebuild_and_its_exits_do_not_count() -> None:
@@ -368,11 +374,13 @@ def test_a_rebuild_may_take_long_while_it_makes_progress() -> None:
 # goals and stops
 
 
-@pytest.mark.parametrize(("goal", "phase"), [(Goal.PAUSED, Phase.PAUSED), (Goal.RETIRED, Phase.RETIRED)])
-def test_a_goal_without_jobs_is_reached_once_all_have_ended(goal: Goal, phase: Phase) -> None:
+@pytest.mark.parametrize(
+    ("goal", "phase"), [(Goal.PAUSED, DetectorPhase.PAUSED), (Goal.RETIRED, DetectorPhase.RETIRED)]
+)
+def test_a_goal_without_jobs_is_reached_once_all_have_ended(goal: Goal, phase: DetectorPhase) -> None:
     stopped = FIRST.updated(revision="two", goal=goal)
     found = decided(stopped, RUNNING, LIVE, job(OLD))
-    assert (found.actions, found.status.phase) == ([Terminate(OLD)], Phase.RUNNING)
+    assert (found.actions, found.status.phase) == ([Terminate(OLD)], DetectorPhase.RUNNING)
     found = decided(stopped, found.status, found.state, dead(OLD, stopping_seconds=1.0))
     assert (found.actions, found.status.phase, found.status.pid) == ([], phase, None)
 
@@ -389,7 +397,7 @@ def test_a_job_that_does_not_stop_is_killed() -> None:
 def test_a_live_job_is_adopted_and_granted_its_time() -> None:
     hangs = job(OLD, status={"last_progress_at": AT - 2 * TIMEOUTS.hung})
     found = decided(FIRST, RUNNING, ReplicaState(), hangs)
-    assert found.actions == [Record("adopted", OLD)]
+    assert found.actions == [AppendEvent("adopted", OLD)]
     assert (found.state.live, found.state.adopted_at) == (OLD, AT)
 
 
@@ -414,7 +422,7 @@ def test_of_two_live_jobs_the_newer_generation_stays() -> None:
 
 def test_a_job_that_ended_while_no_agent_ran_is_reported() -> None:
     found = decided(FIRST, RUNNING, ReplicaState(), dead(OLD))
-    assert kinds(found.actions) == ["Record"]
+    assert kinds(found.actions) == ["AppendEvent"]
     assert (found.status.restarts, found.state.restarts.health.exits) == (1, ())
 
 

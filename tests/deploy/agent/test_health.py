@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lozenge.protocol.job_status import JOB_STATUS, JobStatus, Phase
+from lozenge.protocol.job_status import JOB_STATUS, JobPhase, JobStatus
 from lozenge_deploy.agent.health import (
     CRASH_LOOP_SECONDS,
     GROWING_SECONDS,
@@ -27,7 +27,7 @@ def write_report(folder: Path, report: JobStatus) -> None:
 
 def report(at: float = AT, pid: int = 7, records: int = 0, dead_letters: int = 0, lag: int = 0) -> JobStatus:
     return JobStatus(
-        pid, 1.0, phase=Phase.LIVE, last_progress_at=at, records=records, dead_letters=dead_letters, lag=lag
+        pid, 1.0, phase=JobPhase.LIVE, last_progress_at=at, records=records, dead_letters=dead_letters, lag=lag
     )
 
 

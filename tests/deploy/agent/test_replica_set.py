@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.protocol.job_status import Phase as JobPhase
+from lozenge.protocol.job_status import DetectorPhase as JobPhase
 from lozenge_deploy.agent.replica_set import ReplicaSet
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import JobProcess
 from tests.deploy.agent.controllers import ControllerHarness
 
@@ -56,7 +56,7 @@ def test_it_starts_as_many_replicas_as_requested_each_with_its_own_generation(ha
     harness.until_runs()
     assert sorted(i.record.generation for i in harness.running()) == [1, 2, 3]
     assert sorted(i.folder.parent.name for i in harness.running()) == ["spotter", "spotter.1", "spotter.2"]
-    assert [o.phase for o in harness.status.instances] == [Phase.RUNNING] * 3
+    assert [o.phase for o in harness.status.instances] == [DetectorPhase.RUNNING] * 3
     assert all(spec is not None and spec.shared for spec in (i.spec() for i in harness.running()))
 
 
@@ -119,11 +119,11 @@ def test_a_problem_of_one_replica_rolls_back_all(harness: ReplicaSetHarness) -> 
     harness.until(lambda: harness.spec.undoes == "two")
     harness.until_runs()
     harness.until(lambda: {i.record.pid for i in harness.running()} == before)  # the unhealthy ones have exited by then
-    assert harness.status.outcome in (Outcome.WATCHED, Outcome.DONE)
+    assert harness.status.outcome in (ChangeOutcome.WATCHED, ChangeOutcome.DONE)
 
 
 def test_pausing_ends_all_of_them(harness: ReplicaSetHarness) -> None:
     harness.until_runs()
     harness.change("two", goal=Goal.PAUSED)
-    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is Outcome.DONE)
+    harness.until(lambda: harness.status.revision == "two" and harness.status.outcome is ChangeOutcome.DONE)
     assert harness.running() == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge_deploy.cli.output import Format, show
+from lozenge_deploy.cli.output import OutputFormat, show
 
 ROWS = [
     {"app": "large_amount", "lag": 123456, "reason": "it was unhealthy some time ago"},
@@ -15,7 +15,7 @@ def test_a_narrow_terminal_never_cuts_a_number_or_a_name(
     columns: str, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    show(ROWS, Format.TABLE)
+    show(ROWS, OutputFormat.TABLE)
     output = capsys.readouterr().out
     assert "large_amount" in output
     assert "123456" in output

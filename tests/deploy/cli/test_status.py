@@ -4,7 +4,7 @@ import pytest
 
 from lozenge_deploy.cli.status import _dead_letters
 from lozenge_deploy.control.deployments_view import Deployment
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 from lozenge_deploy.observe.metrics_reader import Reading
 
 
@@ -30,6 +30,9 @@ def test_many_dead_letters_are_shown_with_the_next_step() -> None:
 def test_the_reason_of_the_agent_comes_first() -> None:
     desired = DeploymentSpec(detector="spotter", revision="one", release="r1")
     status = DeploymentStatus(
-        detector="spotter", phase=Phase.CIRCUIT_OPEN, outcome=Outcome.DONE, reason="it raises on everything"
+        detector="spotter",
+        phase=DetectorPhase.CIRCUIT_OPEN,
+        outcome=ChangeOutcome.DONE,
+        reason="it raises on everything",
     )
     assert _dead_letters("spotter", reading(0.4), Deployment(desired, status)) == {}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lozenge_deploy.control.deployments_view import Deployment
-from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, Goal, Outcome, Phase
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 
 
 def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Deployment:
@@ -20,12 +20,12 @@ def test_without_an_agent_it_is_pending_and_says_how_to_start_one() -> None:
 
 
 def test_a_healthy_detector_has_no_problem() -> None:
-    assert member(phase=Phase.RUNNING, outcome=Outcome.DONE).problem is None
-    assert member(phase=Phase.CUTTING_OVER).phase == "cutting over"
+    assert member(phase=DetectorPhase.RUNNING, outcome=ChangeOutcome.DONE).problem is None
+    assert member(phase=DetectorPhase.CUTTING_OVER).phase == "cutting over"
 
 
 def test_a_waiting_detector_says_why_and_what_to_do_next() -> None:
-    found = member(phase=Phase.WAITING, reason="ended with code 1: no such column")
+    found = member(phase=DetectorPhase.WAITING, reason="ended with code 1: no such column")
     assert found.phase == "waiting"
     assert found.problem == (
         "ended with code 1: no such column",
@@ -34,7 +34,7 @@ def test_a_waiting_detector_says_why_and_what_to_do_next() -> None:
 
 
 def test_an_open_circuit_says_that_nothing_is_lost_and_both_ways_on() -> None:
-    found = member(phase=Phase.CIRCUIT_OPEN, outcome=Outcome.DONE, reason="it raises on 10 of 10 records")
+    found = member(phase=DetectorPhase.CIRCUIT_OPEN, outcome=ChangeOutcome.DONE, reason="it raises on 10 of 10 records")
     assert found.problem is not None
     why, then = found.problem
     assert (found.phase, why) == ("circuit open", "it raises on 10 of 10 records")

@@ -13,15 +13,15 @@ from lozenge_deploy.demo.feed.malformed_records import REASONS
 from lozenge_deploy.demo.reconciliation import (
     REJECTIONS,
     SOURCE,
-    Check,
-    InjectedCase,
+    Comparison,
+    ReportedCase,
     Summary,
     as_rows,
     match,
     reconcile,
     table,
 )
-from lozenge_deploy.demo.topic_counts import Alert, TopicCounts
+from lozenge_deploy.demo.topic_counts import CountedAlert, TopicCounts
 
 TOPICS = Topics()
 
@@ -34,8 +34,8 @@ def event(txn_id: str) -> str:
 
 def summary() -> Summary:
     cases = [
-        InjectedCase(kind="large_amount", txn_ids=("t1",)),
-        InjectedCase(kind="duplicate_charge", txn_ids=("t2", "t3")),
+        ReportedCase(kind="large_amount", txn_ids=("t1",)),
+        ReportedCase(kind="duplicate_charge", txn_ids=("t2", "t3")),
     ]
     return Summary(sent=10, failed=0, malformed={"invalid_json": 1, "not_an_object": 1}, cases=cases)
 
@@ -49,8 +49,8 @@ def counts(**changed: Any) -> TopicCounts:
         rejected=Counter({"invalid-json": 2}),
         processed={"large_amount": (8, 8), "duplicate_charge": (8, 8)},
         alerts={
-            "large_amount": [Alert("a1", frozenset({event("t1")}))],
-            "duplicate_charge": [Alert("a2", frozenset({event("t2"), event("t3")}))],
+            "large_amount": [CountedAlert("a1", frozenset({event("t1")}))],
+            "duplicate_charge": [CountedAlert("a2", frozenset({event("t2"), event("t3")}))],
         },
         notified=["a1", "a2"],
         notification_ids={"n1", "n2"},
@@ -116,7 +116,7 @@ def test_the_copy_by_account_need_not_hold_every_event() -> None:
 
 
 def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_counted() -> None:
-    stray = Alert("a1", frozenset({event("t9")}))
+    stray = CountedAlert("a1", frozenset({event("t9")}))
     checks = reconcile(counts(alerts=counts().alerts | {"large_amount": [stray]}), summary())
     assert [check.name for check in checks if not check.ok] == ["cases of large_amount found"]
     assert next(check.actual for check in checks if check.name == "alerts of large_amount on ordinary traffic") == 1
@@ -124,25 +124,25 @@ def test_a_missed_case_fails_and_an_alert_on_ordinary_traffic_is_counted() -> No
 
 def test_cases_of_a_detector_that_did_not_run_are_only_counted() -> None:
     feed = summary()
-    feed.cases.append(InjectedCase(kind="card_velocity", txn_ids=("t4",)))
+    feed.cases.append(ReportedCase(kind="card_velocity", txn_ids=("t4",)))
     found = next(check for check in reconcile(counts(), feed) if "card_velocity" in check.name)
     assert (found.actual, found.expected, found.note) == (1, None, "no such detector ran")
 
 
 def test_a_case_is_found_by_any_of_its_events() -> None:
     burst = frozenset({"e1", "e2", "e3"})
-    assert match([burst], [Alert("a", frozenset({"e1", "e2"})), Alert("b", frozenset({"e3"}))]) == ([], 0)
+    assert match([burst], [CountedAlert("a", frozenset({"e1", "e2"})), CountedAlert("b", frozenset({"e3"}))]) == ([], 0)
     assert match([burst], []) == ([burst], 0)
-    assert match([], [Alert("a", frozenset())]) == ([], 1)
+    assert match([], [CountedAlert("a", frozenset())]) == ([], 1)
 
 
 def test_an_aggregate_may_miss_what_came_later_than_it_declares_and_nothing_else() -> None:
     feed = summary()
-    feed.cases = [InjectedCase(kind="large_amount", txn_ids=("t1", "t2"))]
+    feed.cases = [ReportedCase(kind="large_amount", txn_ids=("t1", "t2"))]
     missed = counts(alerts={"large_amount": []}, processed={"large_amount": (8, 8)}, notified=[])
     tenth = timedelta(minutes=10)
 
-    def found(late: timedelta, lateness: dict[str, timedelta]) -> Check:
+    def found(late: timedelta, lateness: dict[str, timedelta]) -> Comparison:
         missed.late = {event("t1"): timedelta(), event("t2"): late}
         return next(x for x in reconcile(missed, feed, lateness) if x.name == "cases of large_amount found")
 

@@ -19,7 +19,7 @@ from lozenge_deploy.local.compose import override
 from lozenge_deploy.observe.exporter import PORT
 from lozenge_deploy.releases.detector_catalog import detectors_in
 from lozenge_downstream.routing.config import Routing, routing
-from lozenge_downstream.settings import Settings as DownstreamSettings
+from lozenge_downstream.settings import NotifierSettings
 from lozenge_upstream.settings import UpstreamSettings
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ SETTINGS: tuple[type[FromEnvironment], ...] = (
     KafkaSettings,
     SchemaRegistrySettings,
     JobSettings,
-    DownstreamSettings,
+    NotifierSettings,
     UpstreamSettings,
 )
 VARIABLES = {

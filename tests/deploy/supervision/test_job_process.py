@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from lozenge.protocol.job_spec import JobSpec
-from lozenge.protocol.job_status import JobStatus, Phase
+from lozenge.protocol.job_status import JobPhase, JobStatus
 from lozenge_deploy.agent.job_logs import removable
 from lozenge_deploy.supervision import job_process as instance_module
 from lozenge_deploy.supervision.job_process import EXIT, LOG, RECORD, TEMPORARY, JobProcess, job_processes
@@ -71,7 +71,7 @@ def test_a_later_agent_knows_how_a_job_ended(start: Callable[..., JobProcess]) -
 def test_a_new_start_in_the_same_folder_forgets_how_the_last_one_ended(start: Callable[..., JobProcess]) -> None:
     first = start("echo one; exit 7")
     until(lambda: not first.alive())
-    write_report(first.folder, JobStatus(1, 1.0, phase=Phase.LIVE))
+    write_report(first.folder, JobStatus(1, 1.0, phase=JobPhase.LIVE))
     second = start("echo two; sleep 60")
     until(lambda: (second.folder / LOG).read_text() == "one\ntwo\n")
     assert (second.alive(), second.exit_code(), second.status()) == (True, None, None)
@@ -164,7 +164,7 @@ def test_a_folder_is_deleted_once_no_job_will_resume_in_it(start: Callable[..., 
     for generation in range(1, 4):  # live, each in its time
         ended = start("exit 0", generation)
         until(lambda: not ended.alive())  # noqa: B023
-        write_report(ended.folder, JobStatus(1, 1.0, phase=Phase.LIVE))
+        write_report(ended.folder, JobStatus(1, 1.0, phase=JobPhase.LIVE))
     running = start("sleep 60", 4)
     for generation in (5, 6):  # never live
         ended = start("exit 1", generation)

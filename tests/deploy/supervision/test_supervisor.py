@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lozenge_deploy.supervision import supervisor as processes
-from lozenge_deploy.supervision.supervisor import Program, State, Supervisor, after_exit
+from lozenge_deploy.supervision.supervisor import Program, ProgramState, Supervisor, after_exit
 
 DEADLINE_SECONDS = 20.0
 
@@ -45,16 +45,16 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("code", "finite", "state"),
     [
-        (0, False, State.WAITING),
-        (0, True, State.ENDED),
-        (1, False, State.WAITING),
-        (1, True, State.FAILED),
-        (2, False, State.FAILED),
-        (3, False, State.WAITING),
-        (-9, False, State.WAITING),
+        (0, False, ProgramState.WAITING),
+        (0, True, ProgramState.ENDED),
+        (1, False, ProgramState.WAITING),
+        (1, True, ProgramState.FAILED),
+        (2, False, ProgramState.FAILED),
+        (3, False, ProgramState.WAITING),
+        (-9, False, ProgramState.WAITING),
     ],
 )
-def test_an_exit_code_decides_whether_a_child_is_restarted(code: int, finite: bool, state: State) -> None:
+def test_an_exit_code_decides_whether_a_child_is_restarted(code: int, finite: bool, state: ProgramState) -> None:
     assert after_exit(code, finite=finite) is state
 
 
@@ -80,7 +80,7 @@ def test_temporary_files_of_a_start_are_gone_with_the_next(supervisor: Superviso
 
 def test_a_usage_error_is_shown_and_not_restarted(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, """echo '{"event": "no such setting", "level": "error"}'; exit 2"""))
-    until(lambda: child.state is State.FAILED, supervisor)
+    until(lambda: child.state is ProgramState.FAILED, supervisor)
     time.sleep(0.2)
     supervisor.watch()
     assert child.starts == 1
@@ -89,7 +89,7 @@ def test_a_usage_error_is_shown_and_not_restarted(supervisor: Supervisor, tmp_pa
 
 def test_three_failures_in_a_row_end_the_restarts(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, 'echo "start $START"; [ "$START" = 1 ] && exit 3; exit 1'))
-    until(lambda: child.state is State.FAILED, supervisor)
+    until(lambda: child.state is ProgramState.FAILED, supervisor)
     assert child.starts == 5
     assert child.last_error() == "start 4"
 
@@ -100,7 +100,7 @@ def test_a_child_that_had_recovered_may_fail_again(
     monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.0)
     child = supervisor.start(program(tmp_path, "exit 1"))
     until(lambda: child.starts == 5, supervisor)
-    assert child.state is State.RUNNING
+    assert child.state is ProgramState.RUNNING
 
 
 def test_a_child_that_has_worked_once_is_always_restarted(
@@ -109,12 +109,12 @@ def test_a_child_that_has_worked_once_is_always_restarted(
     monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.3)
     child = supervisor.start(program(tmp_path, "[ $START = 0 ] && sleep 0.6; exit 1"))
     until(lambda: child.starts > processes.FAILURES + 2, supervisor)
-    assert child.state is not State.FAILED
+    assert child.state is not ProgramState.FAILED
 
 
 def test_an_error_that_is_not_json_is_shown_as_text(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "echo first; echo 12", finite=True))
-    until(lambda: child.state is State.ENDED, supervisor)
+    until(lambda: child.state is ProgramState.ENDED, supervisor)
     assert child.last_error() == "12"
 
 
@@ -125,7 +125,7 @@ def test_a_stop_ends_the_child_and_its_own_children(tmp_path: Path) -> None:
         until(lambda: child.log.read_text().strip())
         grandchild = int(child.log.read_text())
         assert alive(grandchild)
-    assert child.state is State.STOPPED
+    assert child.state is ProgramState.STOPPED
     assert child.code == 0
     assert child.log.read_text().endswith("stopped\n")
     until(lambda: not alive(grandchild))
@@ -137,12 +137,12 @@ def test_a_child_that_ignores_the_stop_is_killed(tmp_path: Path) -> None:
         until(lambda: child.log.read_text())
         supervisor.stop(["it"], timeout=0.2)
         assert not alive(child.pid)
-        assert child.state is State.STOPPED
+        assert child.state is ProgramState.STOPPED
 
 
 def test_a_child_runs_with_the_requested_niceness(supervisor: Supervisor, tmp_path: Path) -> None:
     child = supervisor.start(program(tmp_path, "nice", nice=7, finite=True))
-    until(lambda: child.state is State.ENDED, supervisor)
+    until(lambda: child.state is ProgramState.ENDED, supervisor)
     assert int(child.log.read_text()) == os.nice(0) + 7
 
 

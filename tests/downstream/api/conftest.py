@@ -11,7 +11,7 @@ from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from lozenge_downstream.api.server import ApiServer
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.conftest import SECRET, Desk
 
 TOPICS = Topics()
@@ -53,7 +53,7 @@ def feedback(desk: Desk) -> list[dict[str, Any]]:
         return [Codec.of("feedback").decode(o.value) for o in t.outbox.pending(10) if o.topic == TOPICS.feedback]
 
 
-def alert_id(desk: Desk, record: Record) -> str:
+def alert_id(desk: Desk, record: ReceivedRecord) -> str:
     (received,) = desk.take(record)
     assert received.alert is not None
     return received.alert.id

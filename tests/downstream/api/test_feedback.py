@@ -6,13 +6,13 @@ import pytest
 
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.api.feedback_records import FeedbackLinks
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store import StoreUnavailable
 from tests.downstream.api.conftest import Client, alert_id, feedback
 from tests.downstream.conftest import Desk
 
 TOPICS = Topics()
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 TOKEN = "a token"
 LINKS = FeedbackLinks("a secret of sixteen", "https://lozenge.example.com/")
 

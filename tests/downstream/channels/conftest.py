@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from lozenge_downstream.channels.base.channel import Message, Result
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.routing.config import Routing
 from tests.downstream.conftest import Desk
 from tests.http_server import QuietHandler, serving
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from lozenge_downstream.channels.base.channel import Message, Sent
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import receiving, send
 from tests.downstream.conftest import Desk
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 LOOPBACK = {"networks": ["127.0.0.0/8"]}
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from lozenge_downstream.channels.base.channel import Message, Retry, Sent
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import receiving, send
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 
 

@@ -12,10 +12,10 @@ from aiosmtpd.controller import Controller
 from lozenge_deploy.local.ports import free_port
 from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
 from lozenge_downstream.channels.email import compose
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import send
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 TITLE = "<b>Large amount & more</b>"
 

@@ -18,7 +18,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_downstream.delivery.dispatcher import Dispatcher
-from lozenge_downstream.model import Outgoing, Record
+from lozenge_downstream.model import Outgoing, ReceivedRecord
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
@@ -27,7 +27,7 @@ from tests.downstream.delivery.conftest import hook
 from tests.http_server import QuietHandler, serving
 
 TOPICS = Topics()
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 Answer = Callable[[BaseHTTPRequestHandler, int], None]
 Hanging = Callable[[pytest.MonkeyPatch], AbstractContextManager[dict[str, Any]]]
 
@@ -405,7 +405,7 @@ def test_messages_of_a_case_arrive_in_the_order_of_their_notifications(
     assert len(arrived) == len(mine) + len(other) - gives_up
 
 
-def notify_until_resolved(store: Store, records: Sequence[Record]) -> None:
+def notify_until_resolved(store: Store, records: Sequence[ReceivedRecord]) -> None:
     """Receives one alert after the other, and notifies of their cases until all are resolved."""
     cases = {"group_by": ["entity"], "group_interval": "0.1s", "resolve_timeout": "1s", "send_resolved": True}
     pipeline = Pipeline(Routing.model_validate({"route": {"channels": ["ops"], **cases}}), TOPICS)

@@ -8,13 +8,13 @@ from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.ingest.decode import DUPLICATE, NEW, AlertDecoder, text
-from lozenge_downstream.model import Outcome, ReceivedAlert, Record
+from lozenge_downstream.model import Classification, ReceivedAlert, ReceivedRecord
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def classify(
-    *records: Record, seen: set[str] | None = None, remaining: int = 100, decoder: AlertDecoder | None = None
+    *records: ReceivedRecord, seen: set[str] | None = None, remaining: int = 100, decoder: AlertDecoder | None = None
 ) -> list[ReceivedAlert]:
     decoder = decoder or AlertDecoder(Topics())
     return decoder.classify(
@@ -28,7 +28,7 @@ def classify(
 
 def test_an_alert_is_accepted_with_the_labels_that_it_is_routed_by(record: MakeRecord) -> None:
     (received,) = classify(record(labels={"team": "red", "detector": "another"}))
-    assert (received.outcome, received.reason) == (Outcome.ACCEPTED, NEW)
+    assert (received.outcome, received.reason) == (Classification.ACCEPTED, NEW)
     assert received.alert is not None
     assert received.alert.labels == {
         "team": "red",
@@ -43,10 +43,10 @@ def test_an_alert_is_accepted_with_the_labels_that_it_is_routed_by(record: MakeR
 
 def test_a_repeated_alert_is_a_duplicate_within_a_batch_and_across_batches(record: MakeRecord) -> None:
     one, two = classify(record(1), record(1))
-    assert (one.outcome, two.outcome, two.reason) == (Outcome.ACCEPTED, Outcome.DUPLICATE, DUPLICATE)
+    assert (one.outcome, two.outcome, two.reason) == (Classification.ACCEPTED, Classification.DUPLICATE, DUPLICATE)
     assert one.alert is not None
     (later,) = classify(record(1), seen={one.alert.id})
-    assert later.outcome is Outcome.DUPLICATE
+    assert later.outcome is Classification.DUPLICATE
 
 
 def test_alerts_beyond_the_rate_limit_of_their_detector_are_rate_limited(record: MakeRecord) -> None:
@@ -58,15 +58,15 @@ def test_alerts_beyond_the_rate_limit_of_their_detector_are_rate_limited(record:
 def test_the_trace_of_the_alert_continues(record: MakeRecord) -> None:
     trace = b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01"
     plain = record()
-    (received,) = classify(Record(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)]))
+    (received,) = classify(ReceivedRecord(plain.topic, 0, 0, plain.key, plain.value, [(TRACEPARENT, trace)]))
     assert received.alert is not None
     assert received.alert.traceparent == trace.decode()
 
 
 @pytest.mark.parametrize("value", [None, b"", b"not avro", b"\0\0\0\0\2cut off", b"\0\0\0\x27\x0f unknown id"])
 def test_a_record_that_cannot_be_decoded_is_a_dead_letter_byte_for_byte(value: bytes | None) -> None:
-    (received,) = classify(Record("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")]))
-    assert received.outcome is Outcome.DEAD_LETTER
+    (received,) = classify(ReceivedRecord("pay.alerts.large_amount.v1", 3, 17, b"k", value, [("h", b"\xff\0")]))
+    assert received.outcome is Classification.DEAD_LETTER
     sent = received.dead_letter
     assert sent is not None
     assert (sent.topic, sent.key, sent.value) == (Topics().dead_letters("downstream"), b"k", value)
@@ -78,7 +78,7 @@ def test_a_record_that_cannot_be_decoded_is_a_dead_letter_byte_for_byte(value: b
 
 def test_an_alert_of_another_detector_than_its_topics_is_refused(record: MakeRecord) -> None:
     (received,) = classify(record(topic="pay.alerts.card_velocity.v1"))
-    assert received.outcome is Outcome.DEAD_LETTER
+    assert received.outcome is Classification.DEAD_LETTER
     assert "'large_amount'" in received.reason
 
 
@@ -93,9 +93,11 @@ def test_a_new_schema_is_read_and_an_unknown_one_is_looked_up_once(record: MakeR
     value = record().value
     assert value is not None
     framed = [value[:1] + number.to_bytes(4, "big") + value[5:] for number in (77, 78, 78)]
-    records = [Record("pay.alerts.large_amount.v1", 0, offset, b"k", data, []) for offset, data in enumerate(framed)]
+    records = [
+        ReceivedRecord("pay.alerts.large_amount.v1", 0, offset, b"k", data, []) for offset, data in enumerate(framed)
+    ]
     outcomes = [a.outcome for a in classify(*records, decoder=AlertDecoder(Topics(), learn))]
-    assert outcomes == [Outcome.ACCEPTED, Outcome.DEAD_LETTER, Outcome.DEAD_LETTER]
+    assert outcomes == [Classification.ACCEPTED, Classification.DEAD_LETTER, Classification.DEAD_LETTER]
     assert asked == 2
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store.silences import Silence
 from tests.downstream.conftest import Desk
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 

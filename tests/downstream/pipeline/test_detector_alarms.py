@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from lozenge_downstream.model import Baseline, Record
+from lozenge_downstream.model import Baseline, ReceivedRecord
 from lozenge_downstream.pipeline.detector_alarms import silence_alarms
 from tests.downstream.conftest import Desk
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def test_a_flood_is_reported_once_an_hour(desk: Desk, record: MakeRecord) -> None:

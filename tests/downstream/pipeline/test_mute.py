@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.store import tables
 from tests.downstream.conftest import Desk
 from tests.downstream.pipeline.cases import silence, statuses, take_one_and_silence_the_next
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 

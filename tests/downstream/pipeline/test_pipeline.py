@@ -11,14 +11,14 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.pipeline import notify_policy
 from lozenge_downstream.store import tables
 from tests.downstream.conftest import Desk
 from tests.downstream.pipeline.cases import statuses, take_one_and_silence_the_next
 
 TOPICS = Topics()
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 BY_CARD = {"group_by": ["entity"], "group_interval": "5m", "resolve_timeout": "1h"}
 
 
@@ -253,7 +253,7 @@ def test_the_end_of_a_case_goes_to_its_first_channels_although_its_route_has_oth
 
 
 def test_a_flood_is_rate_limited_and_can_be_released_or_dropped(desk: Desk, record: MakeRecord) -> None:
-    from lozenge_downstream.model import Outcome
+    from lozenge_downstream.model import Classification
 
     desk.routing(rate_limit={"alerts": 2, "within": "1m"})
     desk.take(*(record(n) for n in range(5)))
@@ -261,9 +261,11 @@ def test_a_flood_is_rate_limited_and_can_be_released_or_dropped(desk: Desk, reco
     with desk.store.transaction(exclusive=True) as t:
         assert t.received_alerts.rate_limited() == {"large_amount": 3}
         desk.pipeline.process(
-            t.received_alerts.take_rate_limited("large_amount", Outcome.ACCEPTED, "released by ann", 2), t
+            t.received_alerts.take_rate_limited("large_amount", Classification.ACCEPTED, "released by ann", 2), t
         )
-        assert len(t.received_alerts.take_rate_limited("large_amount", Outcome.DROPPED, "dropped by ann", 100)) == 1
+        assert (
+            len(t.received_alerts.take_rate_limited("large_amount", Classification.DROPPED, "dropped by ann", 100)) == 1
+        )
         assert t.received_alerts.rate_limited() == {}
         assert t.received_alerts.accepted_within(["large_amount"], 60) == {"large_amount": 2}, (
             "what was released is no new rate_limit"

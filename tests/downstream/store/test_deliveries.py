@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from lozenge.contracts.topics import Topics
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.tables import DUE, FAILED, SENT
 from tests.downstream.conftest import Desk
 from tests.downstream.store.probes import delete_expired, due, executed
 
 TOPICS = Topics()
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def settle(desk: Desk, state: str, error: str | None = None, *, later: float = 0.0, channel: str = "ops") -> str:

@@ -8,14 +8,14 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import Engine, event
 
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store import Retention
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import SENT, metadata
 from tests.downstream.conftest import Desk
 from tests.downstream.store.probes import delete_expired
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def kept(desk: Desk) -> dict[str, int]:

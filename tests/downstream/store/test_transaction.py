@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.conftest import Desk
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 
 
 def test_seq_has_no_gap_after_a_rollback(desk: Desk, record: MakeRecord) -> None:

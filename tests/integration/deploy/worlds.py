@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.protocol.job_status import JobStatus, Phase, read_job_status
+from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from tests.deploy.sparkless_environments import install
@@ -88,7 +88,7 @@ class World:
     def live(self, detector: str) -> JobStatus | None:
         """The report of its one live job; None while there is none or more than one."""
         reports = [read_job_status(instance.folder) for instance in self.running(detector)]
-        live = [report for report in reports if report is not None and report.phase is Phase.LIVE]
+        live = [report for report in reports if report is not None and report.phase is JobPhase.LIVE]
         return live[0] if len(live) == 1 else None
 
     def pid(self, detector: str) -> int:

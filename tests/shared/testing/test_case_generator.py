@@ -11,22 +11,22 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.testing import with_manifest
 from lozenge.testing.case_generator import RECOMBINED, entity, gather
 from lozenge.testing.events import PLATFORM, PartialEvent
-from lozenge.testing.runner import AlertRecord, Case, DeadLetter, Run, case_of
+from lozenge.testing.runner import AlertRecord, DeadLetterRecord, Run, RunInput, case_of
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DETECTOR = with_manifest(Detector(lambda events, settings, tables: events, settings=Settings))
 ALERT = AlertRecord("id", "card-1", "high", 0.5, "A test", "seen", (), {}, {}, NOON, None)
 
 
-def case(*events: PartialEvent) -> Case:
+def case(*events: PartialEvent) -> RunInput:
     return case_of(DETECTOR, events)
 
 
 def result(alerts: int = 1, failed: Iterable[str] = ()) -> Run:
-    return Run([ALERT] * alerts, [DeadLetter(event_id, "unlucky") for event_id in failed])
+    return Run([ALERT] * alerts, [DeadLetterRecord(event_id, "unlucky") for event_id in failed])
 
 
-def ids(made: Case | None) -> list[Any]:
+def ids(made: RunInput | None) -> list[Any]:
     assert made is not None
     return [event["event_id"] for event in made.events]
 

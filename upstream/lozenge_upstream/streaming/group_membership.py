@@ -46,7 +46,7 @@ class Assignment:
     generation: Any
 
 
-class Membership:
+class UpstreamMembership:
     """Instance `name` as a member of a group that reads `topics`; its thread polls until `close`."""
 
     def __init__(self, spark: SparkSession, kafka: KafkaSettings, group: str, name: str, topics: list[str]) -> None:
@@ -138,7 +138,7 @@ class Membership:
 class _Listener:
     """Java's view of a membership."""
 
-    def __init__(self, membership: Membership) -> None:
+    def __init__(self, membership: UpstreamMembership) -> None:
         self._membership = membership
 
     def onPartitionsRevoked(self, partitions: Any) -> None:

@@ -25,10 +25,10 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import Format, show, show_backtest
+from lozenge_deploy.cli.output import OutputFormat, show, show_backtest
 
 if TYPE_CHECKING:
-    from lozenge_deploy.releases.test_report import Outcome
+    from lozenge_deploy.releases.test_report import ReportedTest
 
 
 def new(
@@ -38,14 +38,14 @@ def new(
     ] = DetectorKind.RULE,
     owner: Annotated[str, typer.Option(help="The owner of its alerts; by default you.")] = "",
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Write the folder of a new detector, with tests that pass."""
     from lozenge_deploy.cli.author.scaffold import texts, write
 
     detectors = detectors_folder()
     files = (texts if dry_run else write)(detectors, name, kind, owner or getpass.getuser())
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([{"file": str(file), "bytes": len(text.encode())} for file, text in files.items()], output)
         return
     for file in files:
@@ -54,7 +54,7 @@ def new(
         typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
 
 
-def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
+def check(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show everything that is wrong with a detector's folder, without running it.
 
     For Real-Time Mode it also asks Spark whether it can run the query, which takes some seconds.
@@ -71,19 +71,19 @@ def check(name: NAME = ".", output: OUTPUT = Format.TABLE) -> None:
             build(folder)
         except LozengeError as error:
             found, ineligible = [str(error)], error
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([{"detector": folder.name, "problem": problem} for problem in found], output)
     if ineligible is not None:
         raise ineligible
     require_sound(folder)
-    if output is not Format.JSON:
+    if output is not OutputFormat.JSON:
         typer.echo(f"{folder.name}: no problems; next: `lozenge test {folder.name}`")
 
 
 def run_tests(
     name: NAME = ".",
     arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Run a detector's own tests on the code that runs it live, then their events under every fault."""
     from lozenge_deploy.releases import test_report
@@ -97,10 +97,10 @@ def run_tests(
     with tempfile.TemporaryDirectory() as reports, temporary_folder() as temporary:
         report = Path(reports) / "report.xml"
         command = [*test_command(environment_of(folder), report), *(arguments or [])]
-        stdout = sys.stderr if output is Format.JSON else sys.stdout
+        stdout = sys.stderr if output is OutputFormat.JSON else sys.stdout
         run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
         found = test_report.read(report)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([asdict(outcome) for outcome in found], output)
     elif faults := [outcome for outcome in found if outcome.fault]:
         show([_under(fault) for fault in faults], output)
@@ -108,7 +108,7 @@ def run_tests(
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="see their output above")
 
 
-def _under(test: "Outcome") -> dict[str, Any]:
+def _under(test: "ReportedTest") -> dict[str, Any]:
     """The result of one fault, in a row."""
     reason = test.reason.partition("\n")[0] or None
     seconds = round(test.seconds, 1)
@@ -120,7 +120,7 @@ def try_(
     last: LAST = "1h",
     set_: SET = None,
     examples: EXAMPLES = 5,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Backtest: show which alerts it would have emitted for retained events, compared with the live release."""
     from lozenge.kafka.settings import KafkaSettings
@@ -130,7 +130,7 @@ def try_(
     folder, settings = folder_of(name), settings_of(set_)
     seconds_of(last, "--last")
     outcome = backtest(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
-    if output is Format.JSON:
+    if output is OutputFormat.JSON:
         show([outcome], output)
     else:
         show_backtest(outcome, examples, output)
@@ -140,7 +140,7 @@ def dev(
     name: NAME = ".",
     last: Annotated[str, typer.Option(help='Start so far back, such as "10m".')] = "0s",
     dry_run: DRY_RUN = False,
-    output: OUTPUT = Format.TABLE,
+    output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Run the detector alongside the live release, restart it whenever its folder changes, and print its alerts."""
     from datetime import timedelta
@@ -149,9 +149,9 @@ def dev(
     from lozenge_deploy.cli.author.dev import develop
 
     folder, back = folder_of(name), timedelta(seconds=seconds_of(last, "--last"))
-    if dry_run and output is Format.JSON:
+    if dry_run and output is OutputFormat.JSON:
         show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
     elif dry_run:
         typer.echo(f"would run {folder} from {last} ago, with its own topics and group; Ctrl-C removes them")
     else:
-        develop(folder, KafkaSettings.load(), back, as_json=output is Format.JSON)
+        develop(folder, KafkaSettings.load(), back, as_json=output is OutputFormat.JSON)

@@ -26,7 +26,7 @@ from lozenge_deploy.demo.feed.producer import RecordProducer
 from lozenge_deploy.demo.feed.schedule import flat_out, paced, steady
 
 
-class Format(StrEnum):
+class FeedFormat(StrEnum):
     """The raw forms."""
 
     json = "json"
@@ -57,7 +57,7 @@ def run(
     merchants: Annotated[int, typer.Option(min=LEAST_MERCHANTS)] = 400,
     malformed_rate: Annotated[float, typer.Option(min=0, max=1, help="Share of malformed records.")] = 0.002,
     case_every: Annotated[float, typer.Option(min=0.1, help="Seconds between two live cases.")] = 3.0,
-    format: Annotated[Format, typer.Option(help="The raw form.")] = Format.json,
+    format: Annotated[FeedFormat, typer.Option(help="The raw form.")] = FeedFormat.json,
     summary: Annotated[Path | None, typer.Option(help="File for the JSON summary.")] = None,
 ) -> None:
     """Sends generated card authorisations and records what a detector should find in them."""

@@ -35,7 +35,7 @@ class Category(NamedTuple):
     step: int = 0
 
 
-class Country(NamedTuple):
+class CountryProfile(NamedTuple):
     """The home of merchants and cards; the numbers are ISO 3166-1 and ISO 4217, `share` is the share of the cards."""
 
     code: str
@@ -51,7 +51,7 @@ class Merchant(NamedTuple):
 
     id: str
     category: Category
-    country: Country
+    country: CountryProfile
     terminals: tuple[str, ...]
 
 
@@ -74,13 +74,13 @@ SERVICES = (
     Category("7997", "recurring", 15, 60),
 )
 COUNTRIES = (
-    Country("DE", "276", "EUR", "978", 2, 30),
-    Country("FR", "250", "EUR", "978", 2, 20),
-    Country("GB", "826", "GBP", "826", 2, 18),
-    Country("US", "840", "USD", "840", 2, 14),
-    Country("CH", "756", "CHF", "756", 2, 7),
-    Country("SE", "752", "SEK", "752", 2, 6),
-    Country("JP", "392", "JPY", "392", 0, 5),
+    CountryProfile("DE", "276", "EUR", "978", 2, 30),
+    CountryProfile("FR", "250", "EUR", "978", 2, 20),
+    CountryProfile("GB", "826", "GBP", "826", 2, 18),
+    CountryProfile("US", "840", "USD", "840", 2, 14),
+    CountryProfile("CH", "756", "CHF", "756", 2, 7),
+    CountryProfile("SE", "752", "SEK", "752", 2, 6),
+    CountryProfile("JP", "392", "JPY", "392", 0, 5),
 )
 LEAST_MERCHANTS = len(COUNTRIES) * (len(SHOPS) + len(SERVICES))
 LEAST_CARDS = 10
@@ -96,7 +96,7 @@ class Card:
 
     pan: str
     account: str
-    home: Country
+    home: CountryProfile
     favourites: tuple[Merchant, ...]
     spends: float
     available_at: int = 0

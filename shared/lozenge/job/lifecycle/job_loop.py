@@ -49,7 +49,7 @@ from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.job_status import Phase
+from lozenge.protocol.job_status import JobPhase
 from lozenge.spark import internals
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.query_progress import TriggerHistory, TriggerProgress
@@ -192,7 +192,7 @@ class JobLoop:
     def _warm_up(self) -> None:
         """Lets Spark plan and compile, so that claimed partitions need not wait for it."""
         if not self._warm:
-            self._reporter.update(phase=Phase.WARMING_UP)
+            self._reporter.update(phase=JobPhase.WARMING_UP)
             ends = bounds(self._kafka, self._identity.input, self._partitions)
             with suppress(Exception):  # a failure on these events is handled where they are processed
                 self._run_warm_up({p: (max(low, end - WARM_UP_OFFSETS), end) for p, (low, end) in ends.items()})
@@ -204,7 +204,7 @@ class JobLoop:
 
     def _idle(self) -> None:
         """Waits for a new spec: as a standby that is ready, or as an instance without partitions."""
-        phase = Phase.READY if self._spec.standby else Phase.LIVE
+        phase = JobPhase.READY if self._spec.standby else JobPhase.LIVE
         self._reporter.update(phase=phase, generation=self._spec.generation, lag=0)
         self._reporter.progressed()
         if self._apply_spec():
@@ -264,7 +264,7 @@ class JobLoop:
         with self._lock:  # no batch before `_operator` is set
             query = writer.option("checkpointLocation", str(self._checkpoint.folder)).start()
             self._operator = operator
-            phase = Phase.STANDBY if self._spec.standby else Phase.LIVE
+            phase = JobPhase.STANDBY if self._spec.standby else JobPhase.LIVE
             self._reporter.query_started(phase, self._spec.revision, config.settings.digest, dict(self.offsets))
         return query
 
@@ -515,7 +515,7 @@ class JobLoop:
             self._buffer.prune(committed)
             lag = sum(max(0, offset - self._read[p]) for p, offset in committed.items())
         if history.warm and lag <= CAUGHT_UP_OFFSETS:
-            self._reporter.update(phase=Phase.READY)
+            self._reporter.update(phase=JobPhase.READY)
 
     def _apply_spec(self) -> bool:
         """Applies a newer spec; whether the query has to be planned again for it."""

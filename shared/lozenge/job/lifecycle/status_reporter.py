@@ -11,7 +11,7 @@ import msgspec
 import psutil
 
 from lozenge.process.atomic_write import replace
-from lozenge.protocol.job_status import JOB_STATUS, JobStatus, Phase
+from lozenge.protocol.job_status import JOB_STATUS, JobPhase, JobStatus
 
 
 class JobStatusReporter:
@@ -33,7 +33,7 @@ class JobStatusReporter:
                 replace(self._file, text.decode())
                 self._written = text
 
-    def query_started(self, phase: Phase, revision: str, digest: str, offsets: Mapping[int, int]) -> None:
+    def query_started(self, phase: JobPhase, revision: str, digest: str, offsets: Mapping[int, int]) -> None:
         """A query has started at `offsets`."""
         if digest != self.status.digest:
             self.status.digest, self.status.since = digest, dict(offsets)
@@ -45,7 +45,7 @@ class JobStatusReporter:
         """The first transaction, which began at the offsets `since`, is committed."""
         now = time.time()
         self.update(
-            phase=Phase.LIVE,
+            phase=JobPhase.LIVE,
             generation=generation,
             since=dict(since),
             offsets=dict(offsets),

@@ -8,11 +8,11 @@ import pytest
 
 from lozenge_downstream.channels.base.channel import Message, Result, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
-from lozenge_downstream.model import Record
+from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.routing.config import Routing
 from tests.downstream.channels.conftest import receiving
 
-MakeRecord = Callable[..., Record]
+MakeRecord = Callable[..., ReceivedRecord]
 LOOPBACK = {"networks": ["127.0.0.0/8"]}
 
 

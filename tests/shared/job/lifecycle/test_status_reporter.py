@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.protocol.job_status import JOB_STATUS, Phase, read_job_status
+from lozenge.protocol.job_status import JOB_STATUS, JobPhase, read_job_status
 
 
 def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert status == reporter.status
     assert status is not None
     assert (status.pid, status.created) == (os.getpid(), psutil.Process().create_time())
-    assert (status.phase, status.generation, status.revision) == (Phase.STARTING, 7, "one")
+    assert (status.phase, status.generation, status.revision) == (JobPhase.STARTING, 7, "one")
     assert [p.name for p in tmp_path.iterdir()] == [JOB_STATUS]
 
 
@@ -46,19 +46,19 @@ def test_the_file_is_written_only_when_the_status_changes(tmp_path: Path) -> Non
 def test_settings_are_in_force_from_the_offsets_where_the_first_query_with_them_started(tmp_path: Path) -> None:
     reporter = JobStatusReporter(tmp_path)
     reporter.update(rejected="limit: too small")
-    reporter.query_started(Phase.LIVE, "one", "digest-1", {0: 5})
-    reporter.query_started(Phase.LIVE, "two", "digest-1", {0: 9})
+    reporter.query_started(JobPhase.LIVE, "one", "digest-1", {0: 5})
+    reporter.query_started(JobPhase.LIVE, "two", "digest-1", {0: 9})
     assert (reporter.status.revision, reporter.status.since, reporter.status.rejected) == ("two", {0: 5}, "")
-    reporter.query_started(Phase.LIVE, "three", "digest-2", {0: 11})
+    reporter.query_started(JobPhase.LIVE, "three", "digest-2", {0: 11})
     assert reporter.status.since == {0: 11}
 
 
 def test_a_release_is_live_from_the_offsets_where_its_first_transaction_began(tmp_path: Path) -> None:
     reporter = JobStatusReporter(tmp_path)
-    reporter.query_started(Phase.STANDBY, "one", "digest", {0: 5})
+    reporter.query_started(JobPhase.STANDBY, "one", "digest", {0: 5})
     reporter.went_live(8, {0: 7}, {0: 9})
     now = reporter.status
-    assert (now.phase, now.generation, now.since, now.offsets) == (Phase.LIVE, 8, {0: 7}, {0: 9})
+    assert (now.phase, now.generation, now.since, now.offsets) == (JobPhase.LIVE, 8, {0: 7}, {0: 9})
     assert now.last_progress_at == now.last_commit_at > time.time() - 60
 
 
