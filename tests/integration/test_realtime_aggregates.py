@@ -100,7 +100,7 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
         further = [f"card_{first + n}" for n in range(20)]
         send(kafka, uses(8 * first, each=4, cards=further))
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band")
-        _write_as_a_stranger(kafka, kafka.topics.candidates(loaded.name))
+        _write_as_a_stranger(kafka, kafka.topics.changelog(loaded.name))
         send(kafka, uses(8 * first + 80, each=4, cards=further))
         cards.extend(further)
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards), "the second band")

@@ -12,7 +12,7 @@ from datetime import timedelta
 MOST_PARTITIONS = 1024
 PREFIX_PATTERN = r"[a-zA-Z0-9._-]{0,64}"
 LOG_PARTITIONS = 4
-CANDIDATE_BYTES = 8 * 1024 * 1024
+CHANGELOG_BYTES = 8 * 1024 * 1024
 DEAD_LETTER_BYTES = 2 * 1024 * 1024
 """A dead letter is its record with more headers, so it is larger than the largest record of the source topic."""
 
@@ -38,11 +38,11 @@ _KEPT_7_DAYS: Mapping[str, str] = {"retention.ms": str(EVENT_RETENTION // timede
 _KEPT: Mapping[str, str] = {"retention.ms": "-1"}
 # The longest line of a log, every character of it escaped.
 _LOGS: Mapping[str, str] = {**_KEPT_7_DAYS, "max.message.bytes": str(2 * 1024 * 1024)}
-# Candidates are read at once and can be computed again. A row may be larger than an alert: its size is checked later.
+# A changelog is read at once and can be computed again. A row may be larger than an alert: its size is checked later.
 _TRANSIENT: Mapping[str, str] = {
     "retention.ms": str(3600 * 1000),
     "segment.ms": str(600 * 1000),
-    "max.message.bytes": str(CANDIDATE_BYTES),
+    "max.message.bytes": str(CHANGELOG_BYTES),
 }
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
@@ -170,9 +170,9 @@ class Topics:
         """The compacted topic that holds a stateful detector's state, partitioned like its input."""
         return self.prefixed(f"lozenge.state.{detector}.v1")
 
-    def candidates(self, detector: str) -> str:
+    def changelog(self, detector: str) -> str:
         """What an aggregate in Real-Time Mode makes of each event, on its way from Spark to Python; read once."""
-        return self.prefixed(f"lozenge.candidates.{detector}.v1")
+        return self.prefixed(f"lozenge.changelog.{detector}.v1")
 
     def coverage(self, detector: str) -> str:
         """Which release of a detector processed which events; kept for ever."""
@@ -206,12 +206,12 @@ class Topics:
         ]
 
     def detector_topics(self, detector: str) -> list[Topic]:
-        """The topics that belong to one detector: alerts, dead letters, state, candidates and coverage."""
+        """The topics that belong to one detector: alerts, dead letters, state, changelog and coverage."""
         return [
             Topic(self.alerts(detector), self.partitions, _KEPT_30_DAYS),
             Topic(self.dead_letters(detector), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}),
             Topic(self.state(detector), self.partitions, _REWRITTEN),
-            Topic(self.candidates(detector), 1, _TRANSIENT),
+            Topic(self.changelog(detector), 1, _TRANSIENT),
             Topic(self.coverage(detector), 1, _KEPT),
         ]
 
@@ -222,7 +222,7 @@ class Topics:
             Topic(self.shadow_alerts(detector, release), self.partitions, _KEPT_7_DAYS),
             Topic(self.dead_letters(name), self.partitions, {**_KEPT_7_DAYS, **_DEAD_LETTERS}),
             Topic(self.state(name), self.partitions, _REWRITTEN),
-            Topic(self.candidates(name), 1, _TRANSIENT),
+            Topic(self.changelog(name), 1, _TRANSIENT),
         ]
 
 

@@ -55,9 +55,9 @@ class Identity:
         return self.topics.state(self._topic_name)
 
     @property
-    def candidates(self) -> str:
+    def changelog(self) -> str:
         """The topic through which an aggregate in Real-Time Mode passes rows from Spark to Python."""
-        return self.topics.candidates(self._topic_name)
+        return self.topics.changelog(self._topic_name)
 
     @property
     def coverage(self) -> str | None:

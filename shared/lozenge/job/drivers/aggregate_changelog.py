@@ -78,7 +78,7 @@ def changelog_rows(alerts: DataFrame, identity: Identity, token: str) -> DataFra
     """The columns of Spark's Kafka sink for each row of `lozenge.alert` columns."""
     alert_id = ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("dedup_key"))
     return alerts.select(
-        F.lit(identity.candidates).alias("topic"),
+        F.lit(identity.changelog).alias("topic"),
         F.lit(PARTITION).alias("partition"),
         F.concat(F.lit(token), F.coalesce(alert_id, F.lit(""))).cast("binary").alias("key"),
         to_avro(F.struct(*(field["name"] for field in _SCHEMA["fields"])), json.dumps(_SCHEMA)).alias("value"),
@@ -91,10 +91,10 @@ class AggregateChangelog:
     def __init__(self, kafka: KafkaSettings, topic: str) -> None:
         self._topic, self._bootstrap = topic, kafka.bootstrap
         self._consumer = Consumer(
-            kafka.client(group_id="lozenge-candidates", enable_auto_commit=False, auto_offset_reset="error")
+            kafka.client(group_id="lozenge-changelog", enable_auto_commit=False, auto_offset_reset="error")
         )
         # a connection of its own: a broker answers each connection in order, and a fetch waits up to half a second
-        self._ends = Consumer(kafka.client(group_id="lozenge-candidates"))
+        self._ends = Consumer(kafka.client(group_id="lozenge-changelog"))
         self._token = b""
         self.position = 0
         """The offset up to which rows were read."""

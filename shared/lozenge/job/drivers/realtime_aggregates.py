@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.contracts.topics import CANDIDATE_BYTES
+from lozenge.contracts.topics import CHANGELOG_BYTES
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.batch_result import BatchResult, FailedRecord, FailureWithoutRecord, count, joined
 from lozenge.job.drivers.aggregate_changelog import AggregateChangelog, ChangedRow, changelog_rows
@@ -40,7 +40,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         self, loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: JobMetrics
     ) -> None:
         super().__init__(loaded, job, kafka, spark, metrics)
-        self._changelog = AggregateChangelog(kafka, self._identity.candidates)
+        self._changelog = AggregateChangelog(kafka, self._identity.changelog)
         self._rows = 0
         """Rows of this batch."""
         self._failed: dict[object, FailedRecord | FailureWithoutRecord] = {}
@@ -63,7 +63,7 @@ class RealtimeAggregateLoop(RealtimeLoop):
         assert self._committer is not None
         self._committer.skip_published()
         rows = changelog_rows(operator.frame(), self._identity, self._changelog.begin())
-        options = self._kafka.spark() | UNBATCHED | {"kafka.max.request.size": str(CANDIDATE_BYTES)}
+        options = self._kafka.spark() | UNBATCHED | {"kafka.max.request.size": str(CHANGELOG_BYTES)}
         return self._realtime_writer(rows, options)
 
     def _warm_up_rows(self, operator: Operator) -> DataFrame:
