@@ -15,7 +15,7 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from tests.bench import streams
 from tests.bench.harness.platform import TOPICS
 from tests.integration.harness import group_offsets
-from tests.integration.upstream_bench import Bench, wait
+from tests.integration.upstream.upstream_bench import Bench, wait
 from tests.upstream.samples import PAN, flat
 
 RECORDS = int(os.environ.get("LOZENGE_BENCH_RECORDS", "1000000"))

@@ -1,4 +1,4 @@
-"""Minor digits and money as a person reads it; `tests/integration/test_upstream.py` holds Spark to the same."""
+"""Minor digits and money as a person reads it; an integration test of upstream holds Spark to the same."""
 
 from decimal import Decimal
 

@@ -71,7 +71,7 @@ def test_a_session_leaves_nothing_in_the_working_directory(
     assert not [
         name
         for name in ("spark-warehouse", "metastore_db", "derby.log")
-        if Path(__file__).parents[2].joinpath(name).exists()
+        if Path(__file__).parents[3].joinpath(name).exists()
     ]
 
 

@@ -16,8 +16,8 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.upstream_bench import DEADLINE_SECONDS, KEY, Bench, wait
-from tests.integration.upstream_child import DEATHS, SLOW
+from tests.integration.upstream.upstream_bench import DEADLINE_SECONDS, KEY, Bench, wait
+from tests.integration.upstream.upstream_child import DEATHS, SLOW
 from tests.upstream.samples import PAN, flat, iso
 
 
@@ -133,7 +133,7 @@ def test_without_a_broker_upstream_ends_with_one_sentence(tmp_path: Path, bench:
 
 
 def test_a_mapping_without_its_topic_ends_upstream_with_one_sentence(tmp_path: Path, bench: Bench) -> None:
-    packaged = Path(__file__).parents[2] / "upstream/lozenge_upstream/mappings/auth_json.toml"
+    packaged = Path(__file__).parents[3] / "upstream/lozenge_upstream/mappings/auth_json.toml"
     text = packaged.read_text().replace('"auth_json"', '"other"').replace('"AUTH-JSON"', '"NOWHERE"')
     (tmp_path / "other.toml").write_text(text)
     with bench.upstream(tmp_path, MAPPINGS=str(tmp_path)) as process:

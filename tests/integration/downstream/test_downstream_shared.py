@@ -8,7 +8,7 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from tests.downstream.postgres import database, server
-from tests.integration.notifying import World, world_of
+from tests.integration.downstream.notifying import World, world_of
 
 pytestmark = pytest.mark.integration
 

@@ -22,7 +22,7 @@ TOPICS = Topics()
 REGISTERED = replace(newest("notification"), id=1002)
 """The schema under an id that a registry has given."""
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "consume_notifications.py"
 README = (ROOT / "README.md").read_text("utf-8")
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text("utf-8")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.upstream_bench import DEADLINE_SECONDS, Bench, wait
-from tests.integration.upstream_child import HELD_UP, INSIDE
+from tests.integration.upstream.upstream_bench import DEADLINE_SECONDS, Bench, wait
+from tests.integration.upstream.upstream_child import HELD_UP, INSIDE
 from tests.upstream.samples import PAN, flat
 
 RECORDS = int(os.environ.get("LOZENGE_TEST_UPSTREAM_RECORDS", "20000"))

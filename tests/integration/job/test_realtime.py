@@ -29,7 +29,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.killing import detector_folder, run_through_kills
+from tests.integration.job.killing import detector_folder, run_through_kills
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 

@@ -24,11 +24,11 @@ from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_downstream.dead_letter_encoder import TRUNCATED_BYTES
-from tests.integration.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+from tests.integration.downstream.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE, JAVA_EXAMPLE = EXAMPLES / "consume_notifications.py", EXAMPLES / "ConsumeNotifications.java"
 LARGEST = 1_048_588 - 61 - 50
 """Of the value of a record that a topic takes by default, in a batch of its own, with its key and one header."""

@@ -48,7 +48,7 @@ from tests.integration.harness import (
     running,
     wait_for,
 )
-from tests.integration.traffic import minutes
+from tests.integration.job.traffic import minutes
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from lozenge.kafka.writers import PartitionWriters
 from lozenge.protocol.coverage import CoverageSegment, gaps, intervals, overlaps
 from lozenge.protocol.job_status import JobPhase
 from tests.integration.harness import event, group_offsets, new_detector, send, wait_for
-from tests.integration.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
+from tests.integration.job.traffic import KINDS, Above, Job, Mortal, Traffic, await_each_once
 
 
 @pytest.fixture(params=["rule", "stateful"])

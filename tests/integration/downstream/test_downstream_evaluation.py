@@ -14,7 +14,7 @@ import pytest
 
 from tests.downstream.postgres import database, server
 from tests.integration.conftest import Broker, own_platform
-from tests.integration.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+from tests.integration.downstream.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
 

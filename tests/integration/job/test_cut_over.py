@@ -32,7 +32,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.traffic import (
+from tests.integration.job.traffic import (
     CARDS,
     KINDS,
     Above,

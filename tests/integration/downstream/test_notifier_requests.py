@@ -13,7 +13,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from tests.deploy.command import lozenge
-from tests.integration.notifying import World, world_of
+from tests.integration.downstream.notifying import World, world_of
 
 pytestmark = pytest.mark.integration
 

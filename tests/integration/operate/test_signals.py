@@ -19,7 +19,7 @@ from tests.integration.harness import alerts, event, group_offsets, send, wait_f
 
 pytestmark = pytest.mark.integration
 
-DETECTOR = Path(__file__).parents[2] / "detectors" / "large_amount"
+DETECTOR = Path(__file__).parents[3] / "detectors" / "large_amount"
 UPSTREAM, JOB = ["-m", "lozenge_upstream"], ["-m", "lozenge.job", f"{DETECTOR}{os.sep}"]
 IN_A_SECOND = """
 import os, sys

@@ -12,7 +12,7 @@ import pytest
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import RAW_POSITION, SOURCE_OFFSET
 from lozenge.kafka.settings import KafkaSettings
-from tests.integration.upstream_bench import Bench, wait
+from tests.integration.upstream.upstream_bench import Bench, wait
 from tests.upstream.samples import PAN, flat
 
 pytestmark = pytest.mark.integration
