@@ -1,6 +1,6 @@
 """Decisions about a standby: another release, or another process of the same release, is to replace the live job."""
 
-from lozenge.protocol.job_status import DetectorPhase as JobPhase
+from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.agent.actions import AppendEvent, GoLive, Kill
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.live_job import kill_if_hung, live_status, report_live

@@ -27,7 +27,7 @@ def train(jvm_option: str, folder: Path) -> None:
 
 
 def _use(bootstrap: str) -> None:
-    client = {"bootstrap.servers": bootstrap, "log_level": 0}
+    client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
     admin = AdminClient(client)
     admin.create_topics([NewTopic("training", 1, config={"cleanup.policy": "compact"})])["training"].result(30)
     consumer = Consumer(client | {"group.id": "training", "enable.auto.commit": False, "auto.offset.reset": "earliest"})

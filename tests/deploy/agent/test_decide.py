@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lozenge.protocol.job_status import DetectorPhase as JobPhase
-from lozenge.protocol.job_status import JobStatus
+from lozenge.protocol.job_status import JobPhase, JobStatus
 from lozenge_deploy.agent.actions import (
     Action,
     AppendEvent,
@@ -87,7 +86,7 @@ def kinds(actions: Sequence[Action]) -> list[str]:
 LIVE = ReplicaState(live=OLD, watch_started_at=AT - 10)
 REPLACING = ReplicaState(live=OLD, successor=NEW, watch_started_at=AT - 10)
 CUTTING_OVER = replace(REPLACING, cut_over_at=AT - 1)
-STANDBY = {"spec": SECOND, "standby": True}
+STANDBY: dict[str, Any] = {"spec": SECOND, "standby": True}
 
 # the live job
 
@@ -287,7 +286,7 @@ def test_a_standby_that_is_never_ready_is_stopped_and_rolled_back() -> None:
 def test_a_successor_that_is_live_replaces_its_predecessor() -> None:
     found = decided(SECOND, CHANGED, CUTTING_OVER, job(OLD), job(NEW, SECOND))
     assert found.actions == [Terminate(OLD)]
-    assert (found.state.live, found.state.successor, found.state.stopping) == (NEW, None, {OLD})
+    assert (found.state.live, found.state.successor, found.state.stopping) == (NEW, None, frozenset({OLD}))
     assert found.status.fenced == "r1"
 
 
@@ -416,7 +415,7 @@ def test_a_standby_and_a_successor_with_the_order_to_go_live_are_adopted() -> No
 
 def test_of_two_live_jobs_the_newer_generation_stays() -> None:
     found = decided(SECOND, CHANGED, ReplicaState(), job(OLD), job(NEW, SECOND))
-    assert (found.state.live, found.state.stopping) == (NEW, {OLD})
+    assert (found.state.live, found.state.stopping) == (NEW, frozenset({OLD}))
     assert Terminate(OLD) in found.actions
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.protocol.job_status import DetectorPhase as JobPhase
+from lozenge.protocol.job_status import JobPhase
 from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import JobProcess

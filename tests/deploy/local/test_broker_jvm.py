@@ -38,7 +38,7 @@ def test_a_copy_that_was_cut_short_is_made_again(
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(broker_jvm.shutil, "copytree", cut_short)
+        patched.setattr("lozenge_deploy.local.broker_jvm.shutil.copytree", cut_short)
         with pytest.raises(OSError, match="no space"):
             broker_jvm.copy_formatted(tmp_path)
     assert not (tmp_path / "topics").exists()

@@ -29,13 +29,8 @@ from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge_deploy.local.embedded_broker import (
-    EmbeddedBroker,
-    Proxied,
-    SecureListener,
-    _answers,
-    free_port,
-)
+from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied, SecureListener, _answers
+from lozenge_deploy.local.ports import free_port
 
 PROXIED, PROXY = free_port(0), 1
 
