@@ -81,9 +81,12 @@ class ControllerHarness:
         self.controller.tick(self.spec, self.broker_stable_seconds)
 
     def use_timeouts(self, timeouts: Timeouts) -> None:
-        """Replaces the controller by one with these timeouts."""
-        self.timeouts = timeouts
-        self.controller = self.new_controller(self.status)
+        """Replaces the controller by one with these timeouts, which adopts what runs."""
+        runs, self.timeouts = self.controller.live is not None, timeouts
+        if runs:
+            self.restart()
+        else:
+            self.controller = self.new_controller(self.status)
 
     def apply(self, spec: DeploymentSpec) -> None:
         """Applies `spec`."""
