@@ -168,7 +168,7 @@ class EmbeddedBroker:
             self._format(properties)
         with (self.data / "broker.out").open("wb") as out:
             self._process = Child(
-                java_command("kafka.Kafka", str(properties), jvm=[*self._jvm(), *self._jvm_options]),
+                java_command("kafka.Kafka", str(properties), jvm=[*self._own_options(), *self._jvm_options]),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._claim.fileno()],
@@ -202,7 +202,7 @@ class EmbeddedBroker:
         else:
             copy_formatted(self.data)
 
-    def _jvm(self) -> list[str]:
+    def _own_options(self) -> list[str]:
         return [
             f"-Xmx{self._heap_mb}m",
             *archive().options(),
