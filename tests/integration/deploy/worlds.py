@@ -21,9 +21,9 @@ COMMAND_SECONDS = 600.0
 QUICK_AGENT = """
 from lozenge.process.shutdown import end
 from lozenge_deploy.agent.__main__ import main
-from lozenge_deploy.control.leader_election import Timing
+from lozenge_deploy.control.leader_election import LeaseTiming
 
-end(main(Timing(lease=4.0, renew=1.0)))
+end(main(LeaseTiming(lease=4.0, renew=1.0)))
 """
 """The agent, whose lease another one need not wait for so long."""
 
