@@ -15,7 +15,7 @@ PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
 # above so many starts of Spark the integration tests fail
-MAX_SPARK_STARTS ?= 75
+MAX_SPARK_STARTS ?= 60
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -41,7 +41,7 @@ setup: .venv/.ready ## install everything into .venv and the user's cache (once;
 	@echo "ready: 'make demo' runs it, 'make test' proves it"
 
 .PHONY: demo
-demo: .venv/.ready ## run the whole diamond; ARGS="--for 60s" runs unattended and ends with a reconciliation
+demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended and ends with a reconciliation
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
@@ -67,7 +67,7 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 
 .PHONY: test-integration
 # most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own; a file
-# goes to one of them as a whole: its tests share fixtures, and the promises of a detector take the events of its tests
+# goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
 	@$(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
@@ -106,7 +106,7 @@ mutants: .venv/.ready ## take one guard away at a time; its test must turn red; 
 	@$(PYTHON) -m tests.mutations $(ARGS)
 
 .PHONY: faults
-faults: .venv/.ready ## hurt the platform while records flow; ARGS="--seed 7 --faults 100 --events 500000"
+faults: .venv/.ready ## kill and disturb the platform while records flow; ARGS="--seed 7 --faults 100 --events 500000"
 	@$(PYTHON) -m tests.faults $(ARGS)
 
 .PHONY: nightly

@@ -1,4 +1,4 @@
-"""Every detector folder keeps the same promises. What each finds is tested in its own folder."""
+"""Every detector folder satisfies the same conditions. What each finds is tested in its own folder."""
 
 from pathlib import Path
 

@@ -97,7 +97,7 @@ def _released(name: str, missing: UsageError) -> dict[str, Any]:
         raise missing from None
     if member is None:
         raise missing
-    release = Releases(kafka).get(name, member.desired.release)
+    release = Releases(kafka).get(name, member.spec.release)
     return {**_declared(name, release.version, release.declaration), "defaults": release.settings, **_status(member)}
 
 
@@ -138,10 +138,10 @@ def _status(member: "Deployment | None") -> dict[str, Any]:
         return {"live": None}
     live = member.observed.release if member.observed else ""
     digest = member.observed.digest if member.observed else ""
-    given = member.desired.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
-    if member.desired.instances > 1:
-        given["instances"] = member.desired.instances
-    overrides = {**member.desired.settings, **{name: value for name, value in given.items() if value is not None}}
-    return {"live": live or None, "deployed": member.desired.release, "overrides": overrides} | (
+    given = member.spec.model_dump(mode="json", include={"max_batch", "trigger", "cores", "memory_mb"})
+    if member.spec.instances > 1:
+        given["instances"] = member.spec.instances
+    overrides = {**member.spec.settings, **{name: value for name, value in given.items() if value is not None}}
+    return {"live": live or None, "deployed": member.spec.release, "overrides": overrides} | (
         {"settings digest": digest} if digest else {}
     )

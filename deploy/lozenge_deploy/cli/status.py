@@ -108,7 +108,7 @@ def _deployed(member: "Deployment | None") -> dict[str, Any]:
         return dict.fromkeys(("goal", "phase", "restarts", "reason", "next", "fenced"))
     reason, following = member.problem or (None, None)
     return {
-        "goal": member.desired.goal.value,
+        "goal": member.spec.goal.value,
         "phase": member.phase,
         "restarts": member.observed.restarts if member.observed else 0,
         "reason": reason,
@@ -128,7 +128,7 @@ def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | Non
 
 def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
     """What the app reported; zeros if it never did."""
-    release = (reading and reading.release) or (member and member.desired.release)
+    release = (reading and reading.release) or (member and member.spec.release)
     return {
         "release": release or None,
         "instances": reading.instances if reading else 0,
@@ -172,9 +172,9 @@ def _guarantee(kafka: "KafkaSettings", member: "Deployment | None") -> dict[str,
 
     if member is None:
         return {"mode": None, "guarantee": None, "repeats": None}
-    release = Releases(kafka).get(member.desired.detector, member.desired.release)
+    release = Releases(kafka).get(member.spec.detector, member.spec.release)
     declared = release.declaration
-    return {"mode": declared.mode, "guarantee": declared.guarantee, "repeats": repeats(release, member.desired)}
+    return {"mode": declared.mode, "guarantee": declared.guarantee, "repeats": repeats(release, member.spec)}
 
 
 def _summary(row: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ class Control:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
         ensure_topics(kafka, kafka.topics.control_topics())
         with ExitStack() as tables:
-            self._desired = tables.enter_context(follow(kafka, self._kafka.topics.deployments, DeploymentSpec))
+            self._specs = tables.enter_context(follow(kafka, self._kafka.topics.deployments, DeploymentSpec))
             self._observed = tables.enter_context(follow(kafka, self._kafka.topics.status, DeploymentStatus))
             self._tables = tables.pop_all()
 
@@ -63,20 +63,20 @@ class Control:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._tables.close()
 
-    def desired(self, detector: str) -> DeploymentSpec | None:
+    def spec(self, detector: str) -> DeploymentSpec | None:
         """The deployment spec of a detector; None if it has never been deployed."""
-        return self._desired.rows.get(detector)
+        return self._specs.rows.get(detector)
 
     def deployed(self, detector: str) -> DeploymentSpec:
         """The deployment spec of a deployed detector; raises UsageError for any other."""
-        if (found := self.desired(detector)) is None:
+        if (found := self.spec(detector)) is None:
             if detector in STAGES:
                 raise UsageError(
                     f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
                     hint=f"`lozenge status {detector}` shows its lag; to move its group's offsets, stop it and use "
                     "Kafka's own tools",
                 )
-            there = ", ".join(sorted(self._desired.rows)) or "none"
+            there = ", ".join(sorted(self._specs.rows)) or "none"
             raise UsageError(
                 f"looking for {detector}: it has never been deployed; deployed are: {there}",
                 hint=f"`lozenge deploy {detector}` releases its folder and starts it",
@@ -122,19 +122,19 @@ class Control:
         observed = self._observed.rows.get(present.detector)
         return observed is not None and observed.has(present)
 
-    def apply(self, desired: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
+    def apply(self, spec: DeploymentSpec, *, after: DeploymentSpec | None = None) -> DeploymentSpec:
         """Publishes a deployment spec as a new revision by the current user.
 
         Raises ChangeFailed if it was derived from `after` and that is no longer in force; BrokerUnavailable.
         """
-        list(self._desired.poll(0.2))
-        present = self.desired(desired.detector)
+        list(self._specs.poll(0.2))
+        present = self.spec(spec.detector)
         if after is not None and present is not None and present.revision != after.revision:
             raise ChangeFailed(
-                f"cannot {desired.what} {desired.detector}: {present.what} was requested by {present.by} meanwhile",
-                hint=f"nothing has changed; see `lozenge status {desired.detector}`, then try again",
+                f"cannot {spec.what} {spec.detector}: {present.what} was requested by {present.by} meanwhile",
+                hint=f"nothing has changed; see `lozenge status {spec.detector}`, then try again",
             )
-        new = desired.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
+        new = spec.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
         event = HistoryEvent(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
         )
@@ -166,8 +166,8 @@ class Control:
                 hint=f"check the broker at {self._kafka.bootstrap}, then try again",
             )
         deadline = time.monotonic() + SEND_SECONDS
-        while self._desired.position <= offsets[0] and time.monotonic() < deadline:
-            list(self._desired.poll(0.05))  # later revisions then follow this one
+        while self._specs.position <= offsets[0] and time.monotonic() < deadline:
+            list(self._specs.poll(0.05))  # later revisions then follow this one
         return new
 
     def await_outcome(
@@ -182,9 +182,9 @@ class Control:
         silent_by = time.monotonic() + self._no_agent_seconds
         last: DeploymentStatus | None = None
         while time.monotonic() < deadline:
-            list(self._desired.poll(0.05))
+            list(self._specs.poll(0.05))
             list(self._observed.poll(0.05))
-            present, observed = self._desired.rows.get(name), self._observed.rows.get(name)
+            present, observed = self._specs.rows.get(name), self._observed.rows.get(name)
             if present is not None and present.undoes == wanted.revision:
                 raise ChangeFailed(
                     f"{wanted.what} of {name}: {present.message}",

@@ -22,7 +22,7 @@ from lozenge_deploy.control.records import (
 class Deployment:
     """A detector that has been deployed; `observed` is None until an agent has reconciled it."""
 
-    desired: DeploymentSpec
+    spec: DeploymentSpec
     observed: DeploymentStatus | None
 
     @property
@@ -33,7 +33,7 @@ class Deployment:
     @property
     def problem(self) -> tuple[str, str] | None:
         """What is wrong and the next command; None if it is healthy or converging."""
-        name, seen = self.desired.detector, self.observed
+        name, seen = self.spec.detector, self.observed
         if seen is None:
             return "no agent has picked it up", "`lozenge up` starts one on this machine"
         if seen.phase is DetectorPhase.CIRCUIT_OPEN:
@@ -54,7 +54,7 @@ class Deployment:
     @property
     def retired(self) -> bool:
         """Whether it is retired."""
-        return self.desired.goal is Goal.RETIRED
+        return self.spec.goal is Goal.RETIRED
 
 
 class Deployments:
@@ -62,11 +62,11 @@ class Deployments:
 
     def __init__(self, kafka: KafkaSettings) -> None:
         """Raises BrokerUnavailable."""
-        self._desired: CompactedTopic[DeploymentSpec] | None = None
+        self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._observed: CompactedTopic[DeploymentStatus] | None = None
         self._closing = ExitStack()
         if {kafka.topics.deployments, kafka.topics.status} <= partitions(kafka).keys():
-            self._desired = self._closing.enter_context(follow(kafka, kafka.topics.deployments, DeploymentSpec))
+            self._specs = self._closing.enter_context(follow(kafka, kafka.topics.deployments, DeploymentSpec))
             self._observed = self._closing.enter_context(follow(kafka, kafka.topics.status, DeploymentStatus))
 
     def __enter__(self) -> Self:
@@ -77,9 +77,9 @@ class Deployments:
 
     def all(self) -> dict[str, Deployment]:
         """Every detector that was ever deployed, by name, as of now."""
-        if self._desired is None or self._observed is None:
+        if self._specs is None or self._observed is None:
             return {}
-        list(self._desired.poll(0.0))
+        list(self._specs.poll(0.0))
         list(self._observed.poll(0.0))
         observed = self._observed.rows
-        return {name: Deployment(desired, observed.get(name)) for name, desired in sorted(self._desired.rows.items())}
+        return {name: Deployment(spec, observed.get(name)) for name, spec in sorted(self._specs.rows.items())}

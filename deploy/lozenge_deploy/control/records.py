@@ -166,9 +166,9 @@ class DeploymentStatus(_Record):
         mine = {"location": location, "pid": self.pid if self.location == location else None}
         return self.model_copy(update=mine | {"instances": [one.seen_from(location) for one in self.instances]})
 
-    def has(self, desired: DeploymentSpec) -> bool:
-        """Whether the live job is the process that `desired` requests."""
-        return self.process == list(desired.process)
+    def has(self, spec: DeploymentSpec) -> bool:
+        """Whether the live job is the process that `spec` requests."""
+        return self.process == list(spec.process)
 
 
 class HistoryEvent(_Record):

@@ -90,7 +90,7 @@ def prepare(
     one.
     """
     name = folder.name
-    current, live = control.desired(name), control.live_release(name)
+    current, live = control.spec(name), control.live_release(name)
     parts = parts_of(folder)
     python = environment(parts)
     earlier = Releases(kafka).of(name)

@@ -25,7 +25,7 @@ class NotifierUnavailable(Retryable):
     exit_code = 3
 
 
-class NotifierSettings(FromEnvironment):
+class NotifierClientSettings(FromEnvironment):
     """The address of its API, and its token."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_NOTIFIER_")
@@ -39,7 +39,7 @@ def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_ru
 
     Raises UsageError or LozengeError with the notifier's error, or NotifierUnavailable.
     """
-    settings = NotifierSettings.load()
+    settings = NotifierClientSettings.load()
     doing = f"asking the notifier at {settings.url}"
     headers = {"authorization": f"Bearer {settings.token.get_secret_value()}"} if settings.token else {}
     try:

@@ -43,12 +43,12 @@ def rows(present: DeploymentSpec | None, reset: Mapping[str, None], new: Release
     return [{"field": f"set {name}", "current": current[name], "new": declared[name]} for name in reset]
 
 
-def repeats(release: Release, desired: DeploymentSpec | None) -> str | None:
+def repeats(release: Release, spec: DeploymentSpec | None) -> str | None:
     """How many alerts a crash may repeat at most; None if it cannot repeat any."""
     declared = release.declaration
     if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind == "aggregate"):
         return None  # an aggregate in Real-Time Mode always skips what it finds published
     if declared.realtime:
-        trigger = (desired and desired.trigger) or declared.trigger
+        trigger = (spec and spec.trigger) or declared.trigger
         return f"a crash may repeat the alerts of the last {text_of(trigger)}"
-    return f"a crash may repeat the alerts of {(desired and desired.max_batch) or declared.max_batch} events at most"
+    return f"a crash may repeat the alerts of {(spec and spec.max_batch) or declared.max_batch} events at most"

@@ -7,7 +7,7 @@ store, the holder of the lease publishes. The transactional id fences a notifier
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -15,7 +15,7 @@ from lozenge.contracts.dead_letters import TRUNCATED
 from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_reader import last_records
+from lozenge.kafka.topic_reader import bounds, tail
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
 from lozenge_downstream.dead_letter_encoder import truncate
@@ -32,6 +32,8 @@ MIN_INTERVAL_SECONDS = 0.02
 RETRY_SECONDS = 1.0
 BROKER_SECONDS = 10.0
 TRANSACTION_MS = 15_000
+FEW_RECORDS = 4
+"""How many offsets a recovery read goes back first: a dead letter may have some megabytes."""
 
 
 def outputs(topics: Topics) -> tuple[str, ...]:
@@ -83,14 +85,17 @@ class OutboxRelay:
 
     def _recover(self) -> None:
         """Marks what an earlier relay published and could not mark."""
-        topics = self._kafka.topics
-        partitions = [(t, p) for t in outputs(topics) for p in range(topics.partitions)]
-        for last in last_records(self._kafka, partitions):
+        for last in self._last_published():
             topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
             self._check_store(topic, partition, seq, last.value())
             with self._store.transaction() as t:
                 if found := t.outbox.published((topic, partition), seq):
                     logger().info("already published", topic=topic, partition=partition, records=found)
+
+    def _last_published(self) -> Iterator[Message]:
+        for topic in outputs(self._kafka.topics):
+            ranges = bounds(self._kafka, topic, self._kafka.partitions)
+            yield from tail(self._kafka, topic, ranges, 1, step=FEW_RECORDS)
 
     def _check_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
         """Refuses a topic that was written from another store: its seq would be repeated or skipped."""
@@ -141,7 +146,7 @@ class OutboxRelay:
         with self._store.transaction() as t:
             t.outbox.replace(truncate(row))
         self._singly += 1
-        self._metrics.dead_letter_cut()
+        self._metrics.dead_letter_truncated()
         logger().error(
             "dead letter too large for Kafka, truncated", topic=row.topic, partition=row.partition, seq=row.seq
         )

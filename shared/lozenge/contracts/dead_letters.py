@@ -25,7 +25,7 @@ FIRST_FAILED_AT = "first-failed-at"
 ATTEMPT = "attempt"
 RAW_POSITION = "raw-position"
 """Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
-TRUNCATED = "lozenge-cut"
+TRUNCATED = "lozenge-truncated"
 """Of a dead letter that was too large for Kafka: the size of its value in bytes, of which only the first are left."""
 
 _REASON = {STAGE, ERROR, MESSAGE}

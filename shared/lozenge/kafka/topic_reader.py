@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar
@@ -10,14 +10,12 @@ from typing import TypeVar
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from lozenge.contracts.record import Partition
 from lozenge.errors import BrokerUnavailable, TopicError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 
 T = TypeVar("T")
 CALL_SECONDS = 10.0
-FIRST_STEP = 4
 TAIL_STEP = 1_000
 FETCH_SECONDS = 15.0
 DEADLINE_SECONDS = 600.0
@@ -117,13 +115,16 @@ def tail(
     ranges: Mapping[int, tuple[int, int]],
     count: int,
     wanted: Callable[[Message], bool] = lambda message: True,
+    *,
+    step: int = TAIL_STEP,
 ) -> list[Message]:
     """The newest `count` committed records that are `wanted` of each partition, the oldest of a partition first.
 
-    Only records of the `ranges` of offsets count. Raises BrokerUnavailable.
+    Only records of the `ranges` of offsets count. It reads back by `step` offsets first: fewer where records are large.
+    Raises BrokerUnavailable.
     """
     found: list[Message] = []
-    step = max(2 * count, TAIL_STEP)
+    step = max(2 * count, step)
     # Transaction markers and unwanted records take offsets too: step back further where too few records are found.
     while ranges:
         starts = {partition: max(low, end - step) for partition, (low, end) in ranges.items()}
@@ -137,23 +138,6 @@ def tail(
         ranges = {partition: bounds for partition, bounds in ranges.items() if partition not in done}
         step *= 4
     return found
-
-
-def last_records(kafka: KafkaSettings, partitions: Collection[Partition]) -> list[Message]:
-    """The last committed record of each partition that has one; raises BrokerUnavailable."""
-    with reader(kafka, "the last records of topics") as consumer:
-        asked = [TopicPartition(*partition) for partition in partitions]
-        bounds = [(p, *consumer.get_watermark_offsets(p, CALL_SECONDS)) for p in asked]
-        found: list[Message] = []
-        step = FIRST_STEP
-        # Transaction markers and aborted records take offsets too: step back further where no record is found.
-        while bounds:
-            starts = [TopicPartition(p.topic, p.partition, max(low, high - step)) for p, low, high in bounds]
-            last = _last_of_each(consumer, starts)
-            found += last.values()
-            bounds = [b for b in bounds if (b[0].topic, b[0].partition) not in last and b[2] - step > b[1]]
-            step *= 16
-        return found
 
 
 def fetch(kafka: KafkaSettings, topic: str, positions: Iterable[tuple[int, int]]) -> Iterator[Message]:
@@ -190,25 +174,6 @@ def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Itera
         ) from error
     finally:
         consumer.close()
-
-
-def _last_of_each(consumer: Consumer, starts: list[TopicPartition]) -> dict[Partition, Message]:
-    """The last record of every partition at or after its start."""
-    consumer.assign(starts)
-    unread = {(p.topic, p.partition) for p in starts}
-    last: dict[Partition, Message] = {}
-    while unread:
-        message = consumer.poll(CALL_SECONDS)
-        if message is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
-        partition, error = (message.topic() or "", message.partition() or 0), message.error()
-        if error is None:
-            last[partition] = message
-        elif error.code() == KafkaError._PARTITION_EOF:
-            unread.discard(partition)
-        else:
-            raise KafkaException(error)
-    return last
 
 
 def _record_at(consumer: Consumer, topic: str, partition: int, offset: int) -> Message:

@@ -155,7 +155,9 @@ class NotifierMetrics(AppMetrics):
 
     def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
         super().__init__(app, instance, release)
-        self._cut = self._counter("lozenge_dead_letters_cut", "Dead letters too large for Kafka, whose end is lost")
+        self._truncated = self._counter(
+            "lozenge_dead_letters_truncated", "Dead letters too large for Kafka, whose end is lost"
+        )
         self._routing = self._gauge("lozenge_routing_valid", "1 if the routing file is as it should be")
         self._routing.set(1)
         self._due = self._gauge("lozenge_deliveries_due", "Notifications on their way to a channel", "channel")
@@ -171,9 +173,9 @@ class NotifierMetrics(AppMetrics):
             "lozenge_precision", "Share of labelled alerts that were confirmed", "detector", "release"
         )
 
-    def dead_letter_cut(self) -> None:
+    def dead_letter_truncated(self) -> None:
         """Counts a dead letter that Kafka does not take whole."""
-        self._cut.inc()
+        self._truncated.inc()
 
     def routing(self, valid: bool) -> None:
         """Sets whether the routing file can be used as it is now."""

@@ -28,11 +28,11 @@ def test_many_dead_letters_are_shown_with_the_next_step() -> None:
 
 
 def test_the_reason_of_the_agent_comes_first() -> None:
-    desired = DeploymentSpec(detector="spotter", revision="one", release="r1")
+    spec = DeploymentSpec(detector="spotter", revision="one", release="r1")
     status = DeploymentStatus(
         detector="spotter",
         phase=DetectorPhase.CIRCUIT_OPEN,
         outcome=ChangeOutcome.DONE,
         reason="it raises on everything",
     )
-    assert _dead_letters("spotter", reading(0.4), Deployment(desired, status)) == {}
+    assert _dead_letters("spotter", reading(0.4), Deployment(spec, status)) == {}

@@ -8,8 +8,8 @@ from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, Deploy
 
 
 def member(goal: Goal = Goal.RUNNING, what: str = "deploy", **observed: Any) -> Deployment:
-    desired = DeploymentSpec(detector="spotter", revision="b", release="r8", goal=goal, what=what)
-    return Deployment(desired, DeploymentStatus(detector="spotter", **observed) if observed else None)
+    spec = DeploymentSpec(detector="spotter", revision="b", release="r8", goal=goal, what=what)
+    return Deployment(spec, DeploymentStatus(detector="spotter", **observed) if observed else None)
 
 
 def test_without_an_agent_it_is_pending_and_says_how_to_start_one() -> None:

@@ -100,7 +100,7 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
     small, large, *others = dead_letters[-len(values) :]
     assert [dead_letter.value for dead_letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
-    assert (large.value, headers["lozenge-cut"]) == (values[1][:TRUNCATED_BYTES], b"900000")
+    assert (large.value, headers["lozenge-truncated"]) == (values[1][:TRUNCATED_BYTES], b"900000")
     assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
 

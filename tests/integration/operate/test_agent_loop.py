@@ -31,8 +31,8 @@ class Jobs(FakeJobs):
         super().__init__()
         self._detector = detector
 
-    def prepared(self, desired: DeploymentSpec) -> bool:
-        return desired.detector == self._detector
+    def prepared(self, spec: DeploymentSpec) -> bool:
+        return spec.detector == self._detector
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_an_unreadable_record_changes_nothing(kafka: KafkaSettings, control: Con
 
 
 def test_a_detector_that_was_never_deployed_is_a_usage_error(control: Control, first: DeploymentSpec) -> None:
-    assert control.desired(first.detector) is None
+    assert control.spec(first.detector) is None
     with pytest.raises(UsageError, match="never been deployed"):
         control.deployed(first.detector)
 
