@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.process.env_settings import THIS_START, FromEnvironment
+from lozenge.process.env_settings import FromEnvironment, this_start
 
 
 def _address(bind: str) -> str:
@@ -29,7 +29,7 @@ class NotifierSettings(FromEnvironment):
 
     store: SecretStr = SecretStr("sqlite:///lozenge-downstream.db")
     routing: Path | None = None
-    instance: str = THIS_START
+    instance: str = Field(default_factory=this_start)
     keep_days: Annotated[int, Field(ge=1)] = 35
     bind: Annotated[str, Field(pattern=r"^$|^\[?[^\s/]+\]?:\d+$"), AfterValidator(_address)] = ""
     token: SecretStr | None = None

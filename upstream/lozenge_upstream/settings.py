@@ -7,7 +7,7 @@ from pydantic import Field, Json, SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.contracts.topics import REKEYS
-from lozenge.process.env_settings import THIS_START, FromEnvironment
+from lozenge.process.env_settings import FromEnvironment, this_start
 
 COMMIT_SECONDS, LEAST_COMMIT_SECONDS = 60.0, 5.0
 """How often the group's offsets move in Real-Time Mode, unless set otherwise, and the least that Spark takes."""
@@ -40,7 +40,7 @@ class UpstreamSettings(FromEnvironment):
     stop_seconds: Annotated[float, Field(ge=0)] = 25.0
     cores: Annotated[int, Field(gt=0)] = 2
     memory_mb: Annotated[int, Field(ge=450)] = 640
-    instance: str = THIS_START
+    instance: str = Field(default_factory=this_start)
 
     @field_validator("token_key")
     @classmethod

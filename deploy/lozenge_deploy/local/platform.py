@@ -20,7 +20,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.process import logging
 from lozenge.process.atomic_write import replace
-from lozenge.process.env_settings import THIS_START
+from lozenge.process.env_settings import this_start
 from lozenge.process.shutdown import StopSignal
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
@@ -100,7 +100,7 @@ def apply_programs(wanted: Mapping[str, Program], supervisor: Supervisor, shippe
     for name in supervisor.children.keys() - wanted.keys():
         shipper.unfollow(supervisor.end(name).log)
     for name in [name for name in wanted if name not in supervisor.children]:
-        shipper.follow(supervisor.start(wanted[name]).log, app_of_program(name), THIS_START, "")
+        shipper.follow(supervisor.start(wanted[name]).log, app_of_program(name), this_start(), "")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pydantic_settings import SettingsConfigDict
 from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import ConfigError
-from lozenge.process.env_settings import THIS_START, FromEnvironment
+from lozenge.process.env_settings import FromEnvironment, this_start
 
 
 class JobSettings(FromEnvironment):
@@ -34,7 +34,7 @@ class JobSettings(FromEnvironment):
 
     release: str = "dev"
     generation: int = 1
-    instance: str = THIS_START
+    instance: str = Field(default_factory=this_start)
     live: bool = True
     work: Path = Path(".lozenge")
     settings: str = "{}"

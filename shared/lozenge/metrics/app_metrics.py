@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
 from lozenge.metrics.snapshot import encode
-from lozenge.process.env_settings import THIS_START
+from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
 
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
@@ -25,8 +25,8 @@ class AppMetrics:
     STAGES: ClassVar[tuple[str, ...]] = ()
     """The stages in which a record of this app can fail."""
 
-    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
-        self.app, self.instance, self.release = app, instance, release
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
+        self.app, self.instance, self.release = app, instance or this_start(), release
         self.registry = CollectorRegistry()
         self._records = self._counter("lozenge_records", "Input records whose effect is committed")
         self._emitted = self._counter("lozenge_emitted", "Output records committed")
@@ -105,7 +105,7 @@ class AppMetrics:
 class QueryMetrics(AppMetrics):
     """What a streaming query of Spark counts as well: how far it has read and committed."""
 
-    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
         self._begun = self._counter("lozenge_offsets_begun", "Input offsets in batches that began")
         self._committed = self._counter("lozenge_offsets_committed", "Input offsets in batches that were committed")
@@ -131,7 +131,7 @@ class JobMetrics(QueryMetrics):
 
     STAGES = ("decode", "detect", "timer", "encode")
 
-    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
         self._circuit_open = self._gauge(
             "lozenge_breaker_open", "1 if the job is paused: its code fails on too much of its input"
@@ -153,7 +153,7 @@ class NotifierMetrics(AppMetrics):
 
     STAGES = ("decode", "deliver")
 
-    def __init__(self, app: str, instance: str = THIS_START, release: str = "") -> None:
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
         super().__init__(app, instance, release)
         self._truncated = self._counter(
             "lozenge_dead_letters_truncated", "Dead letters too large for Kafka, whose end is lost"

@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from pydantic import ValidationError
@@ -10,11 +11,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
 
-THIS_START = f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
-"""A name for this start of this process that no other start has: its counters begin at zero with it."""
-
 A = TypeVar("A", bound="FromEnvironment")
 B = TypeVar("B", bound="FromEnvironment")
+
+
+@cache
+def this_start() -> str:
+    """A name for this start of this process that no other start has: its counters begin at zero with it."""
+    return f"{socket.gethostname()}-{os.getpid()}-{int(time.time())}"
 
 
 class FromEnvironment(BaseSettings):

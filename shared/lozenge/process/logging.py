@@ -10,11 +10,14 @@ from typing import Any
 
 import structlog
 
-from lozenge.process.env_settings import THIS_START
+from lozenge.process.env_settings import this_start
 
 
-def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **context: Any) -> None:
-    """Sends structlog and the standard library's logging to stderr; `context` is bound to every line."""
+def configure(app: str, *, instance: str = "", debug: bool = False, **context: Any) -> None:
+    """Sends structlog and the standard library's logging to stderr; `context` is bound to every line.
+
+    `instance` is by default a name for this start of the process.
+    """
     level = logging.DEBUG if debug else logging.INFO
     human = sys.stderr.isatty()
     renderer: Any = structlog.dev.ConsoleRenderer() if human else structlog.processors.JSONRenderer()
@@ -37,7 +40,7 @@ def configure(app: str, *, instance: str = THIS_START, debug: bool = False, **co
     # PySpark prints every exception that it translates, with the JVM's stack; our own lines have what matters.
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    structlog.contextvars.bind_contextvars(app=app, instance=instance, **context)
+    structlog.contextvars.bind_contextvars(app=app, instance=instance or this_start(), **context)
 
 
 def _in_order(_logger: Any, _method: str, line: Any) -> Any:
