@@ -57,7 +57,11 @@ def test_a_process_that_slept_calls_again_all_the_same() -> None:
 
 def test_retries_are_neither_logged_nor_counted() -> None:
     seen: list[RetryDetails] = []
-    set_on_retry_hooks([seen.append])
+
+    def hook(details: RetryDetails) -> None:
+        seen.append(details)
+
+    set_on_retry_hooks([hook])
     retry(failing(1, ConnectionError()), is_away, seconds=60, pause=0.2)
     assert not seen
     code = (
