@@ -133,7 +133,7 @@ def test_the_newest_claim_alone_commits(kafka: KafkaSettings, tmp_path: Path) ->
 def test_an_older_generation_cannot_claim_and_fences_nobody(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = declared(kafka, tmp_path)
     new = job(kafka, loaded, 2)
-    with pytest.raises(StaleGeneration, match="generation 2 has taken over"):
+    with pytest.raises(StaleGeneration, match="generation 2 has replaced it"):
         job(kafka, loaded, 1)
     new.commit(1)
     assert emitted(kafka, loaded) == ["1"]
