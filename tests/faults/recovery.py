@@ -31,6 +31,7 @@ class Recovery:
     def __init__(self, scene: Scene, kafka: KafkaSettings) -> None:
         self._scene, self._kafka = scene, kafka
         self._admin = AdminClient(kafka.client())
+        self._replaced: list[AdminClient] = []  # a client that ends with a request under way may crash the process
 
     def wait(self, seconds: float) -> None:
         """Until all of it runs, and each stage has done what the stage before had done by now; raises NotBack."""
@@ -84,6 +85,7 @@ class Recovery:
                     return
             except (KafkaException, TimeoutError) as error:
                 why = str(error)
+                self._replaced.append(self._admin)
                 self._admin = AdminClient(self._kafka.client())  # the old one asks the leader of before, for ever
             if failed := self._scene.failed():
                 raise NotBack(f"given up by the supervisor: {failed}")
