@@ -1,13 +1,11 @@
 """`python -m lozenge_downstream`: runs the notifier until SIGTERM or SIGINT."""
 
-import sys
-
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.process.env_settings import load
-from lozenge.process.shutdown import StopSignal
+from lozenge.process.shutdown import StopSignal, end
 from lozenge_downstream.service import Notifier
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_downstream.timing import DEFAULT, NotifierTiming
@@ -28,4 +26,4 @@ def main(timing: NotifierTiming = DEFAULT) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())  # a consumer that was not closed would wait for its last rebalance for ever

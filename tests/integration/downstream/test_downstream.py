@@ -291,3 +291,23 @@ def test_wrong_settings_end_the_notifier_with_one_sentence(
     command = [sys.executable, "-m", "lozenge_downstream"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
     assert (ended.returncode, says in ended.stderr, "Traceback" in ended.stderr) == (code, True, False), ended.stderr
+
+
+FAILS_BEFORE_IT_RUNS = """
+import runpy, time
+from lozenge_downstream import service
+from lozenge_downstream.store import StoreUnavailable
+
+def fail(self):
+    time.sleep(8)  # its group assigns partitions to it meanwhile, which it never learns
+    raise StoreUnavailable("writing the store: disk full")
+
+service.Notifier._warn_of_orphans = fail
+runpy.run_module("lozenge_downstream", run_name="__main__")
+"""
+
+
+def test_a_notifier_that_fails_before_it_runs_ends(world: World) -> None:
+    command = [sys.executable, "-c", FAILS_BEFORE_IT_RUNS]
+    ended = subprocess.run(command, env=world.environment(), capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, "disk full" in ended.stderr) == (3, True), ended.stderr
