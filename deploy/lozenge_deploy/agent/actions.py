@@ -29,6 +29,14 @@ class ReplicaState:
     restarts: Restarts = field(default_factory=Restarts)
     previous_restarts: Restarts = field(default_factory=Restarts)
 
+    def restarts_of(self, *, previous: bool) -> Restarts:
+        """The exits of the previous release during a rebuild, or those of the present revision."""
+        return self.previous_restarts if previous else self.restarts
+
+    def with_restarts(self, restarts: Restarts, *, previous: bool) -> "ReplicaState":
+        """The state with other exits of the previous release, or of the present revision."""
+        return replace(self, previous_restarts=restarts) if previous else replace(self, restarts=restarts)
+
     def with_started(self, job: JobId, *, standby: bool) -> "ReplicaState":
         """The state after the start of a job."""
         return replace(self, successor=job) if standby else replace(self, live=job)

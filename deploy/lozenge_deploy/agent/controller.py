@@ -159,7 +159,7 @@ class Controller:
             return
         self._jobs[_id(job)] = job
         self._state = self._state.with_started(_id(job), standby=order.standby)
-        self._reporter.record("started as standby" if order.standby else "started", _view(job))
+        self._reporter.record("started as standby" if order.standby else "started", JobView(job.record))
         if order.phase is not None:
             started = {} if order.standby else {"pid": job.record.pid}
             self._reporter.report(self._reporter.status.model_copy(update={"phase": order.phase, **started}))

@@ -10,9 +10,9 @@ from lozenge_deploy.agent.actions import AppendEvent, Kill, ReplicaState
 from lozenge_deploy.agent.live_job import check_health, update_live
 from lozenge_deploy.agent.observation import Observed
 from lozenge_deploy.agent.replacement import finish_cut_over, needs_standby, replace_live
-from lozenge_deploy.agent.restarts import NO_BROKER, Restarts
-from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts
-from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal, now
+from lozenge_deploy.agent.restarts import Restarts
+from lozenge_deploy.agent.tick import TIMEOUTS, Decision, Tick, Timeouts, count_exit, report_fenced, roll_back, start
+from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 
 SIGNALLED = 128
 """A shell adds it to the number of the signal that killed its child."""
@@ -45,7 +45,7 @@ def decide(
     elif tick.live is not None or tick.successor is not None or needs_standby(tick):
         replace_live(tick)
     else:
-        tick.start(spec, phase=DetectorPhase.STARTING)
+        start(tick, spec, phase=DetectorPhase.STARTING)
     return tick.decision()
 
 
@@ -83,17 +83,15 @@ def _count_failed_start(tick: Tick) -> None:
     failed = tick.seen.failed_start
     if failed is None:
         return
-    name = "previous_restarts" if failed.of_previous else "restarts"
-    restarts: Restarts = getattr(tick.state, name)
+    restarts = tick.state.restarts_of(previous=failed.of_previous)
+    restarts = restarts.start_failed(tick.seen.now) if failed.error else restarts.without_broker(tick.seen.now)
+    tick.state = tick.state.with_restarts(restarts, previous=failed.of_previous)
     if not failed.error:
-        tick.remember(**{name: restarts.without_broker(tick.seen.now)})
         return
-    restarts = restarts.start_failed(tick.seen.now)
-    tick.remember(**{name: restarts})
     tick.report(reason=failed.error, phase=tick.status.phase if failed.replaces else DetectorPhase.WAITING)
     is_present = tick.spec.revision == tick.status.revision and not failed.of_previous
     if is_present and (failed.replaces or restarts.health.crash_loop(tick.seen.now)):
-        tick.roll_back(failed.error)
+        roll_back(tick, failed.error)
 
 
 def _start_revision(tick: Tick) -> None:
@@ -129,18 +127,15 @@ def _reap(tick: Tick) -> None:
     tick.remember(live=None)
     if tick.state.cut_over_at is not None and tick.successor is not None and tick.successor.alive:
         # fenced: it has exited before its successor has reported that it is live
-        tick.report(fenced=ended.record.release, fenced_at=now(), fenced_from={})
+        report_fenced(tick, ended, {})
         return
     reason = ended.kill_reason or _exit_reason(ended.exit_code, ended.last_error)
     tick.do(AppendEvent("exited", ended.id, reason))
     tick.report(phase=DetectorPhase.WAITING, reason=reason, restarts=tick.status.restarts + 1, pid=None)
-    counts = tick.broker_stable and ended.exit_code != NO_BROKER
-    if not ended.matches(tick.spec.process):
-        tick.remember(previous_restarts=tick.state.previous_restarts.exited(tick.seen.now, counts=counts))
-        return
-    tick.remember(restarts=tick.state.restarts.exited(tick.seen.now, counts=counts))
-    if counts and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):
-        tick.roll_back(f"{problem}; it {reason}")
+    is_previous = not ended.matches(tick.spec.process)
+    counts = count_exit(tick, ended, of_previous=is_previous)
+    if counts and not is_previous and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):
+        roll_back(tick, f"{problem}; it {reason}")
 
 
 def _enforce_memory_limits(tick: Tick) -> None:

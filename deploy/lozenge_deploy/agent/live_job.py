@@ -7,7 +7,7 @@ from lozenge.protocol.job_status import JobStatus
 from lozenge_deploy.agent.actions import AppendEvent, Kill, RaisePriority, Send
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.observation import JobView
-from lozenge_deploy.agent.tick import Tick
+from lozenge_deploy.agent.tick import Tick, roll_back
 from lozenge_deploy.control.records import ChangeOutcome, DetectorPhase, format_offsets
 
 
@@ -21,7 +21,7 @@ def update_live(tick: Tick, live: JobView) -> None:
     if (status := live_status(tick, live)) is None:
         return
     if status.rejected and status.revision == tick.spec.revision:
-        tick.roll_back(status.rejected)
+        roll_back(tick, status.rejected)
         return
     report_live(tick, live, status)
     if status.circuit_open and tick.status.phase is not DetectorPhase.CIRCUIT_OPEN:
@@ -43,6 +43,7 @@ def live_status(tick: Tick, live: JobView) -> JobStatus | None:
 
 
 def report_live(tick: Tick, live: JobView, status: JobStatus) -> None:
+    """Reports a live job, and records when it has become live or has other settings."""
     if tick.status.generation != status.generation:
         tick.do(RaisePriority(live.id))
         tick.remember(watch_started_at=tick.seen.now)
@@ -68,6 +69,7 @@ def _how_it_started(live: JobView, status: JobStatus) -> str:
 
 
 def check_health(tick: Tick, live: JobView) -> None:
+    """Kills a job that hangs, and ends its watch window: by a rollback if it is unhealthy, else in time."""
     if not tick.broker_stable:
         tick.remember(watch_started_at=tick.seen.now)
         return
@@ -79,15 +81,15 @@ def check_health(tick: Tick, live: JobView) -> None:
         return
     health = tick.state.restarts.health.sampled(status, at)
     tick.remember(restarts=replace(tick.state.restarts, health=health))
+    window = max(tick.spec.watch, 1.5 * trigger.total_seconds())  # long enough for one commit
     if problem := health.problem(status, at, trigger, tick.broker_stable_seconds):
-        tick.roll_back(problem)
-    elif at - tick.state.watch_started_at > max(
-        tick.spec.watch, 1.5 * trigger.total_seconds()
-    ):  # it has committed once
+        roll_back(tick, problem)
+    elif at - tick.state.watch_started_at > window:
         tick.report(outcome=ChangeOutcome.DONE)
 
 
 def kill_if_hung(tick: Tick, live: JobView, status: JobStatus, trigger: timedelta) -> None:
+    """Kills a live job whose batch does not end, unless it is ending already."""
     at = tick.seen.now
     is_stuck = stuck(status, at, trigger, tick.broker_stable_seconds, tick.timeouts.hung)
     if is_stuck and not tick.is_ending(live):

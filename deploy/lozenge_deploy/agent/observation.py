@@ -1,6 +1,6 @@
 """What a controller sees at the beginning of a tick, as values: its jobs, the clock, and the broker."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -52,7 +52,7 @@ class JobView:
         status = self.status
         return status is not None and not status.fenced and status.finished_at < self.record.started_at
 
-    def matches(self, process: tuple[object, ...] | list[object]) -> bool:
+    def matches(self, process: Sequence[object]) -> bool:
         """Whether it was started as `process`; then it needs no restart to fulfil the spec."""
         return self.record.process == list(process)
 

@@ -5,9 +5,8 @@ from lozenge_deploy.agent.actions import AppendEvent, GoLive, Kill
 from lozenge_deploy.agent.health import stuck
 from lozenge_deploy.agent.live_job import kill_if_hung, live_status, report_live
 from lozenge_deploy.agent.observation import JobView
-from lozenge_deploy.agent.restarts import NO_BROKER
-from lozenge_deploy.agent.tick import Tick
-from lozenge_deploy.control.records import DetectorPhase, Goal, now
+from lozenge_deploy.agent.tick import Tick, count_exit, report_fenced, roll_back, start
+from lozenge_deploy.control.records import DetectorPhase, Goal
 
 
 def needs_standby(tick: Tick) -> bool:
@@ -16,13 +15,14 @@ def needs_standby(tick: Tick) -> bool:
 
 
 def replace_live(tick: Tick) -> None:
+    """Brings the replacement of the live job one step further."""
     if _keep_previous_running(tick):
         return
     if tick.successor is not None and not tick.successor.matches(tick.spec.process):
         tick.stop_successor()
     successor = tick.successor
     if successor is None:
-        tick.start(tick.spec, standby=True, phase=DetectorPhase.STANDBY)
+        start(tick, tick.spec, standby=True, phase=DetectorPhase.STANDBY)
     elif successor.is_live:
         finish_cut_over(tick, successor)
     elif not successor.alive:
@@ -34,13 +34,13 @@ def replace_live(tick: Tick) -> None:
         _cut_over(tick, successor)
     elif tick.broker_stable and (slow := _standby_problem(tick, successor)):
         tick.stop_successor()
-        tick.roll_back(slow)
+        roll_back(tick, slow)
 
 
 def _cut_over(tick: Tick, successor: JobView) -> None:
     """Lets the successor go live. An unfenced job may still write, so it is stopped first."""
     if tick.live is not None and tick.live.writes_unfenced:
-        tick.report(fenced=tick.live.record.release, fenced_at=now(), fenced_from={})
+        report_fenced(tick, tick.live, {})
         tick.stop_live()
     stopping = (tick.seen.jobs[id] for id in tick.state.stopping if id in tick.seen.jobs)
     if any(job.writes_unfenced for job in stopping):
@@ -61,7 +61,7 @@ def _keep_previous_running(tick: Tick) -> bool:
     if before.goal is not Goal.RUNNING or not tick.status.has(before):
         return False
     if tick.live is None:
-        return tick.start(before, of_previous=True)
+        return start(tick, before, of_previous=True)
     if (status := live_status(tick, tick.live)) is not None:
         report_live(tick, tick.live, status)
         tick.report(phase=DetectorPhase.STANDBY, reason="")
@@ -84,17 +84,16 @@ def _successor_failed(tick: Tick, ended: JobView) -> None:
     tick.forget_successor()
     reason = ended.kill_reason or ended.last_error
     tick.do(AppendEvent("exited", ended.id, reason))
-    counts = tick.broker_stable and ended.exit_code != NO_BROKER
-    tick.remember(restarts=tick.state.restarts.exited(tick.seen.now, counts=counts))
-    if counts:
+    if count_exit(tick, ended):
         tick.report(reason=reason, phase=tick.status.phase if tick.live else DetectorPhase.WAITING)
-        tick.roll_back(f"it exited before it was live: {reason}")
+        roll_back(tick, f"it exited before it was live: {reason}")
 
 
 def finish_cut_over(tick: Tick, successor: JobView) -> None:
-    before = tick.live
+    """The successor is live: it becomes the live job, and its predecessor is stopped."""
+    before, since = tick.live, successor.status.since if successor.status is not None else {}
     tick.remember(live=successor.id, successor=None, cut_over_at=None)
-    tick.report(fenced_from=successor.status.since if successor.status is not None else {})
+    tick.report(fenced_from=since)
     if before is not None:
         tick.stop(before)
-        tick.report(fenced=before.record.release, fenced_at=now())
+        report_fenced(tick, before, since)

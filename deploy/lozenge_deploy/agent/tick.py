@@ -1,10 +1,12 @@
 """One decision in the making: what was seen of a replica, and what has been decided so far."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from lozenge_deploy.agent.actions import Action, AppendEvent, Kill, ReplicaState, RollBack, Start, Terminate
 from lozenge_deploy.agent.observation import JobId, JobView, Observed
+from lozenge_deploy.agent.restarts import NO_BROKER
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 
 
@@ -54,6 +56,7 @@ class Tick:
         self._ending: set[JobId] = set()
 
     def decision(self) -> Decision:
+        """What is decided by now."""
         return Decision(self.state, self.status, self._actions)
 
     @property
@@ -112,32 +115,48 @@ class Tick:
         self.do(AppendEvent(what, job.id, why))
         self.do(Kill(job.id, f"was killed, {what}: {why}"))
 
-    def start(
-        self,
-        spec: DeploymentSpec,
-        *,
-        standby: bool = False,
-        of_previous: bool = False,
-        phase: DetectorPhase | None = None,
-    ) -> bool:
-        """Starts a job; false if it is too early, or its environment is still built."""
-        restarts = self.state.previous_restarts if of_previous else self.state.restarts
-        replaces = standby and self.live is not None
-        if self.seen.now < restarts.next_start_at:
-            return False
-        if not (self.seen.previous_prepared if of_previous else self.seen.prepared):
-            self.report(phase=self.status.phase if replaces else DetectorPhase.PREPARING)
-            return False
-        self.do(Start(spec, standby, replaces, of_previous, phase))
-        return True
 
-    def roll_back(self, reason: str) -> None:
-        """Rolls back; without an earlier spec it only reports the failure. A change that was good once is kept.
+def start(
+    tick: Tick,
+    spec: DeploymentSpec,
+    *,
+    standby: bool = False,
+    of_previous: bool = False,
+    phase: DetectorPhase | None = None,
+) -> bool:
+    """Starts a job; false if it is too early, or its environment is still built."""
+    replaces = standby and tick.live is not None
+    if tick.seen.now < tick.state.restarts_of(previous=of_previous).next_start_at:
+        return False
+    if not (tick.seen.previous_prepared if of_previous else tick.seen.prepared):
+        tick.report(phase=tick.status.phase if replaces else DetectorPhase.PREPARING)
+        return False
+    tick.do(Start(spec, standby, replaces, of_previous, phase))
+    return True
 
-        It rolls back by one step: the previous spec is watched again if its own watch window had not ended.
-        """
-        if self.spec.before is not None and self.status.outcome not in (ChangeOutcome.WORKING, ChangeOutcome.WATCHED):
-            return
-        self.report(outcome=ChangeOutcome.FAILED, reason=reason)
-        if self.spec.before is not None:
-            self.do(RollBack(self.spec, reason))
+
+def count_exit(tick: Tick, ended: JobView, *, of_previous: bool = False) -> bool:
+    """Counts the exit of a job against its release; false if it does not count, because there was no broker."""
+    counts = tick.broker_stable and ended.exit_code != NO_BROKER
+    restarts = tick.state.restarts_of(previous=of_previous).exited(tick.seen.now, counts=counts)
+    tick.state = tick.state.with_restarts(restarts, previous=of_previous)
+    return counts
+
+
+def report_fenced(tick: Tick, job: JobView, since: Mapping[int, int]) -> None:
+    """A job is replaced by one that processes from the offsets `since` on; they are empty until they are known."""
+    at = datetime.fromtimestamp(tick.seen.now, UTC)
+    tick.report(fenced=job.record.release, fenced_at=at, fenced_from=dict(since))
+
+
+def roll_back(tick: Tick, reason: str) -> None:
+    """Rolls back; without an earlier spec it only reports the failure. A change that was good once is kept.
+
+    It rolls back by one step: the previous spec is watched again if its own watch window had not ended.
+    """
+    before = tick.spec.before
+    if before is not None and tick.status.outcome not in (ChangeOutcome.WORKING, ChangeOutcome.WATCHED):
+        return
+    tick.report(outcome=ChangeOutcome.FAILED, reason=reason)
+    if before is not None:
+        tick.do(RollBack(tick.spec, reason))
