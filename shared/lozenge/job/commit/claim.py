@@ -7,14 +7,13 @@ ends it.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from lozenge.contracts.record import Record
 from lozenge.detector.manifest import Manifest
 from lozenge.job.commit.coverage_writer import CoverageWriter
 from lozenge.job.commit.published_alerts import published_since
 from lozenge.job.commit.resume_filter import ResumeFilter
-from lozenge.job.commit.resume_offsets import is_far_behind, resolve_start_offsets
+from lozenge.job.commit.resume_offsets import is_far_behind, resolve_start_offsets, within
 from lozenge.job.identity import Identity
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.group_offsets import Group, Positions, refuse_if_stale
@@ -22,9 +21,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.process.logging import logger
 from lozenge.protocol.commit_metadata import NO_CHECKPOINT, CommitMetadata
-from lozenge.protocol.coverage import STARTED
-
-T = TypeVar("T")
+from lozenge.protocol.coverage import STARTED, CoverageSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Claims:
             refuse_if_stale(positions, generation, self._identity.app)
         if from_end:
             claim = Claim(self._ends(), CommitMetadata(generation), self._shared, ResumeFilter())
-            self._write(claim, digest, positions, self._deletions())
+            self._begin(claim, digest, positions, self._deletions())
             return claim
         start = self._resumed(positions)
         if not was_standby and not self._shared:
@@ -96,7 +93,7 @@ class Claims:
             metadata = replace(metadata, checkpoint=NO_CHECKPOINT, output_ahead=True)
         metadata = replace(metadata, generation=max(generation, metadata.generation))
         claim = Claim(start.offsets, metadata, self._shared, skipped)
-        self._write(claim, digest, positions)
+        self._begin(claim, digest, positions)
         return claim
 
     def published_ahead(self, start: StartPosition) -> ResumeFilter:
@@ -124,14 +121,20 @@ class Claims:
         logger().warning("starting at the newest events; the backlog is backfilled concurrently", backlog=backlog)
         return StartPosition(ends, start.metadata)
 
-    def _write(self, claim: Claim, digest: str, before: Positions, deletions: Collection[Record] = ()) -> None:
-        """Writes the claim's coverage segment and its offsets, in one transaction for each writer."""
-        generation = claim.metadata.generation
-        segment = self.coverage.segment(STARTED, digest, generation, before, claim.offsets, shared=claim.shared)
+    def write(self, segment: CoverageSegment, start: StartPosition, deletions: Collection[Record] = ()) -> None:
+        """Writes a coverage segment and the offsets of `start`, in one transaction for each writer.
+
+        Raises Fenced, BrokerUnavailable.
+        """
         for writer, own in self.writers.each():
             records = [*deletions, *self.coverage.records(segment, own)]
-            writer.commit(records, self.group, within(claim.offsets, own), claim.metadata)
+            writer.commit(records, self.group, within(start.offsets, own), start.metadata)
         self.coverage.written(segment)
+
+    def _begin(self, claim: Claim, digest: str, before: Positions, deletions: Collection[Record] = ()) -> None:
+        generation = claim.metadata.generation
+        segment = self.coverage.segment(STARTED, digest, generation, before, claim.offsets, shared=claim.shared)
+        self.write(segment, claim, deletions)
 
     def _deletions(self) -> list[Record]:
         """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""
@@ -142,8 +145,3 @@ class Claims:
 
     def _ends(self) -> dict[int, int]:
         return {p: end for p, (_, end) in self.group.bounds().items()}
-
-
-def within(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
-    """Those of the `values` that belong to `partitions`."""
-    return {partition: value for partition, value in values.items() if partition in partitions}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from lozenge.contracts.record import Record
-from lozenge.job.commit.resume_offsets import refuse_recreated_topic
+from lozenge.job.commit.resume_offsets import refuse_recreated_topic, within
 from lozenge.job.identity import Identity
 from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
@@ -58,8 +58,7 @@ class CoverageWriter:
         """The part of `segment` that is about `partitions`; nothing where no coverage is kept."""
         if self._identity.coverage is None:
             return []
-        ended = {p: offset for p, offset in segment.ended.items() if p in partitions}
-        since = {p: offset for p, offset in segment.since.items() if p in partitions}
+        ended, since = within(segment.ended, partitions), within(segment.since, partitions)
         return [msgspec.structs.replace(segment, ended=ended, since=since).record(self._identity.coverage)]
 
     def written(self, segment: CoverageSegment) -> None:

@@ -14,9 +14,10 @@ from lozenge.contracts.record import Record
 from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit.alert_encoder import AlertEncoder
-from lozenge.job.commit.claim import Claim, Claims, StartPosition, within
+from lozenge.job.commit.claim import Claim, Claims, StartPosition
 from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.commit.delivery_guarantees import COMMIT_BY_GUARANTEE
+from lozenge.job.commit.resume_offsets import within
 from lozenge.job.identity import Identity
 from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
@@ -52,12 +53,12 @@ class LiveCommitter:
 
     def published_ids(self) -> frozenset[str]:
         """The ids of alerts published ahead of the offsets; raises BrokerUnavailable. See `Claims.published_ahead`."""
-        return self._claims.published_ahead(StartPosition(self.offsets, self.metadata)).published
+        return self._claims.published_ahead(self._here).published
 
     def skip_published(self) -> None:
         """From now on `commit` and `publish` skip the alerts published by now; raises BrokerUnavailable."""
         self._await_acknowledgements()
-        self._skipped = self._claims.published_ahead(StartPosition(self.offsets, self.metadata))
+        self._skipped = self._claims.published_ahead(self._here)
 
     def record_settings(self, digest: str) -> None:
         """Writes a coverage segment from which on these settings hold; nothing if they do already."""
@@ -66,9 +67,7 @@ class LiveCommitter:
             return
         here = Positions(self.offsets, metadata)
         segment = coverage.segment(RECONFIGURED, digest, metadata.generation, here, self.offsets, shared=self._shared)
-        for writer, own in self._claims.writers.each():
-            writer.commit(coverage.records(segment, own), self._claims.group, within(self.offsets, own), metadata)
-        coverage.written(segment)
+        self._claims.write(segment, self._here)
 
     def commit(self, batch: ProcessedBatch, encoder: AlertEncoder) -> int:
         """Commits dead letters, state and offsets in one transaction, and alerts as guaranteed.
@@ -117,6 +116,10 @@ class LiveCommitter:
     def close(self) -> None:
         """Returns once every published alert is acknowledged; raises BrokerUnavailable."""
         self._await_acknowledgements()
+
+    @property
+    def _here(self) -> StartPosition:
+        return StartPosition(self.offsets, self.metadata)
 
     def _await_acknowledgements(self) -> None:
         if self._unacknowledged:

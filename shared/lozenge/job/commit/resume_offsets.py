@@ -4,13 +4,21 @@ A group's offsets expire, retention passes a job that was down for long, or a to
 for the second case the manifest says beforehand what to do (`missed`); in the others an operator has to decide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import OffsetsLost
 from lozenge.kafka.group_offsets import Positions
 from lozenge.process.logging import logger
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment
+
+T = TypeVar("T")
+
+
+def within(values: Mapping[int, T], partitions: Collection[int]) -> dict[int, T]:
+    """Those of the `values` that belong to `partitions`."""
+    return {partition: value for partition, value in values.items() if partition in partitions}
 
 
 def resolve_start_offsets(
