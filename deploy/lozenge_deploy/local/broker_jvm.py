@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lozenge.errors import BrokerUnavailable
@@ -23,19 +23,20 @@ _UNUSED_PORTS = 1, 2
 
 
 def java_command(main: str, *arguments: str, jvm: Iterable[str] = ()) -> list[str]:
-    """The command that runs a class of Kafka's under the options `jvm`."""
+    """The command that runs a class of Kafka's under the options `jvm`, with the class-data archive if there is one."""
+    class_path = jars("broker")
     return [
         str(java_home() / "bin" / "java"),
-        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *jvm),
-        *("-cp", os.pathsep.join(str(jar) for jar in jars("broker"))),
+        *("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *archive(class_path).options(), *jvm),
+        *("-cp", os.pathsep.join(str(jar) for jar in class_path)),
         main,
         *arguments,
     ]
 
 
-def archive() -> ClassDataArchive:
-    """The class-data archive of the broker."""
-    return ClassDataArchive("broker", jars_folder(), jars("broker"), "lozenge_deploy.local.broker_training")
+def archive(class_path: Sequence[Path]) -> ClassDataArchive:
+    """The class-data archive of the broker, whose jars are `class_path`."""
+    return ClassDataArchive("broker", jars_folder(), class_path, "lozenge_deploy.local.broker_training")
 
 
 def format_folder(properties: Path, data: Path, user: Iterable[str] = ()) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lozenge.errors import LozengeError
+from lozenge.toolchain.jars import jars
 from lozenge_deploy.local.broker_jvm import archive
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> int:
         if arguments:
             train(arguments[0], Path(arguments[1]))
         else:
-            made = archive().make()
+            made = archive(jars("broker")).make()
             print(f"class-data archive of the broker: {made or 'could not be made; every start takes longer'}")
     except LozengeError as error:
         print(error, file=sys.stderr)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.process.retries import retry
-from lozenge_deploy.local.broker_jvm import SETTINGS, archive, copy_formatted, format_folder, java_command
+from lozenge_deploy.local.broker_jvm import SETTINGS, copy_formatted, format_folder, java_command
 from lozenge_deploy.local.ports import LOOPBACK, free_ports
 from lozenge_deploy.supervision.child import Child
 
@@ -166,9 +166,11 @@ class EmbeddedBroker:
         properties.chmod(0o600)
         if not (self.data / "topics" / "meta.properties").exists():
             self._format(properties)
+        logging = f"-Dlog4j2.configurationFile={_LOGGING}", f"-Dlozenge.broker.log={self.log}"
+        options = [f"-Xmx{self._heap_mb}m", *logging, *self._jvm_options]
         with (self.data / "broker.out").open("wb") as out:
             self._process = Child(
-                java_command("kafka.Kafka", str(properties), jvm=[*self._own_options(), *self._jvm_options]),
+                java_command("kafka.Kafka", str(properties), jvm=options),
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 pass_fds=[self._claim.fileno()],
@@ -201,14 +203,6 @@ class EmbeddedBroker:
             format_folder(properties, self.data, ["--add-scram", f"SCRAM-SHA-512=[{login}]"])
         else:
             copy_formatted(self.data)
-
-    def _own_options(self) -> list[str]:
-        return [
-            f"-Xmx{self._heap_mb}m",
-            *archive().options(),
-            f"-Dlog4j2.configurationFile={_LOGGING}",
-            f"-Dlozenge.broker.log={self.log}",
-        ]
 
     def _await_answer(self, deadline: float, timeout: float) -> None:
         ended = None
