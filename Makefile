@@ -45,7 +45,11 @@ demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended a
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
-test: check test-unit test-integration ## every test, then a short unattended demo
+test: .venv/.ready ## every test, then a short unattended demo; it ends with the JVMs of them all
+	@$(PYTHON) -m tests.plugins.jvm_starts --max-spark-starts $(MAX_SPARK_STARTS) $(MAKE) --no-print-directory test-parts
+
+.PHONY: test-parts
+test-parts: check test-unit test-integration
 	@echo "== demo, 30 s"
 	@$(PYTHON) -m lozenge_deploy.demo --for 30s
 

@@ -1,15 +1,21 @@
 """Counts the JVMs that a run starts, prints their numbers at its end, and fails the run above a limit.
 
-`JAVA_HOME` becomes a folder whose `bin/java` notes each start and then becomes the real Java. Every process of the run
-inherits the variable, so the numbers include what a job, an agent or a command of a test has started.
+`JAVA_HOME` becomes a folder whose `bin/java` notes each start and then becomes the Java of before. Every process of the
+run inherits the variable, so the numbers include what a job, an agent or a command of a test has started.
+
+The run is one of pytest, or that of any command: `python -m tests.plugins.jvm_starts COMMAND ...` counts the starts of
+all its processes. A run within a run counts for both.
 """
 
+import argparse
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,3 +120,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(summary(starts.count()))
         if excess := starts.excess():
             terminalreporter.write_line(excess, red=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command, prints its numbers on stderr; returns its exit code, or 1 above the limit."""
+    parser = argparse.ArgumentParser(prog="python -m tests.plugins.jvm_starts", description=__doc__)
+    parser.add_argument("--max-spark-starts", type=int, metavar="N", help="fail above so many starts of Spark")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="lozenge-java-") as folder:
+        starts = Starts.noted(Path(folder), find_java().home / "bin" / "java", given.max_spark_starts)
+        code = subprocess.run(given.command, env=os.environ | {"JAVA_HOME": folder}).returncode
+        print(f"in all, {summary(starts.count())}", file=sys.stderr)
+        if excess := starts.excess():
+            print(excess, file=sys.stderr)
+        return code or int(bool(excess))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

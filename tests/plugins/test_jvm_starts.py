@@ -1,11 +1,14 @@
 """The launcher notes what starts and becomes the real Java, which is a shell script here."""
 
+import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.plugins.jvm_starts import Starts, summary
+from lozenge.toolchain.java import Java
+from tests.plugins import jvm_starts
+from tests.plugins.jvm_starts import Starts, main, summary
 
 SPARK = ["-cp", "jars", "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "pyspark-shell"]
 COMMANDS = [
@@ -22,8 +25,8 @@ COMMANDS = [
 @pytest.fixture
 def java(tmp_path: Path) -> Path:
     """A Java in a folder with a space that repeats its arguments."""
-    java = tmp_path / "a jdk" / "java"
-    java.parent.mkdir()
+    java = tmp_path / "a jdk" / "bin" / "java"
+    java.parent.mkdir(parents=True)
     java.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
     java.chmod(0o755)
     return java
@@ -56,3 +59,20 @@ def test_only_more_starts_of_spark_than_allowed_are_too_many(
         subprocess.check_output([starts.home / "bin" / "java", *command])
     assert starts.excess().startswith("2 Sparks were started, 1 are allowed") is exceeded
     assert bool(starts.excess()) is exceeded
+
+
+@pytest.mark.parametrize(
+    ("limit", "ending", "code"),
+    [("2", "", 0), ("1", "", 1), ("2", "; exit 7", 7)],
+    ids=["allowed", "too many", "the command fails"],
+)
+def test_the_starts_of_all_processes_of_a_command_are_counted(
+    java: Path, limit: str, ending: str, code: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = java.parents[1]
+    monkeypatch.setattr(jvm_starts, "find_java", lambda: Java(home, 17, "test", home))
+    starts = "; ".join(f"sh -c '\"$JAVA_HOME/bin/java\" {shlex.join(command)}'" for command in COMMANDS)
+    assert main(["--max-spark-starts", limit, "sh", "-c", starts + ending]) == code
+    said = capfd.readouterr().err
+    assert "in all, JVM starts: 2 Spark, 1 broker, 1 storage format, 1 Spark launcher, 1 other\n" in said
+    assert ("2 Sparks were started, 1 are allowed" in said) is (limit == "1")
