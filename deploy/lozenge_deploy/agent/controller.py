@@ -25,15 +25,16 @@ from lozenge_deploy.agent.observation import DEFAULT_TRIGGER, FailedStart, JobId
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import DeploymentSpec, Goal
-from lozenge_deploy.supervision.job_process import JobProcess, job_processes, newest_generation
+from lozenge_deploy.supervision.job_process import JobProcess, newest_generation
 
 MEMORY_SECONDS = 1.0
 """How often the memory of jobs is measured."""
 
 
 class JobLauncher(Protocol):
-    """Starts processes of a release; see `Launcher`."""
+    """Starts processes of a release and finds those of an earlier agent; see `Launcher`."""
 
+    def found(self, folder: Path) -> list[JobProcess]: ...
     def prepared(self, spec: DeploymentSpec) -> bool: ...
     def declared(self, spec: DeploymentSpec) -> Manifest | None: ...
     def start(self, spec: DeploymentSpec, folder: Path, generation: int, *, standby: bool) -> JobProcess: ...
@@ -43,7 +44,7 @@ class JobLauncher(Protocol):
 class Controller:
     """The jobs of one replica on this machine, in the folders below `folder`.
 
-    It reports through its `reporter`. `newest` returns the generation that committed last.
+    It reports through its `reporter`. `newest` returns the generation that committed last, `clock` the Unix seconds.
     """
 
     def __init__(
@@ -53,11 +54,12 @@ class Controller:
         newest: Callable[[], int],
         reporter: StatusReporter,
         timeouts: Timeouts = TIMEOUTS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._launcher, self._newest = folder, launcher, newest
-        self._reporter, self._timeouts = reporter, timeouts
-        self._jobs = {_id(job): job for job in job_processes(folder)}
-        self._state = ReplicaState(watch_started_at=time.time())
+        self._reporter, self._timeouts, self._clock = reporter, timeouts, clock
+        self._jobs = {_id(job): job for job in launcher.found(folder)}
+        self._state = ReplicaState(watch_started_at=clock())
         self._failed_start: FailedStart | None = None
         self._memory_measured_at = 0.0
 
@@ -102,7 +104,7 @@ class Controller:
     # observe
 
     def _observe(self, spec: DeploymentSpec, broker_stable_seconds: float) -> Observed:
-        at = time.time()
+        at = self._clock()
         measures = at - self._memory_measured_at >= MEMORY_SECONDS
         if measures:
             self._memory_measured_at = at
@@ -173,12 +175,15 @@ class Controller:
 
     def _next_generation(self) -> int:
         """A generation above all that ever committed, was reported, or was started here."""
-        return max(newest_generation(self._folder), self._reporter.status.generation, self._newest()) + 1
+        return (
+            max(newest_generation(self._launcher.found(self._folder)), self._reporter.status.generation, self._newest())
+            + 1
+        )
 
     def _folder_for(self, spec: DeploymentSpec, generation: int, standby: bool) -> Path:
         """The folder of a new job. A restarted job keeps its folder, which has an aggregate's checkpoint."""
         if not standby:
-            for job in job_processes(self._folder):
+            for job in self._launcher.found(self._folder):
                 if job.matches(spec.process) and not job.alive():
                     return job.folder
         return self._folder / f"g{generation}"

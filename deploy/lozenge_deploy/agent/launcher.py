@@ -9,7 +9,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.releases.release_store import Releases, environment_for
-from lozenge_deploy.supervision.job_process import JobProcess
+from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
 OVERHEAD_MB = 1024
 """What a job needs besides its JVM's heap: the JVM's own memory, the driver's Python with a fold's state, workers."""
@@ -22,6 +22,10 @@ class Launcher:
         self._kafka, self._releases = kafka, releases
         self._workers = ThreadPoolExecutor(1, "environments")
         self._prepared: dict[tuple[str, str], Future[tuple[Path, Manifest]]] = {}
+
+    def found(self, folder: Path) -> list[JobProcess]:
+        """Every job below the folder of a detector, the newest generation first."""
+        return job_processes(folder)
 
     def prepared(self, spec: DeploymentSpec) -> bool:
         """Whether `start` can start at once; otherwise starts the preparation. Its error is raised by `start`."""

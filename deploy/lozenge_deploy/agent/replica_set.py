@@ -1,5 +1,6 @@
 """The replicas of one detector on this machine: each has a controller, and all are reported as one."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ class ReplicaSet:
     """Keeps as many replicas of a detector as its spec requests; they divide the partitions among themselves.
 
     Replica 0 has its jobs in `folder`, the others in folders next to it. `newest` returns the generation that
-    committed last. The callbacks are those of `StatusReporter`.
+    committed last, `clock` the Unix seconds. The callbacks are those of `StatusReporter`.
     """
 
     def __init__(
@@ -38,10 +39,11 @@ class ReplicaSet:
         on_event: Callable[[HistoryEvent], None],
         on_rollback: Callable[[DeploymentSpec], None],
         timeouts: Timeouts = TIMEOUTS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._launcher, self._committed = folder, launcher, newest
         self._on_status, self._on_event, self._on_rollback = on_status, on_event, on_rollback
-        self._timeouts = timeouts
+        self._timeouts, self._clock = timeouts, clock
         self._rolled_back = False
         self._status = status
         self._reporters: list[StatusReporter] = []
@@ -89,14 +91,16 @@ class ReplicaSet:
         reporter = StatusReporter(status, lambda _: None, self._on_event, self._roll_back)
         folder = self._folder_of(len(self._controllers))
         self._reporters.append(reporter)
-        self._controllers.append(Controller(folder, self._launcher, self._newest, reporter, self._timeouts))
+        self._controllers.append(
+            Controller(folder, self._launcher, self._newest, reporter, self._timeouts, self._clock)
+        )
 
     def _folder_of(self, ordinal: int) -> Path:
         return self._folder if ordinal == 0 else self._folder.with_name(f"{self._folder.name}.{ordinal}")
 
     def _newest(self) -> int:
         """The newest generation that committed, or with which a replica was started."""
-        return max(self._committed(), *(newest_generation(folder) for folder in self.folders))
+        return max(self._committed(), *(newest_generation(self._launcher.found(folder)) for folder in self.folders))
 
     def _roll_back(self, spec: DeploymentSpec) -> None:
         self._rolled_back = True

@@ -204,11 +204,10 @@ def job_processes(folder: Path) -> list[JobProcess]:
     return sorted(found, key=lambda process: process.record.generation, reverse=True)
 
 
-def newest_generation(folder: Path) -> int:
-    """The newest generation of a start or a spec below the folder of a detector; 0 if there is none."""
-    found = job_processes(folder)
-    started = [process.record.generation for process in found]
-    return max([0, *started, *(spec.generation for process in found if (spec := process.spec()) is not None)])
+def newest_generation(jobs: Sequence[JobProcess]) -> int:
+    """The newest generation of a start or a spec among `jobs`; 0 if there is none."""
+    started = [job.record.generation for job in jobs]
+    return max([0, *started, *(spec.generation for job in jobs if (spec := job.spec()) is not None)])
 
 
 def _process(pid: int, created: float) -> psutil.Process | None:

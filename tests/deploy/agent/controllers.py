@@ -1,30 +1,43 @@
-"""A controller with real processes: fake jobs that start like real ones, and what the controller reports."""
+"""A controller with fake jobs: processes that start like real ones, or simulated jobs, and what it reports of them."""
 
 import os
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from lozenge.detector.manifest import Manifest
+from lozenge.protocol.job_spec import JobSpec
 from lozenge_deploy.agent.controller import Controller
 from lozenge_deploy.agent.status_reporter import StatusReporter
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, HistoryEvent
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 
-DEADLINE_SECONDS = 30.0
 FAKE_JOB = Path(__file__).with_name("fake_job.py")
 DECLARATION = Manifest.model_validate({"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"})
 
 
 class FakeJobs:
-    """Starts fake jobs; a release "r1 crash at start" behaves as its name says."""
+    """Starts fake jobs as processes; a release "r1 crash at start" behaves as its name says."""
+
+    patience = 30.0
+    """How long a test waits for what it expects, in seconds of their clock."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.started: list[JobProcess] = []
+
+    def clock(self) -> float:
+        return time.time()
+
+    def pass_time(self) -> None:
+        time.sleep(0.02)
+
+    def found(self, folder: Path) -> list[JobProcess]:
+        return job_processes(folder)
 
     def prepared(self, spec: DeploymentSpec) -> bool:
         return True
@@ -36,22 +49,25 @@ class FakeJobs:
         if self.error is not None:
             raise self.error
         _, _, behaviour = spec.release.partition(" ")
-        job = JobProcess.start(
+        job = self._launch(spec, folder, behaviour, spec.job_spec(generation, standby=standby))
+        self.started.append(job)
+        return job
+
+    def close(self) -> None:
+        """There is nothing to cancel."""
+
+    def _launch(self, spec: DeploymentSpec, folder: Path, behaviour: str, order: JobSpec) -> JobProcess:
+        return JobProcess.start(
             folder,
             [sys.executable, str(FAKE_JOB), behaviour],
             os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-            spec.job_spec(generation, standby=standby),
+            order,
             detector=spec.detector,
             release=spec.release,
             process=spec.process,
             state=spec.state,
             memory_mb=spec.memory_mb or 4096,
         )
-        self.started.append(job)
-        return job
-
-    def close(self) -> None:
-        """There is nothing to cancel."""
 
 
 @dataclass
@@ -68,12 +84,19 @@ class ControllerHarness:
     reported: list[DeploymentStatus] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.folder.mkdir()
         self.controller = self.new_controller(DeploymentStatus(detector=self.spec.detector))
 
     def new_controller(self, status: DeploymentStatus) -> Controller:
         """A controller of another agent."""
-        self.reporter = StatusReporter(status, self.reported.append, self.history.append, self.apply)
-        return Controller(self.folder, self.jobs, lambda: self.newest, self.reporter, self.timeouts)
+        self.reporter = StatusReporter(status, self.reported.append, self.note, self.apply)
+        return Controller(
+            self.folder, self.jobs, lambda: self.newest, self.reporter, self.timeouts, clock=self.jobs.clock
+        )
+
+    def note(self, event: HistoryEvent) -> None:
+        """Takes an event, at the time of the jobs' clock."""
+        self.history.append(event.model_copy(update={"at": datetime.fromtimestamp(self.jobs.clock(), UTC)}))
 
     def restart(self) -> None:
         """Another agent's controller takes its first step."""
@@ -114,11 +137,15 @@ class ControllerHarness:
 
     def until(self, condition: Callable[[], object]) -> None:
         """Ticks until the condition is true."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = self.jobs.clock() + self.jobs.patience
         while not condition():
-            assert time.monotonic() < deadline, f"not in time: {self.status} {[h.what for h in self.history]}"
-            self.controller.tick(self.spec, self.broker_stable_seconds)
-            time.sleep(0.02)
+            assert self.jobs.clock() < deadline, f"not in time: {self.status} {[h.what for h in self.history]}"
+            self.tick()
+
+    def tick(self) -> None:
+        """Ticks once, and lets the jobs run for a moment."""
+        self.controller.tick(self.spec, self.broker_stable_seconds)
+        self.jobs.pass_time()
 
     def until_runs(self) -> None:
         """Ticks until the present spec is live."""
@@ -135,10 +162,10 @@ class ControllerHarness:
 
     def close(self) -> None:
         """Kills every process and waits for its end."""
-        left = {id(i): i for i in (*self.jobs.started, *job_processes(self.folder))}
-        for job in left.values():
+        left = [*self.jobs.started, *self.jobs.found(self.folder)]
+        for job in left:
             job.kill()
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while any(job.alive() for job in left.values()):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        deadline = self.jobs.clock() + self.jobs.patience
+        while any(job.alive() for job in left):
+            assert self.jobs.clock() < deadline
+            self.jobs.pass_time()

@@ -1,4 +1,4 @@
-"""A controller with real processes as jobs: what it starts, replaces, stops and rolls back."""
+"""A controller: what it starts, replaces, stops and rolls back, with simulated jobs and, at the end, with processes."""
 
 import os
 import signal
@@ -7,26 +7,32 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
 
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.process.atomic_write import replace
-from lozenge_deploy.agent import health, restarts
+from lozenge_deploy.agent import controller, health
+from lozenge_deploy.agent.restarts import NO_BROKER_SECONDS
 from lozenge_deploy.agent.tick import Timeouts
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DetectorPhase, Goal
-from lozenge_deploy.supervision.job_process import RECORD, job_processes
 from tests.deploy.agent.controllers import ControllerHarness
+from tests.deploy.agent.simulated_jobs import STEP_SECONDS, SimulatedJobs
 
 NEVER = 3600.0
+FIRST = DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER)
 
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[ControllerHarness]:
-    harness = ControllerHarness(
-        tmp_path / "spotter", DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER)
-    )
+    harness = ControllerHarness(tmp_path / "spotter", FIRST, SimulatedJobs())
+    yield harness
+    harness.close()
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[ControllerHarness]:
+    """A harness whose jobs are processes."""
+    harness = ControllerHarness(tmp_path / "spotter", FIRST)
     yield harness
     harness.close()
 
@@ -35,7 +41,9 @@ def test_it_starts_the_release_of_the_spec_and_reports_when_it_is_live(harness: 
     harness.until_runs()
     assert harness.status.outcome is ChangeOutcome.DONE  # there is nothing to fall back to, so nothing to watch for
     assert (harness.status.release, harness.status.generation, harness.status.since) == ("r1", 1, {0: 7})
-    assert harness.status.pid == psutil.Process(harness.live.record.pid).children()[0].pid
+    status = harness.live.status()
+    assert status is not None
+    assert harness.status.pid == status.pid
     assert [h.what for h in harness.history] == ["started", "live"]
 
 
@@ -73,19 +81,6 @@ def test_another_controller_adopts_a_job_that_is_not_live_yet(harness: Controlle
     harness.until_runs()
     assert harness.live.record == before
     assert len(harness.events("started")) == 1
-
-
-def test_a_recycled_process_number_is_not_adopted(harness: ControllerHarness) -> None:
-    harness.until_runs()
-    job = harness.live
-    replace(
-        job.folder / RECORD,
-        msgspec.json.encode(
-            msgspec.structs.replace(job.record, pid=os.getpid(), created=job.record.created - 100)
-        ).decode(),
-    )
-    again = harness.new_controller(harness.status)
-    assert again.running() == []
 
 
 def test_a_release_replaces_another_without_a_gap(harness: ControllerHarness) -> None:
@@ -137,8 +132,7 @@ def test_a_job_in_real_time_mode_is_replaced_once_it_publishes_nothing_more(harn
     harness.change("two", release="r2")
     harness.until(lambda: harness.status.fenced)
     for _ in range(20):
-        harness.controller.tick(harness.spec, harness.broker_stable_seconds)
-        time.sleep(0.02)
+        harness.tick()
     assert harness.controller.successor is not None
     assert harness.controller.successor.spec() == harness.spec.job_spec(2, standby=True)
     (harness.folder / "quiet").touch()
@@ -197,20 +191,6 @@ def test_another_spec_during_a_replacement_stops_the_standby(harness: Controller
     assert harness.status.release == "r3"
     assert not dropped.alive()
     harness.until(lambda: not before.alive())
-
-
-def test_a_live_job_that_crashes_is_restarted_in_its_folder_with_a_higher_generation(
-    harness: ControllerHarness,
-) -> None:
-    harness.until_runs()
-    folder = harness.live.folder
-    os.kill(harness.status.pid or 0, signal.SIGKILL)
-    harness.until(lambda: harness.status.generation == 2)
-    harness.until_runs()
-    assert harness.live.folder == folder
-    assert harness.status.restarts == 1
-    [exited] = harness.events("exited")
-    assert exited.detail == "was killed by signal 9"
 
 
 def test_repeated_crashes_have_a_growing_backoff(harness: ControllerHarness) -> None:
@@ -283,20 +263,19 @@ def test_no_job_is_unhealthy_while_the_broker_is_unavailable(harness: Controller
     harness.until(lambda: harness.status.phase is DetectorPhase.RUNNING)
     before = harness.live
     for _ in range(50):
-        harness.controller.tick(harness.spec, harness.broker_stable_seconds)
+        harness.tick()
     assert before.alive()
     before.kill()
     harness.until(lambda: len(harness.jobs.started) == 2)
     assert not harness.controller.state.restarts.health.exits
 
 
-def test_a_job_without_a_broker_is_restarted_without_backoff(
-    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(restarts, "NO_BROKER_SECONDS", 0.0)
+def test_a_job_without_a_broker_is_restarted_without_backoff(harness: ControllerHarness) -> None:
     harness.until_runs()
     harness.change("two", release="r2 no broker")
     harness.until(lambda: len(harness.jobs.started) == 6)
+    starts = [job.record.started_at for job in harness.jobs.started[1:]]
+    assert all(b - a < NO_BROKER_SECONDS + 5 * STEP_SECONDS for a, b in pairwise(starts))
     assert harness.spec.revision == "two"
     assert harness.status.outcome is ChangeOutcome.WORKING
     assert harness.live.record.release == "r1"
@@ -319,13 +298,6 @@ def test_a_release_that_cannot_be_started_is_rolled_back(harness: ControllerHarn
     harness.jobs.error = LozengeError("making its environment: no such package")
     harness.until(lambda: harness.spec.undoes == "two")
     assert "no such package" in harness.spec.message
-
-
-def test_a_job_above_its_memory_limit_is_killed(harness: ControllerHarness) -> None:
-    harness.apply(harness.spec.model_copy(update={"release": "r1 eats memory", "memory_mb": 100}))
-    harness.until(lambda: harness.events("out of memory"))
-    harness.until(lambda: harness.events("exited"))
-    assert len(harness.events("out of memory")) == 1
 
 
 def test_rejected_settings_are_rolled_back(harness: ControllerHarness) -> None:
@@ -377,28 +349,6 @@ def test_a_paused_or_retired_detector_stops_and_starts_again_on_resume(harness: 
     assert (harness.live.folder, harness.generation()) == (before.folder, 2)
 
 
-def test_a_job_that_ignores_the_stop_is_killed(harness: ControllerHarness) -> None:
-    harness.use_timeouts(Timeouts(stop=0.3))
-    harness.apply(harness.spec.model_copy(update={"release": "r1 deaf"}))
-    harness.until_runs()
-    before = harness.live
-    harness.change("two", goal=Goal.PAUSED)
-    harness.until(lambda: harness.status.phase is DetectorPhase.PAUSED)
-    assert (before.alive(), before.exit_code()) == (False, None)
-
-
-def test_a_later_controller_reports_how_a_job_ended_before(harness: ControllerHarness) -> None:
-    harness.until_runs()
-    status = harness.status
-    os.kill(status.pid or 0, signal.SIGTERM)
-    while harness.live.alive():
-        time.sleep(0.01)
-    harness.controller = harness.new_controller(status)
-    harness.until(lambda: harness.generation() == 2)
-    [exited] = harness.events("exited")
-    assert "code 0" in exited.detail
-
-
 def test_state_is_rebuilt_on_standby_even_if_no_job_is_live(harness: ControllerHarness) -> None:
     harness.apply(harness.spec.model_copy(update={"state": "rebuild"}))
     harness.until_runs()
@@ -440,4 +390,73 @@ def test_generations_rise_above_what_has_ever_committed(harness: ControllerHarne
     harness.newest = 41
     harness.until_runs()
     assert harness.generation() == 42
-    assert [i.folder.name for i in job_processes(harness.folder)] == ["g42"]
+    assert [i.folder.name for i in harness.jobs.found(harness.folder)] == ["g42"]
+
+
+# with processes
+
+
+def test_a_job_is_started_adopted_by_another_controller_and_sent_settings(processes: ControllerHarness) -> None:
+    processes.until_runs()
+    assert processes.status.pid == psutil.Process(processes.live.record.pid).children()[0].pid
+    before = processes.live.record
+    processes.restart()
+    assert processes.live.record == before
+    processes.change("two", settings={"limit": 3})
+    processes.until_runs()
+    assert processes.live.record == before
+    assert processes.status.digest == "{'limit': 3}"
+    assert [h.what for h in processes.history] == ["started", "live", "adopted", "settings"]
+
+
+def test_the_process_of_a_release_replaces_that_of_another_and_ends_it(processes: ControllerHarness) -> None:
+    processes.until_runs()
+    before = processes.live
+    processes.change("two", release="r2")
+    processes.until(lambda: processes.controller.successor)
+    assert before.alive()
+    processes.until_runs()
+    assert (processes.status.release, processes.status.fenced) == ("r2", "r1")
+    processes.until(lambda: processes.controller.running() == [processes.live])
+    assert before.exit_code() == 0
+
+
+def test_a_live_job_that_is_killed_is_restarted_in_its_folder(processes: ControllerHarness) -> None:
+    processes.until_runs()
+    folder = processes.live.folder
+    os.kill(processes.status.pid or 0, signal.SIGKILL)
+    processes.until(lambda: processes.status.generation == 2)
+    processes.until_runs()
+    assert (processes.live.folder, processes.status.restarts) == (folder, 1)
+    [exited] = processes.events("exited")
+    assert exited.detail == "was killed by signal 9"
+
+
+def test_a_later_controller_reports_how_a_job_ended_before(processes: ControllerHarness) -> None:
+    processes.until_runs()
+    status = processes.status
+    os.kill(status.pid or 0, signal.SIGTERM)
+    while processes.live.alive():
+        time.sleep(0.01)
+    processes.controller = processes.new_controller(status)
+    processes.until(lambda: processes.generation() == 2)
+    [exited] = processes.events("exited")
+    assert "code 0" in exited.detail
+
+
+def test_a_job_above_its_memory_limit_is_killed(processes: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "MEMORY_SECONDS", 0.1)
+    processes.apply(processes.spec.model_copy(update={"release": "r1 eats memory", "memory_mb": 100}))
+    processes.until(lambda: processes.events("exited"))
+    assert len(processes.events("out of memory")) == 1
+
+
+def test_a_job_that_ignores_the_stop_is_killed(processes: ControllerHarness) -> None:
+    processes.use_timeouts(Timeouts(stop=0.3))
+    processes.apply(processes.spec.model_copy(update={"release": "r1 deaf"}))
+    processes.until_runs()
+    before = processes.live
+    processes.change("two", goal=Goal.PAUSED)
+    processes.until(lambda: processes.status.phase is DetectorPhase.PAUSED)
+    assert (before.alive(), before.exit_code()) == (False, None)
+    assert processes.status.outcome is ChangeOutcome.DONE

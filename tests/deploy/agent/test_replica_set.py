@@ -1,4 +1,4 @@
-"""Several replicas of one detector with real processes as jobs: how many run, in which spec, reported as one."""
+"""Several replicas of one detector with simulated jobs: how many run, in which spec, reported as one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import JobProcess
 from tests.deploy.agent.controllers import ControllerHarness
+from tests.deploy.agent.simulated_jobs import SimulatedJobs
 
 NEVER = 3600.0
 
@@ -27,8 +28,9 @@ class ReplicaSetHarness(ControllerHarness):
             lambda: self.newest,
             status,
             on_status=self.take,
-            on_event=self.history.append,
+            on_event=self.note,
             on_rollback=self.apply,
+            clock=self.jobs.clock,
         )
         return self.replica_set
 
@@ -45,9 +47,8 @@ class ReplicaSetHarness(ControllerHarness):
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[ReplicaSetHarness]:
-    harness = ReplicaSetHarness(
-        tmp_path / "spotter", DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER, instances=3)
-    )
+    first = DeploymentSpec(detector="spotter", revision="one", release="r1", watch=NEVER, instances=3)
+    harness = ReplicaSetHarness(tmp_path / "spotter", first, SimulatedJobs())
     yield harness
     harness.close()
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
@@ -87,6 +88,13 @@ def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Cal
     second = start('ls "$TMPDIR"; echo again')
     until(lambda: not second.alive())
     assert (second.folder / LOG).read_text() == "up\nagain\n"
+
+
+def test_a_later_process_with_the_number_of_its_leader_is_not_the_job(start: Callable[..., JobProcess]) -> None:
+    first = start("sleep 60")
+    recycled = msgspec.structs.replace(first.record, pid=os.getpid(), created=first.record.created - 100)
+    (first.folder / RECORD).write_bytes(msgspec.json.encode(recycled))
+    assert not JobProcess(first.folder).alive()
 
 
 def test_the_last_error_is_the_newest_one(start: Callable[..., JobProcess]) -> None:
