@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cli.conftest import made
-from tests.deploy.command import lozenge
+from tests.deploy.command import invoke
 
 
 def test_plan_and_deploy_report_an_unknown_folder_before_they_need_a_broker(checkout: Path) -> None:
     for verb in ("plan", "deploy"):
-        run = lozenge(verb, "nobody", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+        run = invoke(verb, "nobody", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
         assert (run.returncode, "looking for detector nobody" in run.stderr) == (2, True)
 
 
@@ -19,5 +19,5 @@ def test_deploy_refuses_a_folder_without_a_firing_and_a_silent_test(checkout: Pa
     made(checkout, "spotter")
     tests = checkout / "detectors" / "spotter" / "test_spotter.py"
     tests.write_text(tests.read_text().replace(f"def {missing}", "def test_something_else"))
-    run = lozenge("deploy", "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    run = invoke("deploy", "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert (run.returncode, f"add a test {missing}..." in run.stderr) == (2, True), run.stderr

@@ -1,16 +1,18 @@
-"""The `lozenge` command as a process: its two streams and its exit code."""
+"""The `lozenge` command: its two streams and its exit code."""
 
 import json
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from lozenge.kafka import topic_admin, topic_reader
+from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge_deploy.cli.author.scaffold import write
+from lozenge_deploy.observe import metrics_reader
 from tests.deploy.cli.conftest import made
-from tests.deploy.command import lozenge, surroundings
+from tests.deploy.command import invoke, lozenge, surroundings
 
 
 def test_help_needs_no_import_of_spark_or_kafka() -> None:
@@ -27,14 +29,14 @@ def test_help_lists_the_commands(checkout: Path) -> None:
 
 
 def test_a_dry_run_shows_what_it_would_do_and_does_nothing(checkout: Path) -> None:
-    run = lozenge("new", "spotter", "--dry-run", "-o", "json", cwd=checkout)
+    run = invoke("new", "spotter", "--dry-run", "-o", "json", cwd=checkout)
     assert [Path(row["file"]).name for row in json.loads(run.stdout)][:2] == ["spotter.py", "test_spotter.py"]
     assert list((checkout / "detectors").iterdir()) == []
-    run = lozenge("up", "--dry-run", "--folder", "platform", "--port", "19999", cwd=checkout)
+    run = invoke("up", "--dry-run", "--folder", "platform", "--port", "19999", cwd=checkout)
     assert (run.returncode, "127.0.0.1:19999" in run.stdout) == (0, True)
     assert not (checkout / "platform").exists()
     made(checkout, "spotter")
-    run = lozenge("dev", "spotter", "--dry-run", cwd=checkout)
+    run = invoke("dev", "spotter", "--dry-run", cwd=checkout)
     assert (run.returncode, "would run" in run.stdout) == (0, True)
 
 
@@ -48,15 +50,16 @@ def test_the_shell_completes_the_names_of_the_folders(checkout: Path) -> None:
 
 
 def test_an_unknown_detector_and_a_folder_without_detectors_are_usage_errors(checkout: Path, tmp_path: Path) -> None:
-    run = lozenge("check", "nobody", cwd=checkout)
+    run = invoke("check", "nobody", cwd=checkout)
     assert (run.returncode, "lozenge new nobody" in run.stderr) == (2, True)
     (checkout / "detectors").rmdir()
-    run = lozenge("check", "nobody", cwd=checkout)
+    run = invoke("check", "nobody", cwd=checkout)
     assert (run.returncode, "Traceback" in run.stderr) == (2, False)
 
 
-def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) -> None:
-    verbs = (
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ["status"],
         ["logs", "x"],
         ["state", "x", "y"],
@@ -64,13 +67,20 @@ def test_without_a_broker_it_exits_with_3_and_names_the_address(checkout: Path) 
         ["history", "x"],
         ["set", "x", "limit=1"],
         ["dlq", "ls"],
-    )
-    with ThreadPoolExecutor(len(verbs)) as threads:  # each waits ten seconds for an answer
-        runs = threads.map(lambda verb: lozenge(*verb, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9"), verbs)
-    for verb, run in zip(verbs, runs, strict=True):
-        assert run.returncode == 3, verb
-        assert "127.0.0.1:9" in run.stderr, verb
-        assert "Traceback" not in run.stderr, verb
+    ],
+    ids=" ".join,
+)
+def test_without_a_broker_it_exits_with_3_and_names_the_address(
+    checkout: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_admin.partitions, "__kwdefaults__", {"timeout": 0.5})
+    monkeypatch.setattr(CompactedTopic.catch_up, "__defaults__", (0.5,))
+    monkeypatch.setattr(topic_reader, "CALL_SECONDS", 0.5)
+    monkeypatch.setattr(metrics_reader, "_CALL_SECONDS", 0.5)
+    run = invoke(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert run.returncode == 3
+    assert "127.0.0.1:9" in run.stderr
+    assert "Traceback" not in run.stderr
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,7 @@ def test_a_wrong_argument_is_reported_before_a_broker_is_needed(
     checkout: Path, arguments: list[str], said: str
 ) -> None:
     write(checkout / "detectors", "spotter", "rule", "me")
-    run = lozenge(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    run = invoke(*arguments, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
     assert (run.returncode, said in run.stderr, "Traceback" in run.stderr) == (2, True, False), run.stderr
 
 
@@ -111,5 +121,5 @@ def test_without_a_terminal_a_row_is_never_wrapped(checkout: Path) -> None:
 
 
 def test_debug_shows_the_stack_trace(checkout: Path) -> None:
-    run = lozenge("--debug", "check", "nobody", cwd=checkout)
+    run = invoke("--debug", "check", "nobody", cwd=checkout)
     assert "Traceback" in run.stderr

@@ -12,7 +12,7 @@ from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.routing.matchers import parse
-from tests.deploy.command import lozenge
+from tests.deploy.command import invoke
 from tests.downstream.conftest import Desk, alert_record
 
 VALID = """
@@ -48,7 +48,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 )
 def test_a_routing_file_is_tested(tmp_path: Path, text: str, code: int, says: str) -> None:
     (tmp_path / "routing.toml").write_text(text)
-    run = lozenge("routes", "test", cwd=tmp_path)
+    run = invoke("routes", "test", cwd=tmp_path)
     assert run.returncode == code, run.stderr
     assert says in run.stdout + run.stderr
 
@@ -58,19 +58,19 @@ def test_a_routing_file_is_tested_without_its_secrets_unless_requested(tmp_path:
     (tmp_path / "routing.toml").write_text(ops + VALID.replace("ROUTE", "urgent"))
     (tmp_path / "alert.json").write_text('{"severity": "critical"}')
     for verb in (["test"], ["show", "alert.json"]):
-        run = lozenge("routes", *verb, cwd=tmp_path)
+        run = invoke("routes", *verb, cwd=tmp_path)
         assert run.returncode == 0, run.stderr
-    run = lozenge("routes", "test", "--secrets", cwd=tmp_path)
+    run = invoke("routes", "test", "--secrets", cwd=tmp_path)
     assert (run.returncode, "NOT_SET_ANYWHERE is not set" in run.stderr) == (2, True)
 
 
 def test_where_an_alert_goes_is_shown(tmp_path: Path) -> None:
     (tmp_path / "routing.toml").write_text(VALID.replace("ROUTE", "urgent"))
     (tmp_path / "alert.json").write_text('{"severity": "critical", "entity": {"type": "card", "id": "7"}}')
-    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    run = invoke("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
     assert [row["route"] for row in json.loads(run.stdout)] == ["urgent"]
     (tmp_path / "alert.json").write_text("[]")
-    run = lozenge("routes", "show", "alert.json", cwd=tmp_path)
+    run = invoke("routes", "show", "alert.json", cwd=tmp_path)
     assert (run.returncode, "it holds no alert" in run.stderr) == (2, True)
 
 
@@ -89,7 +89,7 @@ def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, shape: Callable[[Any
     sent = alert_record(labels={"team": "fraud"})
     peeked = {"partition": 2, "offset": 0, "time": None, "key": "card-7", "value": decoded(sent.value), "headers": {}}
     (tmp_path / "alert.json").write_text(json.dumps(shape(peeked)))
-    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    run = invoke("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
     assert [row["route"] for row in json.loads(run.stdout)] == ["large"], run.stderr
 
 
@@ -110,28 +110,28 @@ def test_where_a_peeked_alert_goes_is_shown(tmp_path: Path, shape: Callable[[Any
 def test_a_file_that_holds_no_alert_is_refused(tmp_path: Path, given: Any, says: str) -> None:
     (tmp_path / "routing.toml").write_text(LABELLED)
     (tmp_path / "alert.json").write_text(json.dumps(given))
-    run = lozenge("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
+    run = invoke("routes", "show", "alert.json", "-o", "json", cwd=tmp_path)
     assert (run.returncode, run.stdout, says in run.stderr) == (2, "", True), run.stderr
     assert "Traceback" not in run.stderr
 
 
 def test_a_silence_is_added_listed_and_ended(desk: Desk, tmp_path: Path) -> None:
-    assert "there is no silence" in lozenge("silence", "ls", cwd=tmp_path).stderr
-    made = lozenge("silence", "add", "detector=large_amount", "--for", "2h", "--reason", "works", cwd=tmp_path)
+    assert "there is no silence" in invoke("silence", "ls", cwd=tmp_path).stderr
+    made = invoke("silence", "add", "detector=large_amount", "--for", "2h", "--reason", "works", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
-    (row,) = json.loads(lozenge("silence", "ls", "-o", "json", cwd=tmp_path).stdout)
+    (row,) = json.loads(invoke("silence", "ls", "-o", "json", cwd=tmp_path).stdout)
     assert (row["reason"], row["matchers"]) == ("works", ['detector = "large_amount"'])
-    assert lozenge("silence", "end", row["id"], cwd=tmp_path).returncode == 0
-    again = lozenge("silence", "end", row["id"], cwd=tmp_path)
+    assert invoke("silence", "end", row["id"], cwd=tmp_path).returncode == 0
+    again = invoke("silence", "end", row["id"], cwd=tmp_path)
     assert (again.returncode, "`lozenge silence ls` shows the active ones" in again.stderr) == (2, True)
 
 
 def test_open_cases_are_listed_and_shown(desk: Desk, tmp_path: Path) -> None:
-    assert "there is no such open case" in lozenge("cases", "ls", cwd=tmp_path).stderr
+    assert "there is no such open case" in invoke("cases", "ls", cwd=tmp_path).stderr
     desk.routing(route={"group_by": ["entity"]})
-    assert lozenge("silence", "add", "severity=high", "--reason", "works", cwd=tmp_path).returncode == 0
+    assert invoke("silence", "add", "severity=high", "--reason", "works", cwd=tmp_path).returncode == 0
     desk.take(alert_record(0))
-    run = lozenge("cases", "ls", "detector=large_amount", "severity >= high", "-n", "1", cwd=tmp_path)
+    run = invoke("cases", "ls", "detector=large_amount", "severity >= high", "-n", "1", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     head, row = run.stdout.splitlines()
     assert head.split() == [
@@ -141,28 +141,26 @@ def test_open_cases_are_listed_and_shown(desk: Desk, tmp_path: Path) -> None:
     for part in ("default", "entity=card:card-7", "high", "0.9", "2026-03-01 12:00:02", ": works"):
         assert part in row, part
     assert "these are the newest 1" in run.stderr
-    (case,) = json.loads(lozenge("cases", "ls", "-o", "json", cwd=tmp_path).stdout)
-    shown = lozenge("cases", "show", case["case_id"], cwd=tmp_path)
+    (case,) = json.loads(invoke("cases", "ls", "-o", "json", cwd=tmp_path).stdout)
+    shown = invoke("cases", "show", case["case_id"], cwd=tmp_path)
     assert ("Large amount" in shown.stdout, shown.stdout.count(": works")) == (True, 2), shown.stderr
-    (found,) = json.loads(lozenge("cases", "show", case["case_id"], "-o", "json", cwd=tmp_path).stdout)
+    (found,) = json.loads(invoke("cases", "show", case["case_id"], "-o", "json", cwd=tmp_path).stdout)
     assert [alert["detector"] for alert in found["alerts"]] == ["large_amount"]
-    wrong = lozenge("cases", "ls", "detector", cwd=tmp_path)
+    wrong = invoke("cases", "ls", "detector", cwd=tmp_path)
     assert (wrong.returncode, "'detector' is no matcher" in wrong.stderr) == (2, True)
-    assert lozenge("cases", "show", "unknown", cwd=tmp_path).returncode == 2
+    assert invoke("cases", "show", "unknown", cwd=tmp_path).returncode == 2
 
 
 def test_rate_limited_alerts_are_released_and_get_feedback(desk: Desk, tmp_path: Path) -> None:
     desk.routing(rate_limit={"alerts": 1})
     alert, _ = (received.alert for received in desk.take(alert_record(0), alert_record(1)))
-    assert (
-        "1 alerts of large_amount: released" in lozenge("rate-limits", "release", "large_amount", cwd=tmp_path).stdout
-    )
+    assert "1 alerts of large_amount: released" in invoke("rate-limits", "release", "large_amount", cwd=tmp_path).stdout
     assert alert is not None
-    said = lozenge("feedback", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
+    said = invoke("feedback", alert.id, "false-alarm", "--note", "a gift", cwd=tmp_path)
     assert said.stdout.strip() == "recorded: false-alarm", said.stderr
-    snoozed = lozenge("feedback", alert.id, "snooze", "--for", "2d", cwd=tmp_path)
+    snoozed = invoke("feedback", alert.id, "snooze", "--for", "2d", cwd=tmp_path)
     assert "recorded: snooze, as silence " in snoozed.stdout, snoozed.stderr
-    assert lozenge("feedback", alert.id, "perhaps", cwd=tmp_path).returncode == 2
+    assert invoke("feedback", alert.id, "perhaps", cwd=tmp_path).returncode == 2
     with desk.store.reading() as t:
         assert t.feedback.precision() == {("large_amount", "r1"): 0.0}
 
@@ -183,7 +181,7 @@ def test_a_dry_run_shows_what_would_change_and_changes_nothing(desk: Desk, tmp_p
         (["feedback", alert.id, "snooze"], "would be recorded: snooze"),
         (["notifications", "replay", "--to", "ops", "--from", "0"], "notifications would be sent to ops again"),
     ):
-        run = lozenge(*verb, "--dry-run", cwd=tmp_path)
+        run = invoke(*verb, "--dry-run", cwd=tmp_path)
         assert (run.returncode, says in run.stdout) == (0, True), (verb, run)
         assert ("no alert of large_amont was received" in run.stderr) is ("add" in verb)
     with desk.store.reading() as t:
@@ -193,7 +191,7 @@ def test_a_dry_run_shows_what_would_change_and_changes_nothing(desk: Desk, tmp_p
 
 @pytest.mark.parametrize("id", ["../healthz", "..", "", "a b/ü"])
 def test_an_invalid_alert_id_is_refused_with_one_sentence(desk: Desk, tmp_path: Path, id: str) -> None:
-    run = lozenge("why", id, cwd=tmp_path)
+    run = invoke("why", id, cwd=tmp_path)
     assert (run.returncode, f"no alert {id!r} was received" in run.stderr, "Traceback" in run.stderr) == (
         2,
         True,
@@ -202,12 +200,12 @@ def test_an_invalid_alert_id_is_refused_with_one_sentence(desk: Desk, tmp_path: 
 
 
 def test_a_number_that_no_notification_has_is_refused_with_one_sentence(desk: Desk, tmp_path: Path) -> None:
-    run = lozenge("notifications", "replay", "--to", "ops", "--from", "9" * 23, cwd=tmp_path)
+    run = invoke("notifications", "replay", "--to", "ops", "--from", "9" * 23, cwd=tmp_path)
     assert (run.returncode, "from: " in run.stderr, "no notifier" in run.stderr) == (2, True, False), run.stderr
 
 
 def test_without_a_notifier_a_verb_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_NOTIFIER_URL", "http://127.0.0.1:1")
-    run = lozenge("silence", "ls", cwd=tmp_path)
+    run = invoke("silence", "ls", cwd=tmp_path)
     assert (run.returncode, "asking the notifier at http://127.0.0.1:1" in run.stderr) == (3, True)
     assert "Traceback" not in run.stderr

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.deploy.cli.conftest import made
-from tests.deploy.command import lozenge
+from tests.deploy.command import invoke
 
 
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
-    run = lozenge("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
+    run = invoke("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
     assert (run.returncode, len(run.stdout.splitlines())) == (0, 4)
     assert "lozenge test spotter" in run.stderr
     for arguments, cwd in ((["check", "spotter"], checkout), (["check", "."], checkout / "detectors" / "spotter")):
-        run = lozenge(*arguments, cwd=cwd)
+        run = invoke(*arguments, cwd=cwd)
         assert (run.returncode, run.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("name", ["Spotter", "1st", "a-b", "../up"])
 def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str) -> None:
-    run = lozenge("new", name, cwd=checkout)
+    run = invoke("new", name, cwd=checkout)
     assert run.returncode == 2
     assert "lower-case letters, digits and underscores" in run.stderr
     assert list((checkout / "detectors").iterdir()) == []
@@ -28,7 +28,7 @@ def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str)
 
 @pytest.mark.parametrize("name", ["json", "class", "pytest", "lozenge", "upstream"])
 def test_new_refuses_a_name_that_is_taken(checkout: Path, name: str) -> None:
-    run = lozenge("new", name, cwd=checkout)
+    run = invoke("new", name, cwd=checkout)
     assert run.returncode == 2
     assert "has that name" in run.stderr
     assert list((checkout / "detectors").iterdir()) == []
@@ -43,7 +43,7 @@ def test_the_settings_of_a_new_detector_have_a_name_of_their_own(checkout: Path)
 
 def test_new_never_writes_over_a_folder(checkout: Path) -> None:
     made(checkout, "spotter")
-    run = lozenge("new", "spotter", cwd=checkout)
+    run = invoke("new", "spotter", cwd=checkout)
     assert run.returncode == 2
     assert "exists already" in run.stderr
 
@@ -51,8 +51,8 @@ def test_new_never_writes_over_a_folder(checkout: Path) -> None:
 def test_check_shows_every_problem(checkout: Path) -> None:
     made(checkout, "spotter")
     (checkout / "detectors" / "spotter" / "README.md").unlink()
-    run = lozenge("check", "spotter", cwd=checkout)
+    run = invoke("check", "spotter", cwd=checkout)
     assert run.returncode == 2
     assert "checking spotter: 1 problem(s)\n  - README.md: missing" in run.stderr
-    run = lozenge("check", "spotter", "-o", "json", cwd=checkout)
+    run = invoke("check", "spotter", "-o", "json", cwd=checkout)
     assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]

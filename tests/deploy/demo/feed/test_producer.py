@@ -11,13 +11,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import typer
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import Topics
 from lozenge.errors import TopicError
+from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.demo.feed import Generator
+from lozenge_deploy.demo.feed import __main__ as command
 from lozenge_deploy.demo.feed.producer import RecordProducer
 
 TOPICS = Topics()
@@ -34,6 +37,13 @@ def broker() -> Iterator[str]:
     host = next(iter(owner.list_topics(timeout=5).brokers.values()))
     yield f"{host.host}:{host.port}"
     owner.flush(0)
+
+
+def count(broker: str, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "count"})
+    ends = [consumer.get_watermark_offsets(TopicPartition(topic, n), timeout=5)[1] for n in range(TOPICS.partitions)]
+    consumer.close()
+    return sum(ends)
 
 
 def read_all(broker: str, topic: str) -> list[Message]:
@@ -87,7 +97,7 @@ def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None
 
 def test_the_command_sends_history_and_live_records_and_summarises_its_cases(broker: str, tmp_path: Path) -> None:
     summary = tmp_path / "feed.json"
-    with feed_command(broker, summary, "--count", "3000", "--rate", "100", "--for", "2s", "--format", "iso") as feed:
+    with feed_command(broker, summary, "--count", "3000", "--rate", "400", "--for", "0.5s", "--format", "iso") as feed:
         _, errors = feed.communicate(timeout=30)
     assert feed.returncode == 0, errors
     said = json.loads(summary.read_text())
@@ -97,29 +107,32 @@ def test_the_command_sends_history_and_live_records_and_summarises_its_cases(bro
     assert sent.issuperset(txn_id for case in said["cases"] for txn_id in case["txn_ids"])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(
-    broker: str, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_ends_the_command_with_everything_sent_and_a_summary(broker: str, tmp_path: Path) -> None:
     summary = tmp_path / "feed.json"
-    with feed_command(broker, summary, "--count", "1000", "--rate", "200") as feed:
+    with feed_command(broker, summary, "--count", "1000", "--rate", "500", "--case-every", "0.2") as feed:
         assert feed.stderr is not None
         assert "1000 records" in feed.stderr.readline()
-        time.sleep(2.0)
-        feed.send_signal(number)
+        deadline = time.monotonic() + 30
+        while count(broker, TOPICS.raw_json) <= 1200:
+            assert time.monotonic() < deadline, "no live records came"
+            time.sleep(0.05)
+        feed.send_signal(signal.SIGTERM)
         assert feed.wait(timeout=10) == 0
     said = json.loads(summary.read_text())
     assert said["sent"] == len(read_all(broker, TOPICS.raw_json)) > 1200
     assert any(len(case["txn_ids"]) > 12 for case in said["cases"]), "the burst that had begun was completed"
 
 
-def test_without_a_broker_the_command_fails_and_still_writes_its_summary(tmp_path: Path) -> None:
-    summary = tmp_path / "feed.json"
-    with feed_command("127.0.0.1:1", summary) as feed:
-        _, errors = feed.communicate(timeout=30)
-    assert feed.returncode == 3
-    assert "no Kafka broker answers at 127.0.0.1:1" in errors
-    assert json.loads(summary.read_text())["sent"] == 0
+def test_without_a_broker_the_command_fails_and_still_writes_its_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(topic_admin.partitions, "__kwdefaults__", {"timeout": 0.5})
+    monkeypatch.setattr(command, "StopSignal", lambda: lambda: False)
+    with pytest.raises(typer.Exit) as ended:
+        command.run(bootstrap="127.0.0.1:1", summary=tmp_path / "feed.json")
+    assert ended.value.exit_code == 3
+    assert "no Kafka broker answers at 127.0.0.1:1" in capsys.readouterr().err
+    assert json.loads((tmp_path / "feed.json").read_text())["sent"] == 0
 
 
 def _is_object(message: Message) -> bool:
