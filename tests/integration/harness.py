@@ -21,7 +21,7 @@ from lozenge.detector.definition import Detector
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
-from lozenge.job.lifecycle.job_factory import job_loop_of
+from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
@@ -176,13 +176,12 @@ def running(
     kafka: KafkaSettings,
     spark: Any,
     work: Path,
-    make: Callable[..., JobLoop] | None = None,
+    make: type[JobLoop] = JobLoop,
     **job: Any,
 ) -> Iterator[Running]:
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
-    make = make or job_loop_of(loaded.declaration)
-    run = Running(make(loaded, settings, kafka, spark, JobMetrics(loaded.name)))
+    run = Running(make(job_parts(loaded, settings, kafka, spark, JobMetrics(loaded.name))))
     _RUNNING.append(run)
     try:
         yield run

@@ -1,5 +1,6 @@
 """`python -m tests.mutations [--since COMMIT] [GUARD ...]`: 0 if every guard's test turns red without it, else 1.
 
+Without names, each transition of a job is taken away too, see `transitions`.
 With `--since` only guards whose patch, patched sources or test's file have changed since that commit.
 """
 
@@ -10,7 +11,9 @@ import time
 from pathlib import Path
 
 from lozenge_deploy.cli.output import OutputFormat, show
-from tests.mutations import Guard, changed_since, copied, guards
+from tests.mutations import Guard, changed_since, copied, guards, transitions
+
+JOB_STATE = "shared/lozenge/job/lifecycle/job_state.py"
 
 
 def outcome(guard: Guard, folder: Path) -> str:
@@ -45,6 +48,14 @@ def main() -> int:
             print(f"{guard.name}: {said}", file=sys.stderr, flush=True)
             rows.append(
                 {"guard": guard.name, "test": guard.test, "outcome": said, "s": round(time.monotonic() - began)}
+            )
+    if not wanted and (not given.since or {transitions.TESTS, JOB_STATE} & changed_since(given.since)):
+        for state, event in transitions.transitions():
+            began, said = time.monotonic(), transitions.outcome(state, event)
+            name = f"{state} on {event}"
+            print(f"{name}: {said}", file=sys.stderr, flush=True)
+            rows.append(
+                {"guard": name, "test": transitions.TESTS, "outcome": said, "s": round(time.monotonic() - began)}
             )
     show(rows, OutputFormat.TABLE)
     return 0 if all(row["outcome"] == "red" for row in rows) else 1

@@ -34,7 +34,8 @@ def main() -> int:
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)
         EffectiveConfig.of(loaded, JobSpecFile(job).current)
         partitions(kafka)  # settings and broker are checked before the JVM starts, which takes seconds
-        from lozenge.job.lifecycle.job_factory import job_loop_of, slots  # Spark is imported only once it is needed
+        from lozenge.job.lifecycle.job_factory import job_parts, slots
+        from lozenge.job.lifecycle.job_loop import JobLoop  # Spark is imported only once it is needed
         from lozenge.spark.conf import JOB_NEW_MB
         from lozenge.spark.jvm_watch import watched
         from lozenge.spark.session import spark_session
@@ -56,7 +57,7 @@ def main() -> int:
             conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
         )
         metrics = JobMetrics(identity.app, job.instance, job.release)
-        loop = job_loop_of(loaded.declaration)(loaded, job, kafka, spark, metrics)
+        loop = JobLoop(job_parts(loaded, job, kafka, spark, metrics))
         doing = f"running {identity.app}"
         with (
             stopped_by_signals(loop.stop, doing),

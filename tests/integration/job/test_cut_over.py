@@ -18,6 +18,8 @@ from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced
 from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.lifecycle.job_parts import Happened, JobParts
+from lozenge.job.lifecycle.job_state import JobAction, JobEvent
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase, read_job_status
 from tests.integration import clients
@@ -169,23 +171,32 @@ def test_fresh_drops_the_state_in_memory_and_in_its_topic(
 class DiesBeforeClaim(JobLoop):
     """Asked to cut over, it dies before it has done anything."""
 
-    def _cut_over(self) -> None:
-        raise Crash("killed here")
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        if action is JobAction.CUT_OVER:
+            raise Crash("killed here")
+        return super()._perform(action, happened)
 
 
 class DiesAfterClaim(JobLoop):
     """It has fenced the replaced job, and dies before it has published anything."""
 
-    def _publish_buffered(self, operator: Any) -> None:
-        raise Crash("killed here")
+    def __init__(self, parts: JobParts) -> None:
+        super().__init__(parts)
+
+        def crash() -> None:
+            raise Crash("killed here")
+
+        self._starts._start_backfill = crash  # type: ignore[method-assign] # the first step after the claim
 
 
 class DiesAfterFirstTransaction(JobLoop):
-    """It has published what it buffered, and dies before it reports that."""
+    """It has published what it buffered, and dies before its next step."""
 
-    def _publish_buffered(self, operator: Any) -> None:
-        super()._publish_buffered(operator)
-        raise Crash("killed here")
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        following = super()._perform(action, happened)
+        if following is not None and following.event is JobEvent.BUFFER_PUBLISHED:
+            raise Crash("killed here")
+        return following
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -248,14 +259,16 @@ def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_double
 class MeetsPoison(JobLoop):
     """It has claimed, and the batch of its first transaction holds a record that nobody can read."""
 
-    met = False
-
-    def _publish_buffered(self, operator: Any) -> None:
-        if self.met:
-            super()._publish_buffered(operator)
-        else:
-            self.met = True
-            send(self._kafka, [Codec.of("event").encode(event(-1))[:-9]])
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        if action is not JobAction.CUT_OVER:
+            return super()._perform(action, happened)
+        run = self.progress.run
+        assert run is not None
+        in_flight, run.in_flight = run.in_flight, True  # so that it waits for a batch
+        assert super()._perform(action, happened) is None
+        run.in_flight = in_flight
+        send(self.parts.kafka, [Codec.of("event").encode(event(-1))[:-9]])
+        return None
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -220,7 +220,7 @@ def test_a_flood_opens_the_circuit_until_the_spec_changes(
 
 
 def _open_breakers(runner: Any) -> Any:
-    return runner._metrics.snapshot()["samples"]["lozenge_breaker_open"]
+    return runner.parts.metrics.snapshot()["samples"]["lozenge_breaker_open"]
 
 
 def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSettings) -> None:

@@ -20,7 +20,10 @@ from lozenge.contracts.schemas import Schema, newest
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, StaleGeneration
+from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.lifecycle.job_parts import Happened
+from lozenge.job.lifecycle.job_state import JobAction
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.schema_topic import announce
 from lozenge.kafka.settings import KafkaSettings
@@ -89,11 +92,12 @@ class CrashAfterCommit(JobLoop):
 
     dies_at = 1
 
-    def _run_batch(self, *args: Any) -> None:
-        super()._run_batch(*args)
-        type(self).dies_at -= 1
-        if type(self).dies_at == 0:
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        if action is JobAction.ACCEPT and type(self).dies_at == 1:
+            assert self._batches._take(happened.about) is False
             raise Crash("killed here")
+        type(self).dies_at -= action is JobAction.ACCEPT
+        return super()._perform(action, happened)
 
 
 class CrashBeforeCommit(JobLoop):
@@ -101,11 +105,11 @@ class CrashBeforeCommit(JobLoop):
 
     dies_at = 1
 
-    def _run_batch(self, *args: Any) -> None:
-        type(self).dies_at -= 1
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        type(self).dies_at -= action is JobAction.ACCEPT
         if type(self).dies_at == 0:
             raise Crash("killed here")
-        super()._run_batch(*args)
+        return super()._perform(action, happened)
 
 
 def crashing(base: type[JobLoop], at: int) -> type[JobLoop]:
@@ -167,7 +171,7 @@ def test_an_older_generation_that_starts_late_is_refused(
 def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, spark: SparkSession, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
     settings = JobSettings(work=tmp_path / "old", generation=1)
-    old = Running(JobLoop(loaded, settings, kafka, spark, JobMetrics(loaded.name)))
+    old = Running(JobLoop(job_parts(loaded, settings, kafka, spark, JobMetrics(loaded.name))))
     wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("1/"), "the claim of generation 1")
     with running(loaded, kafka, spark.newSession(), tmp_path / "new", generation=2):
         wait_for(lambda: group_offsets(kafka, loaded.name)[0][1].startswith("2/"), "the claim of generation 2")
@@ -284,7 +288,7 @@ def test_a_batch_too_large_for_the_driver_is_made_smaller(
     with result_size(spark, "400k"), running(loaded, kafka, spark, tmp_path) as run:
         expected = 4_000 if kind == "aggregate" else 12_000
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= expected, f"{expected} alerts")
-        assert run.runner._limit.value < 40_000
+        assert run.runner.parts.planner.limit.value < 40_000  # type: ignore[union-attr]
     ids = [a["alert_id"] for a in alerts(kafka, loaded.name)]
     assert len(ids) == len(set(ids)) == expected
 

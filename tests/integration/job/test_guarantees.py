@@ -26,7 +26,10 @@ from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import Claims
 from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
 from lozenge.job.identity import Identity
+from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.lifecycle.job_parts import Happened, JobParts
+from lozenge.job.lifecycle.job_state import JobAction
 from lozenge.job.settings import JobSettings
 from lozenge.job.tools.backfill import backfill
 from lozenge.kafka.settings import KafkaSettings
@@ -96,27 +99,28 @@ class Halting(JobLoop):
     def halt(self) -> None:
         raise Crash("killed here")
 
-    def _run_batch(self, operator: Any, frame: DataFrame) -> None:
-        if not self.armed or self._checkpoint.planned(self._batch) == self._read:
-            super()._run_batch(operator, frame)
-            return
-        if self.step == BEFORE:
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
+        batch, run = happened.about, self.progress.run
+        if action not in (JobAction.ADMIT, JobAction.ACCEPT) or not self.armed or run is None or batch.ends == run.read:
+            return super()._perform(action, happened)
+        if action is JobAction.ADMIT and self.step == BEFORE:
             self.halt()
-        if self.step == BETWEEN:
+        if action is JobAction.ACCEPT and self.step == BETWEEN:
             self._halt_between()
-        super()._run_batch(operator, frame)
-        if self.step == AFTER:
+        following = super()._perform(action, happened)
+        if action is JobAction.ACCEPT and self.step == AFTER:
             self.halt()
+        return following
 
     def _halt_between(self) -> None:
         """Halts where the second of the two is written, or, where they are one, at its commit."""
-        writers: Any = self._claims.writers
+        writers: Any = self.parts.claims.writers
         [(writer, _)] = writers.each()
         owner, name = {
             "exactly-once": (writer, "_retrying"),
             "at-least-once": (writer, "commit"),
             "at-most-once": (writers.acknowledged, "write"),
-        }[self._declaration.guarantee]
+        }[self.parts.declaration.guarantee]
         written = getattr(owner, name)
 
         def halted(*given: Any, **named: Any) -> None:
@@ -182,15 +186,16 @@ def test_a_crash_at_any_step_costs_what_the_guarantee_says_and_nothing_else(
 
 def _die(step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, work: Path, hour: int) -> None:
     """Runs it until it dies at `step` of the batch of this hour."""
-    run = Running(Halting(loaded, JobSettings(work=work, generation=hour + 1), kafka, spark, JobMetrics(loaded.name)))
+    settings = JobSettings(work=work, generation=hour + 1)
+    run = Running(Halting(job_parts(loaded, settings, kafka, spark, JobMetrics(loaded.name))))
     caught_up(kafka, run)
     dying: Any = run.runner
     dying.step, dying.armed = step, True
     send_a_batch(kafka, loaded.name, hour)
     run.join()
     assert isinstance(run.error, Crash)
-    dying._committer.refresh()  # as it may on its way out
-    samples = dying._metrics.snapshot()["samples"]
+    dying.progress.output.committer.refresh()  # as it may on its way out
+    samples = dying.parts.metrics.snapshot()["samples"]
     in_vain = samples["lozenge_offsets_begun_total"] - samples["lozenge_offsets_committed_total"]
     if loaded.declaration.kind != "aggregate":  # which counts again what lies before
         assert in_vain == (EVENTS + 1 if step == BETWEEN else 0)
@@ -220,8 +225,8 @@ def _gaps_are_known(guarantee: str, kind: str, loaded: LoadedDetector, kafka: Ka
 class Sleeping(Halting):
     """Sleeps where others die."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, parts: JobParts) -> None:
+        super().__init__(parts)
         self.asleep, self.wakes = threading.Event(), threading.Event()
 
     def halt(self) -> None:
@@ -235,7 +240,8 @@ def test_a_job_that_was_replaced_while_it_slept_moves_nothing_and_ends(
 ) -> None:
     """At least once it still emits what it had processed; at most once nothing emits that."""
     loaded = new_detector(kafka, Detector(every_event, settings=Settings), tmp_path, guarantee=guarantee)
-    old = Sleeping(loaded, JobSettings(work=tmp_path / "old"), kafka, spark, JobMetrics(loaded.name))
+    settings = JobSettings(work=tmp_path / "old")
+    old = Sleeping(job_parts(loaded, settings, kafka, spark, JobMetrics(loaded.name)))
     run = Running(old)
     caught_up(kafka, run)
     old.armed = True

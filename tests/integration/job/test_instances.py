@@ -36,7 +36,7 @@ def traffic_to(kafka: KafkaSettings, loaded: LoadedDetector) -> Iterator[Traffic
 
 def share(job: Job) -> int:
     """How many partitions it processes."""
-    return len(job.run.runner._assignment.claimed)
+    return len(job.run.runner.parts.assignment.claimed)
 
 
 def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
@@ -58,7 +58,7 @@ def test_partitions_are_handed_over_while_events_come(
         two.run.stop()
         wait_for(lambda: share(one) == 4, "the first one processes all again")
         one.order(generation=1)
-        wait_for(lambda: one.run.runner._assignment.exclusive, "it shares with nobody")
+        wait_for(lambda: one.run.runner.parts.assignment.exclusive, "it shares with nobody")
         sent = traffic.end()
         await_each_once(kafka, loaded, loaded.declaration.kind, sent, one)
     covered_once(kafka, loaded)

@@ -13,8 +13,9 @@ from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import DetectorError
 from lozenge.job.commit.resume_filter import ResumeFilter
-from lozenge.job.drivers.realtime import RealtimeLoop
-from lozenge.job.lifecycle.job_loop import WARM_UP_OFFSETS
+from lozenge.job.drivers.realtime import RealtimeDriver
+from lozenge.job.lifecycle.outputs import LiveOutput
+from lozenge.job.lifecycle.start_actions import WARM_UP_OFFSETS
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
@@ -97,8 +98,8 @@ def test_alerts_come_at_once_and_offsets_with_the_end_of_the_batch(
         start = sum(offset for offset, _ in group_offsets(kafka, loaded.name).values())
         wait_for(come_before_the_commit, "alerts before the commit")
         wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
-        samples = run.runner._metrics.snapshot()["samples"]
-    checkpoint = run.runner._checkpoint.id
+        samples = run.runner.parts.metrics.snapshot()["samples"]
+    checkpoint = run.runner.parts.planner.checkpoint.id
     committed = {CommitMetadata.decode(metadata) for _, metadata in group_offsets(kafka, loaded.name).values()}
     assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
     assert None not in committed
@@ -110,7 +111,7 @@ def test_the_position_is_reported_long_before_its_commit(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     with running(detector(kafka, over, tmp_path, trigger="5m"), kafka, spark, tmp_path) as run:
-        report = run.runner._reporter.status
+        report = run.runner.parts.reporter.status
         send(kafka, some_events(0, 200))
         wait_for(lambda: samples(run)["lozenge_offsets_begun_total"] == 200, "what it has read")
         wait_for(lambda: report.lag == samples(run)["lozenge_lag_offsets"] == 0, "its lag")
@@ -127,7 +128,7 @@ def test_what_a_task_that_hangs_does_not_read_is_lag(kafka: KafkaSettings, spark
 
 
 def samples(run: Any) -> dict[str, float]:
-    samples: dict[str, float] = run.runner._metrics.snapshot()["samples"]
+    samples: dict[str, float] = run.runner.parts.metrics.snapshot()["samples"]
     return samples
 
 
@@ -189,8 +190,9 @@ def test_a_release_that_leaves_the_mode_publishes_nothing_again(
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")
         send(kafka, some_events(150, 1))
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 151, "the last alert")
-        assert run.runner._committer is not None
-        assert run.runner._committer._skipped == ResumeFilter()
+        output = run.runner.progress.output
+        assert isinstance(output, LiveOutput)
+        assert output.committer._skipped == ResumeFilter()
     ids = [alert["alert_id"] for alert in alerts(kafka, realtime.name)]
     assert len(ids) == len(set(ids)) == 151
 
@@ -240,12 +242,12 @@ def test_the_first_batches_of_a_process_are_short_whatever_else_the_plan_holds(
         wait_for(lambda: len(alerts(kafka, loaded.name)) == 100, "alerts for the next one to skip")
     with running(loaded, kafka, spark, tmp_path, generation=2, short_batches=2) as run:
         runner = run.runner
-        assert isinstance(runner, RealtimeLoop)
+        driver: Any = runner.parts.driver
 
         def seconds() -> list[float]:
-            return [progress.batchDuration / 1000 for progress in runner._query.recentProgress]
+            return [progress.batchDuration / 1000 for progress in driver._running.query.recentProgress]
 
-        wait_for(lambda: runner._reporter.status.first_batch_at and seconds(), "a batch")
+        wait_for(lambda: runner.parts.reporter.status.first_batch_at and seconds(), "a batch")
         assert min(seconds()) < 8
         wait_for(lambda: max(seconds()) >= 8, "one as long as declared")
         send(kafka, some_events(100, 100))
@@ -264,10 +266,10 @@ def test_a_standby_has_run_its_query_and_published_nothing(
     send(kafka, some_events(0, 100))  # every event of the warm-up run can be processed
     JobSpec(standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder, short_batches=2) as run:
-        report = run.runner._reporter
+        report = run.runner.parts.reporter
         wait_for(lambda: report.status.phase is JobPhase.READY, "it to be ready")
-        assert isinstance(run.runner, RealtimeLoop)
-        assert not run.runner._batch_duration.warming_up
+        assert isinstance(run.runner.parts.driver, RealtimeDriver)
+        assert not run.runner.parts.driver.batch_duration.warming_up
         assert alerts(kafka, loaded.name) == []
         JobSpec(generation=2).write(folder)
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 100, "the alerts")

@@ -1,6 +1,7 @@
 """Aggregates in Real-Time Mode: threshold crossings at once and once, whatever ends the job, as in micro-batch mode."""
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from lozenge.contracts.schemas import newest
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import DetectorError
-from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
+from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.lifecycle.job_parts import JobParts
 from lozenge.job.query import canonical_events
 from lozenge.job.query.plan_checks import check_realtime
 from lozenge.kafka.settings import KafkaSettings
@@ -24,7 +26,6 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase
 from lozenge.spark import kafka_source
-from lozenge.spark.query_progress import TriggerProgress
 from tests.integration.harness import (
     Crash,
     alerts,
@@ -118,8 +119,8 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
         assert any(come_before_the_commit() for _ in range(20)), "crossings never came before the commit"
         sent = 8 * len(cards)
         wait_for(lambda: sum(run.runner.offsets.values()) == start + sent, "the commit")
-        samples = run.runner._metrics.snapshot()["samples"]
-    checkpoint = run.runner._checkpoint.id
+        samples = run.runner.parts.metrics.snapshot()["samples"]
+    checkpoint = run.runner.parts.planner.checkpoint.id
     committed = {CommitMetadata.decode(metadata) for _, metadata in group_offsets(kafka, loaded.name).values()}
     assert {(m.generation, m.checkpoint, m.output_ahead) for m in committed if m} == {(1, checkpoint, True)}
     assert None not in committed
@@ -153,7 +154,7 @@ def test_alerts_published_before_a_stop_are_not_published_again(
         with running(longer, kafka, spark, tmp_path, generation=generation) as run:
             bands = ("3",) if generation == 2 else ("3", "5")
             wait_for(lambda bands=bands: crossings(kafka, loaded.name) == each_once(*bands), "the band")  # type: ignore[misc]
-            assert run.runner._checkpoint.last_planned() >= 0
+            assert run.runner.parts.planner.checkpoint.last_planned() >= 0
     assert sum(offset for offset, _ in group_offsets(kafka, loaded.name).values()) == start + 40
     assert crossings(kafka, loaded.name) == each_once("3", "5")
 
@@ -188,16 +189,19 @@ def test_what_cannot_run_in_real_time_mode_is_refused_with_its_operator(
         check_realtime("one", declared, frame)
 
 
-class DiesBeforePublishing(RealtimeAggregateLoop):
+class DiesBeforePublishing(JobLoop):
     """As a process that is killed when Spark has ended a batch, and nothing of it is published yet."""
 
-    def _publish(self, rows: Any) -> None:
-        pass
+    def __init__(self, parts: JobParts) -> None:
+        super().__init__(parts)
 
-    def _trigger_ended(self, trigger: TriggerProgress) -> None:
-        if trigger.events:
-            raise Crash("in between")
-        super()._trigger_ended(trigger)
+        def crash(ends: Mapping[int, int], committed: Mapping[int, int]) -> bool:
+            if ends != committed:
+                raise Crash("in between")
+            return True
+
+        publisher: Any = parts.driver._publisher  # type: ignore[attr-defined]
+        publisher.poll, publisher.has_changes = lambda seconds: iter(()), crash
 
 
 def test_a_batch_that_only_spark_has_ended_is_counted_again(
@@ -208,14 +212,14 @@ def test_a_batch_that_only_spark_has_ended_is_counted_again(
     with running(loaded, kafka, spark, tmp_path) as run:
         send(kafka, uses(0, each=2))
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 40, "the commit of two of each card")
-        checkpoint = run.runner._checkpoint.id
+        checkpoint = run.runner.parts.planner.checkpoint.id
     send(kafka, uses(100, each=2))
     with pytest.raises(Crash), running(loaded, kafka, spark, tmp_path, DiesBeforePublishing) as run:
         run.join()
     assert crossings(kafka, loaded.name) == Counter()
     with running(loaded, kafka, spark, tmp_path) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) == start + 80, "the commit")
-        assert run.runner._checkpoint.id == checkpoint
+        assert run.runner.parts.planner.checkpoint.id == checkpoint
     assert crossings(kafka, loaded.name) == each_once("3")
 
 
@@ -285,7 +289,7 @@ def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark
     folder.mkdir()
     JobSpec(revision="a", standby=True).write(folder)
     with running(loaded, kafka, spark, tmp_path, folder=folder) as run:
-        report = run.runner._reporter
+        report = run.runner.parts.reporter
         wait_for(lambda: report.status.phase is JobPhase.READY, "it to be ready")
         send(kafka, uses(0, each=2))
         JobSpec(revision="b", generation=2).write(folder)

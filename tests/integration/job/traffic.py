@@ -12,7 +12,10 @@ from pyspark.sql import functions as F
 from lozenge import Event, Fold, Settings, State, Tables, alert, fold
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
+from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.lifecycle.job_parts import Happened
+from lozenge.job.lifecycle.job_state import JobAction
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
@@ -99,7 +102,7 @@ class Job:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.order(**first)
-        self.run = Running(make(loaded, settings, kafka, spark.newSession(), JobMetrics(loaded.name)))
+        self.run = Running(make(job_parts(loaded, settings, kafka, spark.newSession(), JobMetrics(loaded.name))))
 
     def order(self, **order: Any) -> None:
         JobSpec(**order).write(self.folder)
@@ -124,18 +127,21 @@ class Mortal(JobLoop):
 
     dies = ""
 
-    def _run_batch(self, operator: Any, frame: DataFrame) -> None:
+    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
         def crash(*_: object) -> None:
             raise Crash("killed here")
 
+        if action is not JobAction.ACCEPT:
+            return super()._perform(action, happened)
         if self.dies == "before its transaction":
             crash()
         if self.dies == "inside its transaction":
-            for writer, _ in self._claims.writers.each():
+            for writer, _ in self.parts.claims.writers.each():
                 writer._retrying = crash  # type: ignore[method-assign,assignment] # what commits it
-        super()._run_batch(operator, frame)
+        following = super()._perform(action, happened)
         if self.dies == "after its transaction":
             crash()
+        return following
 
 
 def await_each_once(kafka: KafkaSettings, loaded: LoadedDetector, kind: str, sent: int, last: Job) -> None:

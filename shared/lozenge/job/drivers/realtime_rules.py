@@ -8,16 +8,20 @@ predecessor that the agent cannot see, on a machine that lost its network, ends 
 Until then its alerts have the ids of alerts that are already published.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from lozenge.job.drivers.realtime import RealtimeLoop
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.drivers.driver import AlertsDrafted, QueryPlan
+from lozenge.job.drivers.realtime import EndedBatch, RealtimeRows
+from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.alert_columns import ALERT_ID, TOOK
+from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.logging import logger
 from lozenge.spark.kafka_sink import COLUMNS, UNBATCHED, SinkProducer
 from lozenge.spark.query_progress import TriggerProgress
@@ -27,27 +31,52 @@ _PUBLISHED = "published"
 """The name of the observation that counts written alerts."""
 
 
-class RealtimeRuleLoop(RealtimeLoop):
-    """The job of a rule whose `mode` is "realtime"."""
+class RulePublisher:
+    """Lets Spark publish the alerts of a rule."""
 
-    _producer: SinkProducer | None = None
+    def __init__(self, identity: Identity, kafka: KafkaSettings, spark: SparkSession, builder: QueryBuilder) -> None:
+        self._identity, self._kafka, self._spark, self._builder = identity, kafka, spark, builder
+        self._producer: SinkProducer | None = None
 
-    def _writer(self, operator: Operator) -> DataStreamWriter:
-        self._close_producer()
+    def begin(self, plan: QueryPlan) -> RealtimeRows:
+        """The rows of alerts that were not published before; raises BrokerUnavailable."""
+        assert plan.committer is not None
+        self.stopped()
         self._producer = SinkProducer(self._spark, self._identity.app, self._kafka.spark() | UNBATCHED)
-        rows = self._unpublished(self._published_ids(), operator)
-        return self._realtime_writer(rows, self._producer.options)
+        if published := plan.committer.published_ids():
+            logger().info("reprocessing events since the last commit", published=len(published))
+        return RealtimeRows(self._unpublished(published, plan.operator), self._producer.options)
 
-    def _warm_up_rows(self, operator: Operator) -> DataFrame:
-        return self._unpublished([""], operator)  # with an id: most starts skip some, and that is another plan
+    def warm_up_rows(self, operator: Operator) -> DataFrame:
+        """With an id to skip: most starts skip some, and that is another plan."""
+        return self._unpublished([""], operator)
 
-    def _published_ids(self) -> Collection[str]:
-        assert self._committer is not None
-        if published := self._committer.published_ids():
-            ends = self._ends()
-            events = sum(ends[p] - offset for p, offset in self.offsets.items())
-            logger().info("reprocessing events since the last commit", events=events, published=len(published))
-        return published
+    def poll(self, seconds: float) -> Iterator[AlertsDrafted]:
+        """None: Spark publishes."""
+        return iter(())
+
+    def rest(self) -> Iterator[AlertsDrafted]:
+        """None: every alert of the batch is acknowledged."""
+        return iter(())
+
+    def has_changes(self, ends: Mapping[int, int], committed: Mapping[int, int]) -> bool:
+        """A batch without events has published nothing."""
+        return ends != committed
+
+    def ended(self, trigger: TriggerProgress) -> EndedBatch:
+        """What Spark has counted."""
+        counts = trigger.progress.observedMetrics[_PUBLISHED].asDict()
+        found = [(count, seconds) for count, seconds in latencies(counts)]
+        return EndedBatch(BatchResult([]), counts[COUNT], found)
+
+    def stopped(self) -> None:
+        """Drops what an ended query has not sent yet, so that no alert is written after the recovery read."""
+        if self._producer is not None:
+            self._producer.close()
+            self._producer = None
+
+    def close(self) -> None:
+        """Nothing is held but the producer, which `stopped` closes."""
 
     def _unpublished(self, published: Collection[str], operator: Operator) -> DataFrame:
         rows = self._builder.alert_rows(operator.frame())
@@ -57,29 +86,3 @@ class RealtimeRuleLoop(RealtimeLoop):
             known = self._spark.createDataFrame(pa.table({ALERT_ID: pa.array(list(published), pa.string())}))
             rows = rows.join(F.broadcast(known), ALERT_ID, "left_anti")
         return rows.observe(_PUBLISHED, *latency_counts(F.col(TOOK))).select(*COLUMNS)
-
-    def _stop_query(self, query: StreamingQuery, *, within: float) -> None:
-        super()._stop_query(query, within=within)
-        self._close_producer()
-
-    def _has_changes(self, trigger: TriggerProgress) -> bool:
-        """A batch without events has published nothing."""
-        return trigger.ends != self.offsets
-
-    def _commit(self, trigger: TriggerProgress) -> None:
-        """Every alert of the batch is acknowledged."""
-        super()._commit(trigger)
-        counts = trigger.progress.observedMetrics[_PUBLISHED].asDict()
-        self._metrics.emitted(counts[COUNT])
-        for count, seconds in latencies(counts):
-            self._metrics.latency(seconds, count)
-
-    def _failed_at(self) -> Mapping[int, int]:
-        self._close_producer()
-        return super()._failed_at()
-
-    def _close_producer(self) -> None:
-        """Drops what an ended query has not sent yet, so that no alert is written after the recovery read."""
-        if self._producer is not None:
-            self._producer.close()
-            self._producer = None

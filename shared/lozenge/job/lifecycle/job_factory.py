@@ -1,17 +1,68 @@
-"""Which loop runs a detector, by its declared kind and mode, and how many tasks it runs at once."""
+"""Makes the parts of a detector's job, by its declared kind and mode."""
 
+from pyspark.sql import SparkSession
+
+from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
-from lozenge.job.drivers.realtime_aggregates import RealtimeAggregateLoop
-from lozenge.job.drivers.realtime_rules import RealtimeRuleLoop
-from lozenge.job.lifecycle.job_loop import JobLoop
+from lozenge.job.commit.claim import Claims
+from lozenge.job.drivers.driver import QueryDriver
+from lozenge.job.drivers.micro_batch import MicroBatchDriver
+from lozenge.job.drivers.realtime import RealtimeDriver, RealtimePublisher
+from lozenge.job.drivers.realtime_aggregates import AggregatePublisher
+from lozenge.job.drivers.realtime_rules import RulePublisher
+from lozenge.job.effective_config import JobSpecFile
+from lozenge.job.identity import Identity
+from lozenge.job.lifecycle.backfill_worker import BackfillWorker
+from lozenge.job.lifecycle.job_parts import JobParts
+from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
+from lozenge.job.lifecycle.query_planner import QueryPlanner
+from lozenge.job.lifecycle.recovery import Recovery
+from lozenge.job.lifecycle.spec_watcher import SpecWatcher
+from lozenge.job.lifecycle.status_reporter import JobStatusReporter
+from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.job.settings import JobSettings
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.metrics.app_metrics import JobMetrics
+from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.conf import most_slots
 
 
-def job_loop_of(manifest: Manifest) -> type[JobLoop]:
-    """The class that runs a detector with this manifest."""
-    if not manifest.realtime:
-        return JobLoop
-    return RealtimeAggregateLoop if manifest.kind == "aggregate" else RealtimeRuleLoop
+def job_parts(
+    loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, spark: SparkSession, metrics: JobMetrics
+) -> JobParts:
+    """The parts of a job of `loaded`, in the given session; raises ConfigError if its spec is not valid."""
+    declaration, identity = loaded.declaration, Identity.of(loaded, job, kafka.topics)
+    reporter = JobStatusReporter(job.folder)
+    specs = SpecWatcher(loaded, JobSpecFile(job), reporter)
+    checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
+    builder = QueryBuilder(loaded, identity, specs.config.settings, kafka, spark)
+    claims = Claims(kafka, identity, kafka.topics.partitions, declaration)
+    driver: QueryDriver
+    if declaration.realtime:
+        publisher: RealtimePublisher
+        if declaration.kind == "aggregate":
+            publisher = AggregatePublisher(identity, kafka)
+        else:
+            publisher = RulePublisher(identity, kafka, spark, builder)
+        driver = RealtimeDriver(identity, kafka, spark, claims.group, builder, checkpoint, publisher, job.short_batches)
+    else:
+        output_mode = "update" if declaration.kind == "aggregate" else "append"
+        driver = MicroBatchDriver(identity.app, builder, checkpoint, output_mode)
+    limited = driver.capabilities.limited
+    return JobParts(
+        kafka=kafka,
+        identity=identity,
+        declaration=declaration,
+        specs=specs,
+        claims=claims,
+        planner=QueryPlanner(kafka, identity, declaration, builder, checkpoint, job.state, limited=limited),
+        driver=driver,
+        assignment=PartitionAssignment(kafka, identity),
+        backfill=BackfillWorker(loaded, job, kafka, spark, metrics),
+        recovery=Recovery(identity.app, builder, checkpoint, kafka, spark, reporter),
+        reporter=reporter,
+        metrics=metrics,
+    )
 
 
 def slots(manifest: Manifest, partitions: int) -> int:

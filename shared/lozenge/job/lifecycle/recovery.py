@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.errors import DetectorError, LozengeError, first_line
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
+from lozenge.job.query.batch_limit import BatchLimit
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.kafka.settings import KafkaSettings
@@ -15,37 +16,6 @@ from lozenge.spark import internals
 from lozenge.spark.avro import UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.jvm_watch import require_running
-
-GROWS_AFTER = 100
-"""Good batches in a row after which a halved limit is doubled. Each change plans the query again."""
-
-
-class BatchLimit:
-    """How many offsets one batch may span: at most what is declared, less after a batch too large for the driver."""
-
-    def __init__(self, declared: int) -> None:
-        self.value = self._declared = declared
-        self._good = 0
-
-    def succeeded(self) -> None:
-        """A batch was committed."""
-        self._good += 1
-
-    def shrink(self) -> bool:
-        """Halves the limit; False if a batch of one offset was too large already."""
-        self._good = 0
-        if self.value == 1:
-            return False
-        self.value //= 2
-        return True
-
-    def grow(self) -> bool:
-        """Doubles a halved limit after enough good batches; whether it did."""
-        if self.value == self._declared or self._good < GROWS_AFTER:
-            return False
-        self._good = 0
-        self.value = min(self.value * 2, self._declared)
-        return True
 
 
 class Recovery:
@@ -64,12 +34,12 @@ class Recovery:
         self._kafka, self._spark = kafka, spark
         self._reporter = reporter
 
-    def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit) -> None:
+    def after(self, error: Exception, batch: int, ranges: Ranges, limit: BatchLimit | None) -> None:
         """Changes the plan, the checkpoint or the limit after `batch`, which read `ranges`, failed; or raises."""
         if isinstance(error, LozengeError):
             raise error
         log = logger()
-        if internals.is_result_too_large(error) and limit.shrink():
+        if limit is not None and internals.is_result_too_large(error) and limit.shrink():
             self._checkpoint.forget(batch)
             log.warning("batch too large for the driver, halved", max_batch=limit.value)
             return

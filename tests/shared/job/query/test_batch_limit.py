@@ -1,6 +1,6 @@
 """The size of a batch follows what the driver can hold."""
 
-from lozenge.job.lifecycle.recovery import GROWS_AFTER, BatchLimit
+from lozenge.job.query.batch_limit import GROWS_AFTER, BatchLimit
 
 
 def test_the_batch_limit_halves_down_to_one_offset() -> None:

@@ -1,0 +1,159 @@
+"""The actions on a running query: batches are admitted and accepted, a query is ended, a failed one is recovered."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from lozenge.errors import Flood
+from lozenge.job.batch_result import first_reached
+from lozenge.job.drivers.driver import (
+    Admission,
+    AlertsDrafted,
+    BatchPlanned,
+    BatchProcessed,
+    BatchProgressed,
+    QueryEvent,
+    QueryFailed,
+    TriggerEnded,
+)
+from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
+from lozenge.job.lifecycle.job_parts import Happened, JobParts, Progress, QueryRun
+from lozenge.job.lifecycle.job_state import JobEvent
+from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, Output
+from lozenge.job.lifecycle.start_actions import metadata
+
+EVENT_OF: Mapping[type[QueryEvent], JobEvent] = {
+    BatchPlanned: JobEvent.BATCH_PLANNED,
+    BatchProcessed: JobEvent.BATCH_PROCESSED,
+    AlertsDrafted: JobEvent.ALERTS_DRAFTED,
+    QueryFailed: JobEvent.QUERY_FAILED,
+}
+"""The events of a query that the job decides on. The others are its progress, which `report` passes on."""
+
+
+class BatchActions:
+    """Each action returns the event that follows from it, if one does."""
+
+    def __init__(self, parts: JobParts, progress: Progress, circuit: CircuitBreaker) -> None:
+        self._parts, self._progress, self._circuit = parts, progress, circuit
+
+    def admit(self, planned: BatchPlanned) -> None:
+        """Lets Spark's thread begin with a batch."""
+        run, output = self._running()
+        if self._is_committed(planned.number, output):
+            planned.answer.set_result(Admission.RECOUNT)
+            return
+        run.in_flight = True
+        if isinstance(output, LiveOutput):  # what a standby processes has no effect yet
+            self._parts.metrics.begun(sum(end - run.read[p] for p, end in planned.ends.items()))
+        planned.answer.set_result(Admission.PROCESS)
+
+    def abandon(self, planned: BatchPlanned) -> None:
+        """Leaves a batch to the next query. An aggregate's is not: its checkpoint would count it as done."""
+        if self._parts.declaration.kind == "aggregate":
+            self.admit(planned)
+        else:
+            planned.answer.set_result(Admission.ABANDON)
+
+    def accept(self, batch: BatchProcessed) -> Happened | None:
+        """Commits or buffers a batch. One that can't be accepted has failed, and Spark learns of it too."""
+        try:
+            published = self._take(batch)
+        except Exception as error:
+            batch.answer.set_exception(error)
+            return Happened(JobEvent.QUERY_FAILED, QueryFailed(error, batch.number, batch.ends))
+        batch.answer.set_result(None)
+        return Happened(JobEvent.BUFFER_PUBLISHED) if published else None
+
+    def publish(self, drafted: AlertsDrafted) -> Happened | None:
+        """Publishes alerts ahead of their batch."""
+        run, output = self._running()
+        assert isinstance(output, LiveOutput)
+        try:
+            output.publish(run, drafted.alerts)
+        except Exception as error:
+            run.in_flight = True  # the operator takes them for emitted
+            return Happened(JobEvent.QUERY_FAILED, QueryFailed(error))
+        return None
+
+    def report(self, event: QueryEvent) -> None:
+        """Reports the progress of the query."""
+        parts = self._parts
+        match event:
+            case BatchProgressed(lag, read):
+                parts.metrics.batch_progress(lag, read)
+                parts.reporter.update(lag=lag)
+                return
+            case TriggerEnded(events, lag) if isinstance(self._progress.output, LiveOutput):
+                parts.metrics.records(events)
+                parts.metrics.lag(lag)
+                parts.reporter.update(lag=lag)
+        parts.reporter.progressed()
+
+    def end_query(self) -> Happened:
+        """Stops the query, and accepts what had ended before. Raises why that can't be accepted."""
+        self._parts.driver.stop()
+        for event in self._parts.driver.rest():
+            failed = None
+            match event:
+                case BatchProcessed():
+                    failed = self.accept(event)
+                case AlertsDrafted():
+                    failed = self.publish(event)
+                case _:
+                    self.report(event)
+            if failed is not None and failed.event is JobEvent.QUERY_FAILED:
+                raise failed.about.error
+        return Happened(JobEvent.QUERY_ENDED)
+
+    def recover(self, failed: QueryFailed) -> Happened:
+        """Changes what makes the next query get further; raises if a restart or an operator is needed."""
+        parts, (run, _) = self._parts, self._running()
+        with suppress(Exception):  # most often it has ended already, or with its JVM
+            parts.driver.stop()
+        ranges = {p: (run.read[p], end) for p, end in failed.ends.items()}
+        try:
+            parts.recovery.after(failed.error, failed.number, ranges, parts.planner.limit)
+        except Flood as flood:
+            if parts.specs.spec.standby:  # the live job keeps running
+                raise
+            return Happened(JobEvent.FLOODED, flood)
+        return Happened(JobEvent.RECOVERED)
+
+    def pause(self, flood: Flood) -> None:
+        """Opens the circuit: nothing is committed, so nothing is lost."""
+        self._circuit.open(flood)
+
+    def _take(self, batch: BatchProcessed) -> bool:
+        """Whether the output of a standby was published with it."""
+        run, output = self._running()
+        if self._is_committed(batch.number, output):
+            run.read |= batch.ends
+            return False
+        planner, offsets = self._parts.planner, output.position.offsets
+        begins = {p: max(run.read[p], offsets[p]) for p in batch.ends}
+        excluded = first_reached(planner.builder.excluded, begins, batch.ends)
+        result = batch.result._replace(failed_records=[*excluded, *batch.result.failed_records])
+        committed = output.accept(run, replace(batch, result=result), metadata(self._parts, batch.number))
+        run.read |= batch.ends
+        run.batch, run.in_flight = batch.number, False
+        if committed:  # a standby may start again at its first offsets
+            if planner.limit is not None:
+                planner.limit.succeeded()
+            excluded = planner.builder.excluded
+            planner.builder.excluded = [r for r in excluded if r.offset >= run.read.get(r.partition, 0)]
+        self._parts.reporter.first_batch_done()
+        if not isinstance(output, CutOver) or not committed:
+            return False
+        self._progress.output = output.live
+        return True
+
+    def _is_committed(self, batch: int, output: Output) -> bool:
+        """Whether the transaction of a batch was committed before a crash."""
+        last = output.position.metadata
+        return last.checkpoint == self._parts.planner.checkpoint.id and last.batch >= batch
+
+    def _running(self) -> tuple[QueryRun, Output]:
+        assert self._progress.run is not None
+        assert self._progress.output is not None
+        return self._progress.run, self._progress.output
