@@ -50,7 +50,7 @@ def consequence(old: Description | None, new: Description, policy: str) -> str |
         return "starts empty"
     if policy == "fresh":
         return "fresh: starts empty and discards the stored state"
-    if new.kind == "aggregate":
+    if new.kind.state_in_checkpoint:
         return f"{policy}: counts its open windows again while it is a standby"
     if policy == "keep":
         return "keep: continues with the stored state"

@@ -46,7 +46,7 @@ def rows(present: DeploymentSpec | None, reset: Mapping[str, None], new: Release
 def repeats(release: Release, spec: DeploymentSpec | None) -> str | None:
     """How many alerts a crash may repeat at most; None if it cannot repeat any."""
     declared = release.declaration
-    if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind == "aggregate"):
+    if declared.guarantee != "at-least-once" or (declared.realtime and declared.kind.state_in_checkpoint):
         return None  # an aggregate in Real-Time Mode always skips what it finds published
     if declared.realtime:
         trigger = (spec and spec.trigger) or declared.trigger

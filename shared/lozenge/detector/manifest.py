@@ -88,7 +88,7 @@ class Manifest(_Strict):
 
     @model_validator(mode="after")
     def _time_belongs_to_aggregates(self) -> "Manifest":
-        if any((self.kind == "aggregate") != (time is not None) for time in (self.lateness, self.window)):
+        if any(self.kind.state_in_checkpoint != (time is not None) for time in (self.lateness, self.window)):
             raise ValueError(
                 'lateness = "10m" (how late an event may be) and window = "1h" (the longest time it counts over) '
                 "are required for an aggregate, and only there"
@@ -124,7 +124,7 @@ class Manifest(_Strict):
     def _realtime_is_for_what_needs_no_batch(self) -> "Manifest":
         if self.mode == "micro-batch":
             return self
-        if self.kind == "stateful":
+        if self.kind.needs_batches:
             raise ValueError('mode = "realtime" is for rules and aggregates: a fold is processed batch by batch')
         if self.guarantee == "at-most-once":
             raise ValueError('mode = "realtime" publishes before it commits: guarantee = "at-most-once" cannot be kept')

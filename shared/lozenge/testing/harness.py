@@ -74,7 +74,7 @@ class Harness:
 
     def process(self, batch: pa.Table, size: int | None) -> BatchResult:
         """Alerts in order, and the failed events and timers, in batches of `size` (None: all in one)."""
-        run = self._stream if self._manifest.kind == "aggregate" else self._batches
+        run = self._stream if self._manifest.kind.state_in_checkpoint else self._batches
         failed: list[FailedRecord] = []
         try:
             results = run(batch, size)
@@ -96,7 +96,7 @@ class Harness:
         state: CommittedState = {}
         results = self._run_stream(batches if killed is None else batches[: killed + 1], state, killed=killed)
         if killed is not None:
-            resumed = 0 if self._manifest.kind == "aggregate" else killed
+            resumed = 0 if self._manifest.kind.state_in_checkpoint else killed
             results += self._run_stream(batches[resumed:], state)
         return joined(results, [])
 

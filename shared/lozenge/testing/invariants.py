@@ -110,7 +110,7 @@ def hostile_values(subject: Subject) -> None:
     added = subject.of_another_entity(hostile(), "hostile")
     disturbed = subject.run([*subject.events, *added])
     _assert_nothing_failed(disturbed)
-    if subject.kind != "aggregate":  # an aggregate may count over several entities
+    if not subject.kind.state_in_checkpoint:  # an aggregate may count over several entities
         name = added[0][subject.key]
         assert_same(subject.baseline, Run((alert for alert in disturbed if alert.entity != name), ()))
 
@@ -123,7 +123,7 @@ def poison(subject: Subject) -> None:
     harness, batch = raising.harness(), subject.batch([*subject.events[: at + 1], copy, *subject.events[at + 1 :]])
     disturbed = run_of(harness, batch, harness.process(batch, None))
     failed = [dead_letter.event_id for dead_letter in disturbed.dead_letters]
-    unseen = subject.kind == "stateful" and not decisive  # the fold's own conditions may filter the event
+    unseen = subject.kind.state_in_topic and not decisive  # the fold's own conditions may filter the event
     assert failed == ["poison"] or (unseen and not failed), f"one event fails, but the dead letters are {failed}"
     assert_same(subject.baseline, disturbed)
 
@@ -176,7 +176,7 @@ def assert_same(baseline: Run, disturbed: Run) -> None:
 def _disordered(subject: Subject, events: Sequence[CompleteEvent]) -> None:
     disturbed = subject.run(events)
     _assert_nothing_failed(disturbed)
-    assert_same(subject.baseline if subject.kind != "stateful" else subject.run(events), disturbed)
+    assert_same(subject.baseline if not subject.kind.state_in_topic else subject.run(events), disturbed)
 
 
 def _assert_nothing_failed(run: Run) -> None:
@@ -201,7 +201,7 @@ def _raising(case: RunInput, event_id: str) -> Detector[Any]:
     inner = case.loaded.detector
 
     def detect(events: DataFrame, settings: Any, tables: Any) -> "DataFrame | Fold[Any]":
-        if case.loaded.declaration.kind == "stateful":
+        if case.loaded.declaration.kind.state_in_topic:
             return _raising_fold(inner.detect(events, settings, tables), event_id)
         raises = F.when(F.col("event_id") == event_id, F.raise_error(F.lit("poison"))).otherwise(True)
         return inner.detect(events.where(raises), settings, tables)

@@ -138,7 +138,7 @@ class Claims:
 
     def _deletions(self) -> list[Record]:
         """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""
-        if self._declaration.kind != "stateful":
+        if not self._declaration.kind.state_in_topic:
             return []
         stored = read_latest(self._kafka, self._identity.state, range(self._partitions))
         return [Record(self._identity.state, partition, key, None) for partition, key, _ in stored]

@@ -49,8 +49,8 @@ class BatchActions:
         planned.answer.set_result(Admission.PROCESS)
 
     def abandon(self, planned: BatchPlanned) -> None:
-        """Leaves a batch to the next query. An aggregate's is not: its checkpoint would count it as done."""
-        if self._parts.declaration.kind == "aggregate":
+        """Leaves a batch to the next query, unless Spark counts: its checkpoint would take it for done."""
+        if self._parts.declaration.kind.state_in_checkpoint:
             self.admit(planned)
         else:
             planned.answer.set_result(Admission.ABANDON)

@@ -40,13 +40,13 @@ def job_parts(
     driver: QueryDriver
     if declaration.realtime:
         publisher: RealtimePublisher
-        if declaration.kind == "aggregate":
+        if declaration.kind.state_in_checkpoint:
             publisher = AggregatePublisher(identity, kafka)
         else:
             publisher = RulePublisher(identity, kafka, spark, builder)
         driver = RealtimeDriver(identity, kafka, spark, claims.group, builder, checkpoint, publisher, job.short_batches)
     else:
-        output_mode = "update" if declaration.kind == "aggregate" else "append"
+        output_mode = "update" if declaration.kind.state_in_checkpoint else "append"
         driver = MicroBatchDriver(identity.app, builder, checkpoint, output_mode)
     limited = driver.capabilities.limited
     return JobParts(
@@ -69,4 +69,4 @@ def slots(manifest: Manifest, partitions: int) -> int:
     """How many tasks run at once: in Real-Time Mode all of a query's tasks, which may be more than the cores."""
     if not manifest.realtime:
         return 1
-    return most_slots(partitions) if manifest.kind == "aggregate" else partitions
+    return most_slots(partitions) if manifest.kind.state_in_checkpoint else partitions

@@ -105,15 +105,15 @@ class JobLoop:
         return self._perform(transition.action, happened)
 
     def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
-        starts, batches, about = self._starts, self._batches, happened.about
+        starts, batches, reporter, about = self._starts, self._batches, self.parts.reporter, happened.about
         perform: Mapping[JobAction, Callable[[], Happened | None]] = {
             JobAction.NONE: lambda: None,
             JobAction.START: starts.start,
             JobAction.RESUME: starts.resume,
             JobAction.WARM_UP: lambda: starts.warm_up(self.stopping),
             JobAction.CUT_OVER: starts.cut_over,
-            JobAction.REPORT_IDLE: starts.report_idle,
-            JobAction.REPORT_READY: starts.report_ready,
+            JobAction.REPORT_IDLE: lambda: reporter.idle(self.parts.specs.spec),
+            JobAction.REPORT_READY: reporter.ready,
             JobAction.REPORT_SPEC: starts.report_spec,
             JobAction.ADMIT: lambda: batches.admit(about),
             JobAction.ABANDON: lambda: batches.abandon(about),

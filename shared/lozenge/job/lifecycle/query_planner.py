@@ -78,7 +78,7 @@ class QueryPlanner:
 
         Meanwhile the live job writes offsets and state. They are read again until both are of the same transaction.
         """
-        folds, policy = self._declaration.kind == "stateful", self.policy
+        folds, policy = self._declaration.kind.state_in_topic, self.policy
         for _ in range(SNAPSHOT_TRIES):
             at = claims.position()
             if folds and policy == "rebuild":
@@ -101,7 +101,7 @@ class QueryPlanner:
 
     def _begins(self, position: StartPosition, *, discard: bool) -> dict[int, int]:
         """The offsets to read from; `discard` starts an aggregate without the counts of open windows."""
-        if self._declaration.kind != "aggregate":
+        if not self._declaration.kind.state_in_checkpoint:
             self.checkpoint.renew()
             return dict(position.offsets)
         checkpoint, last = self.checkpoint, position.metadata

@@ -73,16 +73,6 @@ class StartActions:
         progress.output = live
         return Happened(JobEvent.BUFFER_PUBLISHED)
 
-    def report_idle(self) -> None:
-        """Reports a job that has no query: a standby that is ready, or an instance without partitions."""
-        spec = self._parts.specs.spec
-        phase = JobPhase.READY if spec.standby else JobPhase.LIVE
-        self._parts.reporter.update(phase=phase, generation=spec.generation, revision=spec.revision, rejected="", lag=0)
-
-    def report_ready(self) -> None:
-        """Reports a standby that is warm and has caught up."""
-        self._parts.reporter.update(phase=JobPhase.READY)
-
     def report_spec(self) -> None:
         """Reports a spec that is in force; one for which the query is planned again is reported when that starts."""
         run, specs = self._progress.run, self._parts.specs

@@ -11,6 +11,7 @@ import msgspec
 import psutil
 
 from lozenge.process.atomic_write import replace
+from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JOB_STATUS, JobPhase, JobStatus
 
 
@@ -40,6 +41,15 @@ class JobStatusReporter:
         now = time.time()
         self.status.query_started_at = self.status.query_started_at or now
         self.update(phase=phase, revision=revision, rejected="", offsets=dict(offsets), last_progress_at=now)
+
+    def idle(self, spec: JobSpec) -> None:
+        """The job has no query: it is a standby that is ready, or an instance without partitions."""
+        phase = JobPhase.READY if spec.standby else JobPhase.LIVE
+        self.update(phase=phase, generation=spec.generation, revision=spec.revision, rejected="", lag=0)
+
+    def ready(self) -> None:
+        """A standby is warm and has caught up."""
+        self.update(phase=JobPhase.READY)
 
     def went_live(self, generation: int, since: Mapping[int, int], offsets: Mapping[int, int]) -> None:
         """The first transaction, which began at the offsets `since`, is committed."""

@@ -60,7 +60,7 @@ def checked_result(name: str, manifest: Manifest, result: object) -> "DataFrame 
             f"planning {name}: detect() returned {type(result).__name__}, neither a DataFrame nor a fold",
             hint="end it with return events.where(...).select(*alert(...)), or return fold(...)",
         )
-    if isinstance(result, Fold) != (manifest.kind == "stateful"):
+    if isinstance(result, Fold) != manifest.kind.state_in_topic:
         raise DetectorError(
             f'planning {name}: detect() returned a {type(result).__name__}, but kind = "{manifest.kind}"',
             hint='in [tool.lozenge], a detector that returns a fold has kind = "stateful", and no other has',
@@ -99,7 +99,7 @@ def check_realtime(name: str, manifest: Manifest, frame: DataFrame, *, single_st
 
     An aggregate may read a union of its partitions, unless the frame was made of a `single_stream`.
     """
-    allowed = _REALTIME | (_REALTIME_AGGREGATE if manifest.kind == "aggregate" else set())
+    allowed = _REALTIME | (_REALTIME_AGGREGATE if manifest.kind.state_in_checkpoint else set())
     if single_stream:
         allowed -= {"Union"}
     unsupported = sorted(internals.physical_operators(frame) - allowed)

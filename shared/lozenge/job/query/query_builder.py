@@ -148,7 +148,7 @@ def detect(
 
 def check_plan(name: str, loaded: LoadedDetector, frame: DataFrame) -> None:
     """Raises DetectorError if the streaming `frame` has state that no restart keeps, or cannot run in its mode."""
-    if loaded.declaration.kind != "aggregate":
+    if not loaded.declaration.kind.state_in_checkpoint:
         check_stateless(name, frame)
     if loaded.declaration.realtime:
         check_realtime(name, loaded.declaration, frame)
@@ -165,6 +165,6 @@ def build_operator(
     """The operator of what `detect` returned, for the `assigned` partitions, out of `partitions` in the topic."""
     if isinstance(result, Fold):
         return FoldOperator(result, settings, loaded.declaration.key_column, identity.state, assigned)
-    if loaded.declaration.kind == "aggregate":
+    if loaded.declaration.kind.state_in_checkpoint:
         return AggregateOperator(result, EmittedAlerts(identity, partitions))
     return RuleOperator(result)

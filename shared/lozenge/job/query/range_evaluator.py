@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.errors import DetectorError, LozengeError, first_line
 from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.operators.operator import Operator
@@ -14,16 +15,16 @@ CHUNK_OFFSETS = 200_000
 
 
 def evaluate(
-    builder: QueryBuilder, kind: str, ranges: Ranges, partitions: int, limit: FailureLimit = stop_at_too_many
+    builder: QueryBuilder, kind: DetectorKind, ranges: Ranges, partitions: int, limit: FailureLimit = stop_at_too_many
 ) -> BatchResult:
     """The result over `ranges` of a topic with so many `partitions`.
 
-    An aggregate is evaluated over all ranges at once and without a watermark, so it emits every alert. Raises
+    Where Spark counts, all ranges are evaluated at once and without a watermark, so every alert is emitted. Raises
     DetectorError if more records fail than `limit` permits.
     """
     results: list[BatchResult] = []
     first: Operator | None = None
-    for part in chunks(ranges, sys.maxsize if kind == "aggregate" else CHUNK_OFFSETS):
+    for part in chunks(ranges, sys.maxsize if kind.state_in_checkpoint else CHUNK_OFFSETS):
         operator = builder.bounded_operator(part, partitions)
         try:
             batch = operator.frame().toArrow()

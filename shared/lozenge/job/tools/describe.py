@@ -43,7 +43,7 @@ def describe(loaded: LoadedDetector) -> Description:
         settings=as_json(defaults),
         settings_digest=defaults.digest,
         settings_schema=_schema(defaults),
-        state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind == "stateful" else None,
+        state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind.state_in_topic else None,
         schemas=[schema.id for schema in packaged()],
     )
 

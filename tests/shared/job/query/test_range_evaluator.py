@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.errors import DetectorError, Flood
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.query import range_evaluator
@@ -64,7 +65,7 @@ class Builder:
         return read
 
 
-def run(builder: Builder, ranges: Ranges, kind: str = "stateful", **how: Any) -> BatchResult:
+def run(builder: Builder, ranges: Ranges, kind: DetectorKind = DetectorKind.STATEFUL, **how: Any) -> BatchResult:
     return evaluate(cast(QueryBuilder, builder), kind, ranges, 4, **how)
 
 
@@ -92,7 +93,7 @@ def test_chunks_share_one_state() -> None:
 
 
 def test_an_aggregate_is_evaluated_in_one_piece() -> None:
-    assert counts(run(Builder(), {0: (0, 25)}, "aggregate")) == [25]
+    assert counts(run(Builder(), {0: (0, 25)}, DetectorKind.AGGREGATE)) == [25]
 
 
 def test_records_that_fail_are_excluded_and_reported() -> None:
