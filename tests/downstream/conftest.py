@@ -1,5 +1,6 @@
 """Alerts, stores and a desk for the notifier's tests."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -110,11 +111,29 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store, which is copied: its migrations take longer."""
+    file = tmp_path_factory.mktemp("empty") / "store.db"
+    Store(f"sqlite:///{file}").close()
+    return file
+
+
+@pytest.fixture(scope="session")
+def empty_database(postgres: Any) -> str:
+    """The name of the same in PostgreSQL."""
+    Store(database(postgres, "empty")).close()
+    return "empty"
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def desk(request: pytest.FixtureRequest, url: str) -> Iterator[Desk]:
+def desk(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> Iterator[Desk]:
     """An empty store of each kind with the stages before it."""
     if request.param == "postgresql":
-        url = database(request.getfixturevalue("postgres"), uuid4().hex)
+        template = request.getfixturevalue("empty_database")
+        url = database(request.getfixturevalue("postgres"), uuid4().hex, template)
+    else:
+        shutil.copy(request.getfixturevalue("empty_file"), tmp_path / "store.db")
     desk = Desk(url)
     yield desk
     desk.store.close()

@@ -23,14 +23,22 @@ def server(folder: Path) -> Iterator[Any]:
     pid = running.get_pid()
     assert pid
     with leash(pid):  # a test that is killed leaves no server behind
+        _forget_the_disk(running)
         try:
             yield running
         finally:
             running.cleanup()
 
 
-def database(running: Any, name: str) -> str:
-    """The SQLAlchemy URL of a new database of the server."""
+def database(running: Any, name: str, template: str = "template1") -> str:
+    """The SQLAlchemy URL of a new database of the server, a copy of `template`."""
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
     return str(running.get_uri(database=name, driver="psycopg"))
+
+
+def _forget_the_disk(running: Any) -> None:
+    """Lets the server wait for no disk: no test cuts the power."""
+    with psycopg.connect(running.get_uri(), autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")

@@ -15,6 +15,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, SQLAlchemyError
 
 from lozenge.errors import ConfigError, Fatal, LozengeError, Retryable
+from lozenge.process.retries import retry
 from lozenge_downstream.store.migrations import upgrade
 from lozenge_downstream.store.transaction import Transaction
 
@@ -117,7 +118,12 @@ def _prepare_sqlite(engine: sql.Engine) -> None:
     def configure(dbapi: Any, _: object) -> None:
         dbapi.isolation_level = None  # BEGIN is executed below
         dbapi.execute(f"PRAGMA busy_timeout = {int(LOCK_SECONDS * 1000)}")
-        dbapi.execute("PRAGMA journal_mode = WAL")
+        retry(  # SQLite itself does not wait here for another notifier that starts
+            lambda: dbapi.execute("PRAGMA journal_mode = WAL"),
+            lambda error: "locked" in str(error),
+            seconds=LOCK_SECONDS,
+            pause=0.05,
+        )
         # FULL: with NORMAL a power failure undoes the last commits, and Kafka has their seq already.
         dbapi.execute("PRAGMA synchronous = FULL")
 
