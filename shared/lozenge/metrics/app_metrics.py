@@ -1,4 +1,4 @@
-"""Every metric name, label and bucket of the platform.
+"""The metric names, labels and buckets of every app; `process_cost` has those of its processes.
 
 An app counts into the metrics of its kind: counting never blocks, labels are bounded, and every series is at zero from
 the start. An instance is one start of one process: its counters begin at zero, and no other start has its name.
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
+from lozenge.metrics.process_cost import ProcessCost
 from lozenge.metrics.snapshot import encode
 from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
@@ -37,9 +38,7 @@ class AppMetrics:
             "lozenge_latency_seconds", "From the raw record's arrival to the output's commit", **buckets
         )
         self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed")
-        self._cpu = self._counter("lozenge_cpu_seconds", "Processor seconds of the process tree")
-        self._memory = self._gauge("lozenge_memory_bytes", "Resident memory of the process tree")
-        self._cost = Cost(0.0, 0)
+        self._cost = ProcessCost(self.registry)
         for stage in self.STAGES:
             self._dead.labels(stage)
 
@@ -70,9 +69,7 @@ class AppMetrics:
 
     def cost(self, cost: Cost) -> None:
         """Sets what the process has cost until now."""
-        self._cpu.inc(max(0.0, cost.cpu_seconds - self._cost.cpu_seconds))
-        self._memory.set(cost.memory_bytes)
-        self._cost = cost
+        self._cost.set(cost)
 
     def snapshot(self, *, ended: bool = False) -> dict[str, Any]:
         """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds).

@@ -1,0 +1,20 @@
+"""What a process costs, as metrics: the processor seconds and the memory of its process tree."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from lozenge.process.usage import Cost
+
+
+class ProcessCost:
+    """The cost of one process, in the metrics of its app. Thread-safe."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._cpu = Counter("lozenge_cpu_seconds", "Processor seconds of the process tree", registry=registry)
+        self._memory = Gauge("lozenge_memory_bytes", "Resident memory of the process tree", registry=registry)
+        self._counted = 0.0
+
+    def set(self, cost: Cost) -> None:
+        """Sets what the process has cost until now; a counter never falls."""
+        self._cpu.inc(max(0.0, cost.cpu_seconds - self._counted))
+        self._memory.set(cost.memory_bytes)
+        self._counted = cost.cpu_seconds
