@@ -14,7 +14,8 @@ from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
-from lozenge_deploy.supervision.supervisor import ProgramState, Supervisor
+from lozenge_deploy.supervision.restart_policy import ProgramState
+from lozenge_deploy.supervision.supervisor import Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
 from tests.faults.plan import DETECTORS

@@ -125,7 +125,7 @@ def _await_upstreams(folder: Path, instances: int, limit: float) -> None:
     """Waits until exactly so many run; raises ChangeTimedOut, or LozengeError if the platform or an instance fails."""
     from lozenge_deploy.control.client import ChangeTimedOut
     from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names
-    from lozenge_deploy.supervision.supervisor import ProgramState
+    from lozenge_deploy.supervision.restart_policy import ProgramState
 
     wanted, deadline = dict.fromkeys(instance_names(instances), ProgramState.RUNNING), time.monotonic() + limit
     while (state := _running(folder)) is not None and time.monotonic() < deadline:

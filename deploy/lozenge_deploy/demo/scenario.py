@@ -20,7 +20,8 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
 from lozenge_deploy.releases.environments import environment_of
-from lozenge_deploy.supervision.supervisor import ProgramState, SupervisedProcess, Supervisor
+from lozenge_deploy.supervision.restart_policy import ProgramState
+from lozenge_deploy.supervision.supervisor import SupervisedProcess, Supervisor
 
 PATIENCE_SECONDS = 60.0
 """The later detectors wait until the first one has processed a batch or failed, but not longer than this."""

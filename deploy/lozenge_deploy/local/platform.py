@@ -27,7 +27,8 @@ from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.upstream_replicas import app_of_program, instance_names, requested_instances
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
 from lozenge_deploy.supervision.log_shipper import Shipper
-from lozenge_deploy.supervision.supervisor import Program, ProgramState, Supervisor
+from lozenge_deploy.supervision.restart_policy import ProgramState
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 
 PORT = 9092
 API = "127.0.0.1:8470"

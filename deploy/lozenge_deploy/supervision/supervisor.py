@@ -4,31 +4,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from lozenge_deploy.supervision.child import Child, last_error
+from lozenge_deploy.supervision.restart_policy import ProgramState, RestartPolicy
 from lozenge_deploy.supervision.temp_dirs import emptied
 
 STOP_SECONDS = 30.0
-FIRST_WAIT, LONGEST_WAIT = 1.0, 30.0
-SETTLED_SECONDS = 60.0
-"""A process that ran this long is set up correctly: it is always restarted, and its next restart is quick again."""
-
-USAGE = 2
-"""The exit code of a usage or configuration error: a restart would only repeat it."""
-FAILURE, FAILURES = 1, 3
-"""The exit code of a failure, and how many in a row end the restarts of a process that never worked."""
-
-
-class ProgramState(StrEnum):
-    """The state of a supervised process. `ENDED` is a regular exit; after `FAILED` a person has to act."""
-
-    RUNNING = "running"
-    WAITING = "restarting"
-    ENDED = "ended"
-    FAILED = "failed"
-    STOPPED = "stopped"
 
 
 @dataclass(frozen=True)
@@ -53,10 +35,7 @@ class SupervisedProcess:
         self.starts = 0
         self.started_at = 0.0
         self.code: int | None = None
-        self._again_at = 0.0
-        self._wait = FIRST_WAIT
-        self._failures = 0
-        self._settled = False
+        self._restarts = RestartPolicy(finite=program.finite)
         self._start()
 
     @property
@@ -70,12 +49,8 @@ class SupervisedProcess:
         if self.state is ProgramState.RUNNING and (code := self._child.poll()) is not None:
             self._child.end()
             self.code = code
-            if now - self.started_at > SETTLED_SECONDS:
-                self._wait, self._settled = FIRST_WAIT, True
-            self._failures = self._failures + 1 if code == FAILURE and not self._settled else 0
-            self.state = after_exit(code, finite=self.program.finite, failures=self._failures)
-            self._again_at, self._wait = now + self._wait, min(2 * self._wait, LONGEST_WAIT)
-        elif self.state is ProgramState.WAITING and now >= self._again_at:
+            self.state = self._restarts.exited(code, self.started_at, now)
+        elif self.state is ProgramState.WAITING and self._restarts.is_due(now):
             self._start()
 
     def terminate(self) -> None:
@@ -147,10 +122,3 @@ class Supervisor:
         deadline = time.monotonic() + timeout
         for child in children:
             child.end(deadline - time.monotonic())
-
-
-def after_exit(code: int, *, finite: bool, failures: int = 0) -> ProgramState:
-    """The state after an unrequested exit, the `failures`-th failure in a row; a negative code is a signal's."""
-    if code == 0 and finite:
-        return ProgramState.ENDED
-    return ProgramState.FAILED if code == USAGE or finite or failures >= FAILURES else ProgramState.WAITING

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from lozenge_deploy.supervision import supervisor as processes
-from lozenge_deploy.supervision.supervisor import Program, ProgramState, Supervisor, after_exit
+from lozenge_deploy.supervision import restart_policy
+from lozenge_deploy.supervision.restart_policy import ProgramState
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
 
 DEADLINE_SECONDS = 20.0
 
 
 @pytest.fixture
 def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
-    monkeypatch.setattr(processes, "FIRST_WAIT", 0.1)
-    monkeypatch.setattr(processes, "LONGEST_WAIT", 0.4)
+    monkeypatch.setattr(restart_policy, "FIRST_WAIT", 0.1)
+    monkeypatch.setattr(restart_policy, "LONGEST_WAIT", 0.4)
     with Supervisor(tmp_path / "logs") as supervisor:
         yield supervisor
 
@@ -40,22 +41,6 @@ def alive(pid: int) -> bool:
     """Whether it runs; an orphan that nobody has reaped yet does not."""
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True).stdout
     return bool(state.strip()) and not state.startswith("Z")
-
-
-@pytest.mark.parametrize(
-    ("code", "finite", "state"),
-    [
-        (0, False, ProgramState.WAITING),
-        (0, True, ProgramState.ENDED),
-        (1, False, ProgramState.WAITING),
-        (1, True, ProgramState.FAILED),
-        (2, False, ProgramState.FAILED),
-        (3, False, ProgramState.WAITING),
-        (-9, False, ProgramState.WAITING),
-    ],
-)
-def test_an_exit_code_decides_whether_a_child_is_restarted(code: int, finite: bool, state: ProgramState) -> None:
-    assert after_exit(code, finite=finite) is state
 
 
 def test_a_child_that_dies_is_restarted_under_a_new_number_after_a_growing_wait(
@@ -94,21 +79,12 @@ def test_three_failures_in_a_row_end_the_restarts(supervisor: Supervisor, tmp_pa
     assert child.last_error() == "start 4"
 
 
-def test_a_child_that_had_recovered_may_fail_again(
-    supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.0)
-    child = supervisor.start(program(tmp_path, "exit 1"))
-    until(lambda: child.starts == 5, supervisor)
-    assert child.state is ProgramState.RUNNING
-
-
 def test_a_child_that_has_worked_once_is_always_restarted(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "SETTLED_SECONDS", 0.3)
+    monkeypatch.setattr(restart_policy, "SETTLED_SECONDS", 0.3)
     child = supervisor.start(program(tmp_path, "[ $START = 0 ] && sleep 0.6; exit 1"))
-    until(lambda: child.starts > processes.FAILURES + 2, supervisor)
+    until(lambda: child.starts > restart_policy.FAILURES + 2, supervisor)
     assert child.state is not ProgramState.FAILED
 
 
