@@ -29,6 +29,29 @@ SLEPT_SECONDS = 10.0
 """A longer time between two ticks of a leader means that the machine or the process slept."""
 
 
+class BrokerStability:
+    """For how long the jobs could have reported and committed, in seconds. Its callers read both clocks.
+
+    It starts again when the broker was unavailable, and after a sleep or a change of the clock: every job looks late
+    then, so none counts as unhealthy for a while.
+    """
+
+    def __init__(self, wall: float, monotonic: float) -> None:
+        self._read_at = wall, monotonic
+        self._since = float("-inf")  # a controller grants adopted jobs their time by itself
+
+    def interrupted(self, monotonic: float) -> None:
+        """Starts again."""
+        self._since = monotonic
+
+    def seconds(self, wall: float, monotonic: float) -> float:
+        """The seconds until now; call it in each tick, because a long time between two calls is a sleep."""
+        previous, self._read_at = self._read_at, (wall, monotonic)
+        if any(abs(now - before) > SLEPT_SECONDS for now, before in zip(self._read_at, previous, strict=True)):
+            self.interrupted(monotonic)
+        return monotonic - self._since
+
+
 class Agent:
     """Runs the detectors of one broker on this machine, with all their files below `folder`.
 
@@ -47,19 +70,16 @@ class Agent:
         cleanup_seconds: float = CLEANUP_SECONDS,
     ) -> None:
         self._kafka, self._folder = kafka, folder.absolute()
-        self._timeouts, self._cleanup_seconds = timeouts, cleanup_seconds
-        self._host = socket.gethostname()
-        self._me = Lease(agent=uuid4().hex[:12], host=self._host, folder=str(self._folder))
+        self._timeouts = timeouts
+        self._me = Lease(agent=uuid4().hex[:12], host=socket.gethostname(), folder=str(self._folder))
         ensure_topics(kafka, kafka.topics.control_topics())
         self._leadership = Leadership(kafka, self._me, timing)
         self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
         self._launcher = launcher or Launcher(kafka, Releases(kafka))
-        self._logs = JobLogs(kafka)
-        self._cleaned_up_at = 0.0
+        self._logs = JobLogs(kafka, cleanup_seconds)
         self._outbox: list[Row] = []
-        self._ticked_at = time.time(), time.monotonic()
-        self._broker_stable_since = float("-inf")  # a controller grants adopted jobs their time by itself
+        self._stability = BrokerStability(time.time(), time.monotonic())
 
     def run(self, stop: Stop) -> None:
         """Runs as a leader or a follower until `stop` is requested. The jobs keep running."""
@@ -68,7 +88,7 @@ class Agent:
                 if self._leadership.tick():
                     self._lead()
                 elif self._leadership.leading:
-                    self._broker_stable_since = time.monotonic()
+                    self._stability.interrupted(time.monotonic())
                 else:
                     self._follow()
             except LeadershipLost:
@@ -76,8 +96,9 @@ class Agent:
             except BrokerUnavailable as error:
                 self._broker_unavailable(error)
                 stop.wait(BROKER_PAUSE_SECONDS)
-            self._logs.ship([job for replicas in self._replica_sets.values() for job in replicas.running()])
-            self._clean_up()
+            replica_sets = self._replica_sets.values()
+            self._logs.ship([job for replicas in replica_sets for job in replicas.running()])
+            self._logs.clean_up([folder for replicas in replica_sets for folder in replicas.folders])
         self._shut_down()
 
     def _lead(self) -> None:
@@ -85,8 +106,7 @@ class Agent:
             self._assume_leadership()
         assert self._specs is not None
         list(self._specs.poll(0.0))
-        self._detect_sleep()
-        broker_stable_seconds = time.monotonic() - self._broker_stable_since
+        broker_stable_seconds = self._stability.seconds(time.time(), time.monotonic())
         for detector, spec in list(self._specs.rows.items()):
             if detector not in self._replica_sets:
                 self._replica_sets[detector] = self._replica_set(detector, DeploymentStatus(detector=detector))
@@ -99,12 +119,6 @@ class Agent:
                     f"controlling {detector}: {error}", exc_info=not isinstance(error, LozengeError | OSError)
                 )
         self._publish()
-
-    def _detect_sleep(self) -> None:
-        """After a sleep or a change of the clock every job looks late, so none counts as unhealthy for a while."""
-        previous, self._ticked_at = self._ticked_at, (time.time(), time.monotonic())
-        if any(abs(now - before) > SLEPT_SECONDS for now, before in zip(self._ticked_at, previous, strict=True)):
-            self._broker_stable_since = time.monotonic()
 
     def _publish(self) -> None:
         """Publishes the outbox; if that fails, it is kept. A newer spec of an operator wins over a rollback."""
@@ -122,7 +136,7 @@ class Agent:
         self._outbox = []
 
     def _broker_unavailable(self, error: BrokerUnavailable) -> None:
-        self._broker_stable_since = time.monotonic()
+        self._stability.interrupted(time.monotonic())
         logger().warning(error.message, hint=error.hint)
 
     def _assume_leadership(self) -> None:
@@ -139,7 +153,7 @@ class Agent:
             self._folder / detector,
             self._launcher,
             partial(self._committed, detector),
-            status.seen_from(f"{self._host}:{self._folder}"),
+            status.seen_from(f"{self._me.host}:{self._folder}"),
             on_status=lambda new: self._outbox.append((self._kafka.topics.status, detector, new)),
             on_event=self._record,
             on_rollback=self._roll_back,
@@ -159,12 +173,6 @@ class Agent:
         """The newest generation that has committed for the detector; 0 for none."""
         metadata = newest_commit_metadata(self._kafka, detector)
         return metadata.generation if metadata else 0
-
-    def _clean_up(self) -> None:
-        if time.monotonic() - self._cleaned_up_at > self._cleanup_seconds:
-            self._cleaned_up_at = time.monotonic()
-            for replicas in self._replica_sets.values():
-                self._logs.clean_up(replicas.folders)
 
     def _follow(self) -> None:
         """Gives up leadership. Its jobs stop once another leader is known, unless that one adopts them here."""

@@ -1,6 +1,7 @@
 """The logs of jobs: each is shipped to its end before the folder of its job is removed."""
 
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from lozenge_deploy.supervision.log_shipper import Shipper
 
 
 class JobLogs:
-    """Ships the log of every job that runs here, and of an ended job until its end."""
+    """Ships the log of every job that runs here, and of an ended job until its end; removes folders of ended jobs."""
 
-    def __init__(self, kafka: KafkaSettings) -> None:
+    def __init__(self, kafka: KafkaSettings, cleanup_seconds: float) -> None:
         self._shipper = Shipper(kafka)
+        self._cleanup_seconds, self._cleaned_up_at = cleanup_seconds, 0.0
         self._followed: dict[Path, JobProcess] = {}
 
     def find(self, folders: Iterable[Path]) -> None:
@@ -35,7 +37,10 @@ class JobLogs:
         self._shipper.ship()
 
     def clean_up(self, folders: Iterable[Path]) -> None:
-        """Removes what `removable` finds below the folders of a detector, once it is shipped."""
+        """Removes what is `removable` below the folders of detectors and shipped; once in `cleanup_seconds`."""
+        if time.monotonic() - self._cleaned_up_at <= self._cleanup_seconds:
+            return
+        self._cleaned_up_at = time.monotonic()
         shipping = self._shipper.following()
         for unused in (found for folder in folders for found in removable(folder)):
             if unused / LOG not in shipping:
