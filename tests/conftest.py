@@ -1,20 +1,17 @@
-"""What every test run says first: which broker the integration tests use, and why."""
+"""The broker of a test run, and what the run says first: which broker that is, and why."""
 
-import os
-import shutil
-import subprocess
-from functools import cache
+from collections.abc import Iterator
 
+import pytest
 
-@cache
-def docker_answers() -> bool:
-    """Whether a Docker daemon can start containers for us."""
-    return bool(shutil.which("docker")) and not subprocess.run(["docker", "info"], capture_output=True).returncode
+from tests.brokers import Broker, container_wanted, docker_answers, wanted_broker
 
 
-def container_wanted() -> bool:
-    """Whether this run asked for Kafka in a container instead of the embedded broker."""
-    return os.environ.get("LOZENGE_TEST_BROKER") == "container"
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A running broker, the same for all tests of a process."""
+    with wanted_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
 
 
 def pytest_report_header() -> str:

@@ -1,6 +1,5 @@
 """One Spark session for all contracts, which is that of the integration tests where these run in the same process."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.brokers import Broker
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,11 +24,10 @@ def spark() -> SparkSession:
     return spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024)
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
-    """A broker of these contracts alone."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
-        yield KafkaSettings(bootstrap=broker.bootstrap)
+@pytest.fixture
+def kafka(broker: Broker) -> KafkaSettings:
+    """The broker of the run; each contract has topics and a transactional id of its own."""
+    return KafkaSettings(bootstrap=broker.bootstrap)
 
 
 @pytest.fixture

@@ -58,13 +58,14 @@ def test_the_leash_of_an_ended_child_ends(log: Path) -> None:
     assert set(psutil.Process().children()) <= before
 
 
-def test_a_group_ends_with_its_parent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("own_session", [False, True])
+def test_a_group_ends_with_its_parent(tmp_path: Path, own_session: bool) -> None:
     script = f"""
 import time
 from pathlib import Path
 from lozenge_deploy.supervision.child import Child
 out = Path({str(tmp_path / "out")!r}).open("w")
-child = Child(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=out)
+child = Child(["sh", "-c", "sleep 600 & echo $!; wait"], stdout=out, own_session={own_session})
 print(child.pid, flush=True)
 time.sleep(600)
 """

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.brokers import Broker, own_platform
 from tests.downstream.postgres import database, server
-from tests.integration.conftest import Broker, own_platform
 from tests.integration.downstream.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration

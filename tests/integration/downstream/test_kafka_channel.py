@@ -11,7 +11,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_downstream.channels.base.channel import Message, Result, Retry, Sent
 from lozenge_downstream.channels.kafka import Channel
-from tests.integration.conftest import Broker
+from tests.brokers import Broker
 
 DEADLINE_SECONDS = 60.0
 MESSAGE = Message("n1", "{}", {"case_id": "c1"})

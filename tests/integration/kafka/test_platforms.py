@@ -15,7 +15,7 @@ from lozenge.kafka.topic_admin import check_topics, partitions
 from lozenge.kafka.topic_reader import retained
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from tests.integration.conftest import Broker, own_platform
+from tests.brokers import Broker, own_platform
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The embedded broker: starts, stops, survives kills, keeps its topics, and never outlives its owner."""
+"""The embedded broker: starts, stops, survives kills and keeps its topics; clients outlive its absence."""
 
 import contextlib
 import datetime as dt
@@ -6,10 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -27,10 +24,17 @@ from lozenge.contracts.record import Record
 from lozenge.errors import BrokerUnavailable, UsageError
 from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_reader import read
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge_deploy.control.leader_election import Leadership, LeaseTiming
+from lozenge_deploy.control.records import DeploymentStatus, Lease
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied, SecureListener, _answers
 from lozenge_deploy.local.ports import free_port
+from lozenge_deploy.observe.log_reader import LogReader
+from lozenge_deploy.supervision.log_shipper import Shipper
+from tests.integration.harness import wait_for
 
 PROXIED, PROXY = free_port(0), 1
 
@@ -50,56 +54,57 @@ def test_a_client_behind_a_proxy_gets_the_address_of_the_proxy(own: EmbeddedBrok
         assert f"{broker.host}:{broker.port}" == advertised
 
 
-def test_topics_and_records_survive_stop_and_kill(own: EmbeddedBroker) -> None:
-    before = own.bootstrap
-    _create(own.bootstrap, "kept")
-    for end in (own.stop, own.kill):
-        _produce(own.bootstrap, "kept")
-        end()
-        assert own.pid is None
-        own.start()
-    assert own.bootstrap == before, "clients must find it again"
-    assert _count(own.bootstrap, "kept") == 2
-
-
-def test_a_transactional_writer_continues_after_the_broker_was_killed(own: EmbeddedBroker) -> None:
+def test_records_survive_a_stop_and_a_kill_and_clients_continue(own: EmbeddedBroker, tmp_path: Path) -> None:
     _create(own.bootstrap, "written")
-    kafka = KafkaSettings(bootstrap=own.bootstrap)
+    before, kafka = own.bootstrap, KafkaSettings(bootstrap=own.bootstrap)
+    ensure_topics(kafka, kafka.topics.platform_topics())
     writer, group = TransactionalWriter(kafka, "writer"), Group(kafka, "writer", "written", 1)
     writer.fence()
-    for number in range(3):
-        if number:
-            own.kill()
+    log, shipper = tmp_path / "job.log", Shipper(kafka)
+    log.write_text("at first\n")
+    shipper.follow(log, "spotter", "g1", "1.0.0")
+    for number, end in enumerate((own.stop, own.kill, None)):
+        records = [Record("written", 0, b"key", b"%d" % number)]
+        writer.commit(records, group, {0: number}, CommitMetadata(1, "-", number))
+        _ship_until(shipper, lambda: _shipped(kafka))
+        if end is not None:
+            end()
+            assert own.pid is None
+            with log.open("a") as file:
+                file.write(f"without a broker {number}\n")
+            shipper.ship()
             own.start()
-        writer.commit(
-            [Record("written", 0, b"key", b"%d" % number)], group, {0: number}, CommitMetadata(1, "-", number)
-        )
+            assert own.bootstrap == before, "clients must find it again"
     assert group.read().offsets == {0: 2}
-    reader = KafkaConsumer(
-        "written",
-        **kafka.kafka_python(),
-        isolation_level="read_committed",
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=30_000,
-    )
-    assert [record.value for record in islice(reader, 3)] == [b"0", b"1", b"2"]
-    reader.close()
+    assert [message.value() for message in read(kafka, "written", {0: 0})] == [b"0", b"1", b"2"]
+    shipper.unfollow(log)
+    _ship_until(shipper, lambda: not shipper.following())
+    assert _shipped(kafka) == ["at first", "without a broker 0", "without a broker 1"]
 
 
 def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_session(own: EmbeddedBroker) -> None:
     """The broker then says that there is none, and a client that believes it must find it again."""
     _create(own.bootstrap, "frozen")
     producer = Producer(KafkaSettings(bootstrap=own.bootstrap).client(enable_idempotence=True))
-    assert own.pid is not None
-    os.kill(own.pid, signal.SIGSTOP)
-    try:
+    with _suspended(own):
         for number in range(100):
             producer.produce("frozen", b"%d" % number)
             producer.poll(0.1)
-    finally:
-        os.kill(own.pid, signal.SIGCONT)
     assert producer.flush(60) == 0
     assert _count(own.bootstrap, "frozen") == 100
+
+
+def test_a_leader_leads_again_after_the_broker_was_suspended(own: EmbeddedBroker) -> None:
+    kafka = KafkaSettings(bootstrap=own.bootstrap)
+    ensure_topics(kafka, kafka.topics.control_topics())
+    one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), LeaseTiming(renew=0.2, call=1.0))
+    wait_for(lambda: _leads(one), "its lead")
+    with _suspended(own), pytest.raises(BrokerUnavailable):
+        wait_for(lambda: not one.tick(), "the loss of its lead")
+    wait_for(lambda: _leads(one), "its lead again")
+    one.write([(kafka.topics.status, "spotter", DeploymentStatus(detector="spotter", reason="again"))])
+    one.resign()
+    one.close()
 
 
 def test_a_topic_that_does_not_exist_is_an_error(own: EmbeddedBroker) -> None:
@@ -152,65 +157,56 @@ def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
             EmbeddedBroker(tmp_path, port).start()
 
 
-def test_a_broker_that_refuses_its_settings_is_quoted_without_stack_frames(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path):
-        pass
-    (tmp_path / "topics" / "meta.properties").write_text("version=1\n")
-    with pytest.raises(BrokerUnavailable) as caught:
-        EmbeddedBroker(tmp_path).start()
-    assert "meta.properties" in str(caught.value)
-    assert "\tat " not in str(caught.value)
-
-
 def test_a_data_folder_in_use_is_refused(own: EmbeddedBroker) -> None:
     with pytest.raises(UsageError, match="another one runs on"):
         EmbeddedBroker(own.data).start()
     assert _answers(own.bootstrap), "the first one must not notice"
 
 
-def test_a_damaged_data_folder_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_data_folder_is_refused_with_the_words_of_the_broker_and_no_stack_frames(tmp_path: Path) -> None:
     tmp_path.joinpath("topics").mkdir()
     tmp_path.joinpath("topics", "meta.properties").write_text("version=1\n")
     with pytest.raises(BrokerUnavailable, match="exited with code") as caught:
         EmbeddedBroker(tmp_path).start()
+    assert "meta.properties" in str(caught.value)
+    assert "\tat " not in str(caught.value)
     assert "broker.log" in caught.value.hint
 
 
-def test_the_broker_ends_with_its_owner(tmp_path: Path) -> None:
-    script = (
-        "import sys, time, pathlib, lozenge_deploy.local.embedded_broker as b\n"
-        "broker = b.EmbeddedBroker(pathlib.Path(sys.argv[1])); broker.start()\n"
-        "print(broker.pid, flush=True); time.sleep(600)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout
-        pid = int(owner.stdout.readline())
-        owner.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    with contextlib.suppress(ProcessLookupError):
-        while time.monotonic() < deadline:
-            os.kill(pid, 0)
-            if _is_zombie(pid):
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail(f"broker {pid} outlived the process that started it")
+@contextlib.contextmanager
+def _suspended(broker: EmbeddedBroker) -> Iterator[None]:
+    """Its process does nothing within the block."""
+    assert broker.pid is not None
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
 
 
-def _is_zombie(pid: int) -> bool:
-    status = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
-    return status.stdout.startswith("Z")
+def _leads(one: Leadership) -> bool:
+    """Whether it leads. An agent asks again after an error of the broker."""
+    with contextlib.suppress(BrokerUnavailable):
+        return one.tick()
+    return False
+
+
+def _ship_until(shipper: Shipper, condition: Callable[[], object]) -> None:
+    def shipping() -> object:
+        shipper.ship()
+        return condition()
+
+    wait_for(shipping, "the lines to be shipped")
+
+
+def _shipped(kafka: KafkaSettings) -> list[str]:
+    """The lines of the log in their topic; after an outage one may be there twice."""
+    return list(dict.fromkeys(line["event"] for line in LogReader(kafka, "spotter").latest(100)[0]))
 
 
 def _create(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
-
-
-def _produce(bootstrap: str, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
-    producer.produce(topic, b"x")
-    assert producer.flush(30) == 0
 
 
 def _count(bootstrap: str, topic: str) -> int:

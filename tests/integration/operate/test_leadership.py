@@ -1,23 +1,18 @@
 """The lead on a real broker. Its transactional id and its lease are the same for all tests of a run."""
 
-import os
-import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from lozenge.errors import BrokerUnavailable
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.control.leader_election import Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentStatus, Lease
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 
 DEADLINE_SECONDS = 60.0
 QUICK = LeaseTiming(lease=3.0, renew=0.5)
@@ -119,25 +114,6 @@ def test_a_follower_that_slept_reads_the_lease_again_before_it_takes_the_leaders
         assert one.tick()
     assert not other.tick()
     one.write([row(kafka, f"test_{uuid.uuid4().hex[:8]}", "undisturbed")])
-
-
-def test_a_leader_survives_an_unavailable_broker(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path) as broker:
-        kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, kafka.topics.control_topics())
-        one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), LeaseTiming(renew=0.2, call=1.0))
-        until(lambda: leads(one))
-        assert broker.pid
-        os.kill(broker.pid, signal.SIGSTOP)
-        try:
-            with pytest.raises(BrokerUnavailable):
-                until(lambda: not one.tick())
-        finally:
-            os.kill(broker.pid, signal.SIGCONT)
-        until(lambda: leads(one))
-        one.write([row(kafka, "spotter", "again")])
-        one.resign()
-        one.close()
 
 
 def leads(one: Leadership) -> bool:

@@ -24,13 +24,12 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.observe.group_lag import lag_of
 from lozenge_deploy.observe.log_reader import LogReader
 from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 from lozenge_deploy.supervision.log_shipper import Shipper
-from tests.deploy.command import lozenge, surroundings
+from tests.deploy.command import invoke, surroundings
 from tests.integration.harness import NOW, alerts, event, new_detector, running, send, wait_for
 
 pytestmark = pytest.mark.integration
@@ -42,7 +41,7 @@ def app() -> str:
 
 
 def called(kafka: KafkaSettings, cwd: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    return lozenge(*arguments, cwd=cwd, **kafka.variables)
+    return invoke(*arguments, cwd=cwd, **kafka.variables)
 
 
 def answer(kafka: KafkaSettings, cwd: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -190,27 +189,6 @@ def test_what_waited_for_the_broker_is_shipped_or_reported_as_dropped(
     assert after["event"] == "after"
 
 
-def test_a_shipper_outlives_a_broker_that_goes_and_comes_back(app: str, tmp_path: Path) -> None:
-    log = tmp_path / "job.log"
-    with EmbeddedBroker(tmp_path / "broker") as broker:
-        kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, kafka.topics.platform_topics())
-        shipper = Shipper(kafka)
-        shipper.follow(log, app, "g1", "1.0.0")
-        log.write_text("before\n")
-        ship_until(shipper, lambda: shipped(kafka, app))
-        broker.kill()
-        with log.open("a") as file:
-            for n in range(3):
-                file.write(f"while it was away {n}\n")
-                file.flush()
-                shipper.ship()
-        broker.start()
-        ship_all(shipper)
-        events = [line["event"] for line in shipped(kafka, app)]
-    assert list(dict.fromkeys(events)) == ["before", *(f"while it was away {n}" for n in range(3))]
-
-
 def test_a_flood_of_one_does_not_hold_up_another(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
     flood, quiet = tmp_path / "flood.log", tmp_path / "quiet.log"
     flood.write_text("flood\n" * 200_000 + "😀" * 300_000)
@@ -346,3 +324,4 @@ def test_prometheus_finds_the_totals_of_all_instances(kafka: KafkaSettings, app:
             assert f'lozenge_instances{{app="{app}",release="1.0.0"}} 0.0' in exported()
         finally:
             exporter.terminate()
+        assert exporter.wait(60) == 0, "it ends at once and in order"

@@ -23,8 +23,8 @@ from lozenge_deploy.cli.__main__ import main
 from lozenge_deploy.local import topic_bootstrap
 from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.operations.schema_export import write_apicurio_archive
+from tests.brokers import Broker, own_platform
 from tests.deploy.command import ROOT
-from tests.integration.conftest import Broker, own_platform
 from tests.integration.registry.apicurio import NotFetched, apicurio, import_archive
 
 IMPORTED = [schema.with_id(schema.id + 1000) for schema in locked()]
