@@ -16,7 +16,7 @@ from rich.console import Console
 from lozenge.durations import duration
 from tests.faults import report
 from tests.faults.campaign import Order, Struck, run
-from tests.faults.plan import TARGETS
+from tests.faults.plan import JOBS, TARGETS
 
 
 def main() -> int:
@@ -33,6 +33,7 @@ def main() -> int:
         duration(given.deadline).total_seconds(),
         given.upstream,
         given.realtime,
+        tuple(given.detectors.split(",")),
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all that was started ends
     folder = given.folder or Path(tempfile.mkdtemp(prefix="lozenge-faults-"))
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--deadline", default="4m", help="in which the platform must be back")
     parser.add_argument("--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once")
     parser.add_argument("--realtime", action="store_true", help="upstream and the rule in Real-Time Mode")
+    parser.add_argument("--detectors", default=",".join(JOBS), help="which are deployed, by comma")
     parser.add_argument("--folder", type=Path, help="where everything lies; a new one by default")
     parser.add_argument("-o", "--output", choices=["table", "json"], default="table")
     return parser

@@ -3,7 +3,7 @@
 import base64
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -19,7 +19,7 @@ from lozenge_deploy.local.ports import LOOPBACK, free_port
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
-from tests.faults.plan import DETECTORS
+from tests.faults.plan import DETECTORS, JOBS
 from tests.faults.proxy import Proxy
 from tests.faults.receiver import Ledger
 from tests.faults.scene import Scene
@@ -50,8 +50,10 @@ alerts = 1000000
 
 
 @contextmanager
-def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) -> Iterator[Scene]:
-    """The platform, all detectors deployed and records flowing; nothing of it is left at the end but files.
+def scene_of(
+    folder: Path, seed: int, rate: float, *, detectors: Collection[str] = JOBS, realtime: bool = False
+) -> Iterator[Scene]:
+    """The platform, the detectors deployed and records flowing; nothing of it is left at the end but files.
 
     Upstream and the rule are in Real-Time Mode if `realtime`.
     """
@@ -64,9 +66,9 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
         proxied = Proxied(int(behind.rpartition(":")[2]), proxy.port)
         broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in DETECTORS for t in TOPICS.detector_topics(d))])
-        checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", DETECTORS)
-        for detector in DETECTORS:
+        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in detectors for t in TOPICS.detector_topics(d))])
+        checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", {d: DETECTORS[d] for d in detectors})
+        for detector in detectors:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")
         stack.enter_context(jobs_of(folder / "jobs"))
         supervisor = stack.enter_context(Supervisor(folder / "logs"))
@@ -82,10 +84,10 @@ def scene_of(folder: Path, seed: int, rate: float, *, realtime: bool = False) ->
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))
-        for detector in DETECTORS:
+        for detector in detectors:
             checkout.trust(detector)
-        with ThreadPoolExecutor(len(DETECTORS)) as operators:
-            list(operators.map(lambda detector: checkout.lozenge("deploy", detector), DETECTORS))
+        with ThreadPoolExecutor(len(detectors)) as operators:
+            list(operators.map(lambda detector: checkout.lozenge("deploy", detector), detectors))
         flow = Flow(kafka, seed, rate, folder / RECEIPTS)
         flow.start()
         yield Scene(folder, broker, proxy, hooks, receiver, supervisor, checkout, flow)

@@ -15,8 +15,8 @@ from lozenge.errors import LozengeError
 from tests.faults.building import scene_of
 from tests.faults.disks import small_disk
 from tests.faults.flow import NotSent
-from tests.faults.plan import TARGETS, Fault, Incident, plan
-from tests.faults.recovery import NotBack, Recovery
+from tests.faults.plan import JOBS, TARGETS, Fault, Incident, plan
+from tests.faults.recovery import QUIET_SECONDS, NotBack, Recovery
 from tests.faults.scene import Scene
 from tests.faults.strikes import strike
 
@@ -29,8 +29,9 @@ FULL_DISK = "full disk of"
 class Order:
     """What a campaign is to be: `faults` in all unless `seconds` are over before, at least `records` raw records.
 
-    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. If it is
-    `realtime`, upstream and the rule run in Real-Time Mode.
+    `together` faults make one incident where it is above 1. After each, the platform has `deadline` seconds. It has
+    come to rest when nothing has come for `quiet` seconds. If it is `realtime`, upstream and the rule run in Real-Time
+    Mode.
     """
 
     seed: int
@@ -43,6 +44,8 @@ class Order:
     deadline: float = 240.0
     upstream: str = "exactly-once"
     realtime: bool = False
+    detectors: tuple[str, ...] = JOBS
+    quiet: float = QUIET_SECONDS
 
 
 @dataclass
@@ -83,9 +86,11 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
             refused = [stack.enter_context(small_disk(folder / name, size)) for name, size in DISK_MB.items()]
             campaign.skipped = "; ".join(filter(None, refused))
             kinds = tuple(kind for kind in kinds if kind != FULL_DISK or not campaign.skipped)
-        incidents = plan(order.seed, order.faults, kinds, order.together)
-        scene = stack.enter_context(scene_of(folder, order.seed, order.rate, realtime=order.realtime))
-        recovery = Recovery(scene, scene.kafka)
+        incidents = plan(order.seed, order.faults, kinds, order.together, order.detectors)
+        scene = stack.enter_context(
+            scene_of(folder, order.seed, order.rate, detectors=order.detectors, realtime=order.realtime)
+        )
+        recovery = Recovery(scene, scene.kafka, order.quiet)
         began = time.monotonic()
         try:
             recovery.wait(order.deadline)
@@ -103,7 +108,7 @@ def run(order: Order, folder: Path, on_incident: Callable[[Struck], None]) -> Ca
             # what still flows while the verifier reads would look like loss
             scene.flow.end()
             recovery.settle(2 * order.deadline)
-            campaign.result = _verified(scene.kafka.bootstrap, folder, order.upstream)
+            campaign.result = _verified(scene.kafka.bootstrap, folder, order)
         except (NotBack, NotSent, LozengeError) as error:
             campaign.why = "; ".join(filter(None, [campaign.why, f"not verified, for it is not at rest: {error}"]))
         campaign.seconds = time.monotonic() - began
@@ -129,10 +134,11 @@ def _struck(scene: Scene, fault: Fault) -> str:
     return strike(scene, fault)
 
 
-def _verified(bootstrap: str, folder: Path, upstream: str) -> dict[str, Any]:
+def _verified(bootstrap: str, folder: Path, order: Order) -> dict[str, Any]:
     """What the verifier says, which is a process of its own and knows nothing of us."""
     command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
-    verified = subprocess.run([*command, "--upstream", upstream], cwd=ROOT, capture_output=True, text=True)
+    options = ["--upstream", order.upstream, "--detectors", ",".join(order.detectors)]
+    verified = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True)
     if not verified.stdout:
         return {"holds": False, "counts": {}, "wrong": [], "error": verified.stderr}
     result: dict[str, Any] = json.loads(verified.stdout)

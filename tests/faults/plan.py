@@ -1,6 +1,6 @@
 """Which faults strike a campaign, drawn from its seed alone: the same seed gives the same plan."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -64,13 +64,16 @@ class Incident(NamedTuple):
     faults: tuple[Fault, ...]
 
 
-def plan(seed: int, count: int, kinds: Sequence[str], together: int = 1) -> list[Incident]:
+def plan(
+    seed: int, count: int, kinds: Sequence[str], together: int = 1, detectors: Collection[str] = JOBS
+) -> list[Incident]:
     """Incidents of `count` faults in all, of the given `kinds`; each pair of kind and target comes before any repeats.
 
-    With `together` above 1 so many strike within one incident; else one, or two that are worse together.
+    With `together` above 1 so many strike within one incident; else one, or two that are worse together. No fault
+    strikes a job that is not of `detectors`.
     """
     chance = Random(seed)
-    deck = _deck(chance, kinds)
+    deck = _deck(chance, kinds, detectors)
     incidents: list[Incident] = []
     left = count
     while left:
@@ -80,16 +83,21 @@ def plan(seed: int, count: int, kinds: Sequence[str], together: int = 1) -> list
             for _ in range(min(together, left) - 1):
                 faults.append(_fault(chance, *next(deck), after=faults[-1].after + chance.uniform(1, 6)))
         elif left > 1 and chance.random() < DOUBLE_SHARE:
-            faults.append(_worse(chance, first))
+            faults.append(_worse(chance, first, detectors))
         incidents.append(Incident(chance.uniform(*WAIT_SECONDS), tuple(faults)))
         left -= len(faults)
     return incidents
 
 
-def _deck(chance: Random, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _there(targets: Iterable[str], detectors: Collection[str]) -> list[str]:
+    """The targets without the jobs of other detectors."""
+    return [target for target in targets if target not in DETECTORS or target in detectors]
+
+
+def _deck(chance: Random, kinds: Sequence[str], detectors: Collection[str]) -> Iterator[tuple[str, str]]:
     """Pairs of kind and target, for ever; a kind that strikes often has its pairs several times in each round."""
     while True:
-        cards = [(kind, target) for kind in kinds for target in TARGETS[kind]]
+        cards = [(kind, target) for kind in kinds for target in _there(TARGETS[kind], detectors)]
         chance.shuffle(cards)
         more = [card for card in cards for _ in range(OFTEN.get(card[0], 1) - 1)]
         chance.shuffle(more)
@@ -102,15 +110,15 @@ def _fault(chance: Random, kind: str, target: str, after: float = 0.0) -> Fault:
     return Fault(kind, target, after, chance.uniform(*SECONDS[kind]) if lasts else 0.0)
 
 
-def _worse(chance: Random, first: Fault) -> Fault:
+def _worse(chance: Random, first: Fault, detectors: Collection[str]) -> Fault:
     """A kill that comes where it hurts: within a change, within a recovery, or with the broker."""
     after = chance.uniform(*APART_SECONDS)
     if first.kind in CHANGES:
         return Fault("kill", chance.choice([first.target, "agent", "broker"]), after)
     if first.kind == "kill" and first.target == "broker":
-        return Fault("kill", chance.choice(["upstream", "downstream", *JOBS]), after)
+        return Fault("kill", chance.choice(_there(["upstream", "downstream", *JOBS], detectors)), after)
     if first.kind == "webhook":
         return Fault("kill", "downstream", after)
     if first.kind == "kill":
         return Fault("kill", chance.choice([first.target, "broker"]), after)
-    return Fault("kill", chance.choice(STAGES), after)
+    return Fault("kill", chance.choice(_there(STAGES, detectors)), after)

@@ -9,7 +9,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from lozenge.contracts.record import Partition
 from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
-from tests.faults.plan import DETECTORS
 from tests.faults.scene import Scene
 
 TOPICS = Topics()
@@ -17,8 +16,6 @@ TOPICS = Topics()
 CALL_SECONDS = 10.0
 LOOK_SECONDS = 0.3
 QUIET_SECONDS = 10.0
-
-ALERTS = tuple(TOPICS.alerts(detector) for detector in DETECTORS)
 
 
 class NotBack(Exception):
@@ -28,8 +25,8 @@ class NotBack(Exception):
 class Recovery:
     """Asks the broker, directly, how far every stage is."""
 
-    def __init__(self, scene: Scene, kafka: KafkaSettings) -> None:
-        self._scene, self._kafka = scene, kafka
+    def __init__(self, scene: Scene, kafka: KafkaSettings, quiet: float = QUIET_SECONDS) -> None:
+        self._scene, self._kafka, self._quiet = scene, kafka, quiet
         self._admin = AdminClient(kafka.client())
         self._replaced: list[AdminClient] = []  # a client that ends with a request under way may crash the process
 
@@ -42,16 +39,16 @@ class Recovery:
         sent = flow.sent
         self._until(lambda: flow.acknowledged >= sent, "the broker acknowledges what was sent", deadline)
         self._passed("upstream", [TOPICS.raw_json], deadline)
-        for detector in DETECTORS:
+        for detector in self._scene.detectors:
             self._passed(detector, [TOPICS.events], deadline)
-        self._passed("downstream", ALERTS, deadline)
+        self._passed("downstream", [TOPICS.alerts(detector) for detector in self._scene.detectors], deadline)
 
     def settle(self, seconds: float) -> None:
-        """Until nothing more comes, neither notifications nor webhooks; raises NotBack."""
+        """Until for a while nothing more comes, neither notifications nor webhooks; raises NotBack."""
         self.wait(seconds)
         deadline = time.monotonic() + seconds
         seen, since = self._outputs(), time.monotonic()
-        while time.monotonic() < since + QUIET_SECONDS:
+        while time.monotonic() < since + self._quiet:
             if time.monotonic() > deadline:
                 raise NotBack(f"after {seconds:.0f} s there are still notifications or webhooks to come")
             time.sleep(LOOK_SECONDS)

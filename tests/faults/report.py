@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.faults.campaign import Campaign, recoveries
-from tests.faults.plan import TARGETS
+from tests.faults.plan import JOBS, TARGETS
 
 PAGE = Path(__file__).with_name("page.html")
 Rows = Sequence[Sequence[object]]
@@ -69,9 +69,10 @@ def replay(campaign: Campaign) -> str:
     order = campaign.order
     kinds = "" if order.kinds == tuple(TARGETS) else f" --kinds '{','.join(order.kinds)}'"
     together = f" --together {order.together}" if order.together > 1 else ""
+    detectors = "" if order.detectors == JOBS else f" --detectors {','.join(order.detectors)}"
     return (
         f'make faults ARGS="--seed {order.seed} --faults {order.faults} --events {order.records} '
-        f'--rate {order.rate:g}{kinds}{together}"'
+        f'--rate {order.rate:g}{kinds}{together}{detectors}"'
     )
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,6 +46,11 @@ class Scene:
         self._supervisor = supervisor
         self._broker_lock = threading.Lock()
 
+    @property
+    def detectors(self) -> Collection[str]:
+        """Those that are deployed."""
+        return self.checkout.kinds
+
     def bounce(self, *, gently: bool = False, away: float = 0.0) -> None:
         """Ends the broker, as a power cut does or in order, and starts it again after `away` seconds."""
         with self._broker_lock:
@@ -81,7 +87,7 @@ class Scene:
     def complete(self) -> bool:
         """Whether every stage and a job of every detector runs."""
         stages = all(child.state is ProgramState.RUNNING for child in self._supervisor.children.values())
-        return stages and all(self.instance(detector) for detector in DETECTORS)
+        return stages and all(self.instance(detector) for detector in self.detectors)
 
     def instance(self, detector: str) -> JobProcess | None:
         """The latest job of a detector that runs; None if none does."""

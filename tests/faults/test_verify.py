@@ -13,17 +13,14 @@ from confluent_kafka import Producer
 
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
-from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from lozenge_deploy.local.embedded_broker import EmbeddedBroker
+from tests.brokers import Broker, own_platform
 from tests.faults import oracle
 from tests.faults.campaign import ROOT
 from tests.faults.plan import DETECTORS
 from tests.faults.records import record
 from tests.faults.verify import DELIVERIES, RECEIPTS
-
-TOPICS = Topics()
 
 pytestmark = pytest.mark.integration
 
@@ -35,31 +32,31 @@ class Log:
     """A sound log of `RECORDS` raw records and all that comes of them, written by hand."""
 
     def __init__(self, kafka: KafkaSettings, folder: Path) -> None:
-        self.producer = Producer(kafka.client())
+        self.producer, topics = Producer(kafka.client()), kafka.topics
         self.alerts: list[tuple[str, bytes]] = []
         start = int(NOW.timestamp() * 1000)
-        ends = [0] * TOPICS.partitions
+        ends = [0] * topics.partitions
         payments, receipts = [], []
         for number in range(RECORDS):
             raw = record(5, number, (start + number) * 1000)
-            partition = partition_of(raw.key, TOPICS.partitions)
+            partition = partition_of(raw.key, topics.partitions)
             position = partition, ends[partition]
             ends[partition] += 1
-            self.send(TOPICS.raw_json, raw.value, partition, {"number": str(number)}, start + number)
+            self.send(topics.raw_json, raw.value, partition, {"number": str(number)}, start + number)
             receipts.append(f"{number} {position[0]} {position[1]}\n")
             if payment := oracle.payment(position, raw.value, start + number):
                 payments.append(payment)
-                self.send(TOPICS.events, Codec.of("event").encode(_event(payment)), partition)
+                self.send(topics.events, Codec.of("event").encode(_event(payment)), partition)
             else:
                 where = {"__connect.errors.partition": str(position[0]), "__connect.errors.offset": str(position[1])}
-                self.send(TOPICS.dead_letters("upstream"), raw.value, partition, where)
+                self.send(topics.dead_letters("upstream"), raw.value, partition, where)
         written = 0
         for name, expected in oracle.alerts(payments).items():
             for alert in expected:
-                self.alerts.append((TOPICS.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
+                self.alerts.append((topics.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
                 self.send(*self.alerts[-1])
                 notification = Codec.of("notification").encode(_notification(written, alert.alert_id))
-                self.send(TOPICS.notifications, notification)
+                self.send(topics.notifications, notification)
                 written += 1
         assert self.producer.flush(30) == 0
         (folder / RECEIPTS).write_text("".join(receipts))
@@ -74,35 +71,35 @@ class Log:
         self.producer.poll(0)
 
 
-@pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A broker of its own: the verifier reads the platform's topics whole."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("verify")) as broker:
-        kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in DETECTORS for t in TOPICS.detector_topics(d))])
-        yield broker.bootstrap
+@pytest.fixture
+def kafka(broker: Broker) -> Iterator[KafkaSettings]:
+    """A platform of its own: the verifier reads its topics whole."""
+    with own_platform(broker) as platform:
+        ensure_topics(platform, [topic for d in DETECTORS for topic in platform.topics.detector_topics(d)])
+        yield platform
 
 
-def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(bootstrap: str, tmp_path: Path) -> None:
-    log = Log(KafkaSettings(bootstrap=bootstrap), tmp_path)
-    code, result = _verify(bootstrap, tmp_path)
+def test_a_sound_log_holds_and_one_alert_more_or_less_does_not(kafka: KafkaSettings, tmp_path: Path) -> None:
+    log = Log(kafka, tmp_path)
+    code, result = _verify(kafka, tmp_path)
     assert (code, result["wrong"]) == (0, [])
     assert result["counts"]["raw records"] == RECORDS
     assert result["counts"]["notifications"] == len(log.alerts) > 20
 
     log.send(*log.alerts[0])
     assert log.producer.flush(30) == 0
-    code, result = _verify(bootstrap, tmp_path)
+    code, result = _verify(kafka, tmp_path)
     assert code == 1
     assert [(w["name"], w["stage"], w["count"]) for w in result["wrong"]] == [("duplicate", "each_large", 1)]
 
     (tmp_path / DELIVERIES).write_text((tmp_path / DELIVERIES).read_text().partition("\n")[2])
-    code, result = _verify(bootstrap, tmp_path)
+    code, result = _verify(kafka, tmp_path)
     assert (code, [w["name"] for w in result["wrong"]]) == (1, ["duplicate", "unseen"])
 
 
-def _verify(bootstrap: str, folder: Path) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", bootstrap]
+def _verify(kafka: KafkaSettings, folder: Path) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "tests.faults.verify", str(folder), "--bootstrap", kafka.bootstrap]
+    command += ["--prefix", kafka.topic_prefix, "--detectors", ",".join(DETECTORS)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert run.stdout, run.stderr
     return run.returncode, json.loads(run.stdout)

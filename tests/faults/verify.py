@@ -1,4 +1,4 @@
-"""The independent verifier: `python -m tests.faults.verify FOLDER --bootstrap HOST:PORT`.
+"""The independent verifier: `python -m tests.faults.verify FOLDER --bootstrap HOST:PORT --detectors NAME,NAME`.
 
 A process of its own that reads every committed record with kafka-python, decodes with fastavro and the contracts'
 .avsc files, and compares with the plain folds of `oracle`. It knows the raw topic, the receipts of its producer and
@@ -11,7 +11,7 @@ import io
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,14 +78,14 @@ def decoded(values: Iterable[bytes], contract: str) -> Iterator[dict[str, Any]]:
         yield fields
 
 
-def verify(bootstrap: str, folder: Path) -> Result:
-    """Reads everything and compares."""
+def verify(bootstrap: str, folder: Path, detectors: Collection[str], prefix: str) -> Result:
+    """Reads every topic of the platform with this prefix and compares; other detectors than these raise nothing."""
     counts: dict[str, int] = {}
     found: list[Finding] = []
 
     numbers: dict[PartitionOffset, int] = {}
     payments: dict[PartitionOffset, oracle.Payment | None] = {}
-    for record in committed(bootstrap, RAW):
+    for record in committed(bootstrap, prefix + RAW):
         position = record.partition, record.offset
         numbers[position] = int(dict(record.headers)["number"])
         payments[position] = oracle.payment(position, record.value or b"", record.timestamp)
@@ -93,11 +93,11 @@ def verify(bootstrap: str, folder: Path) -> Result:
     counts["raw records"] = len(numbers)
     found += findings.in_raw(receipts, numbers)
 
-    values = (record.value for record in committed(bootstrap, EVENTS))
+    values = (record.value for record in committed(bootstrap, prefix + EVENTS))
     events = [
         ((e["raw"]["partition"], e["raw"]["offset"]), e["event_id"], e["card_id"]) for e in decoded(values, "event")
     ]
-    dead = [_refused(record) for record in committed(bootstrap, DEAD_LETTERS)]
+    dead = [_refused(record) for record in committed(bootstrap, prefix + DEAD_LETTERS)]
     counts |= {"events": len(events), "dead letters": len(dead)}
     counts["repeats of events"] = len(events) - len({position for position, _, _ in events})
     counts["repeats of dead letters"] = len(dead) - len(set(dead))
@@ -105,13 +105,15 @@ def verify(bootstrap: str, folder: Path) -> Result:
 
     alert_ids: list[str] = []
     for name, expected in oracle.alerts(p for p in payments.values() if p).items():
-        values = (record.value for record in committed(bootstrap, ALERTS.format(name)))
+        if name not in detectors:
+            continue
+        values = (record.value for record in committed(bootstrap, prefix + ALERTS.format(name)))
         alerts = [_alert(fields) for fields in decoded(values, "alert")]
         alert_ids += [alert.alert_id for alert in alerts]
         counts |= {f"alerts of {name}": len(alerts), f"expected of {name}": len(expected)}
         found += findings.of_detector(name, expected, alerts)
 
-    records = list(committed(bootstrap, NOTIFICATIONS))
+    records = list(committed(bootstrap, prefix + NOTIFICATIONS))
     fields = zip(records, decoded((r.value for r in records), "notification"), strict=True)
     notifications = [
         Notification(r.partition, n["seq"], n["notification_id"], tuple(n["alert_ids"])) for r, n in fields
@@ -153,11 +155,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.verify", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--detectors", required=True, help="those that are deployed, by comma")
+    parser.add_argument("--prefix", default="", help="with which the names of the platform's topics begin")
     parser.add_argument(
         "--upstream", choices=["exactly-once", "at-least-once"], default="exactly-once", help="what upstream promises"
     )
     given = parser.parse_args()
-    result = verify(given.bootstrap, given.folder)
+    result = verify(given.bootstrap, given.folder, given.detectors.split(","), given.prefix)
     if given.upstream == "at-least-once":
         result = Result(result.counts, {k: v for k, v in result.wrong.items() if k != ("duplicate", "upstream")})
     json.dump(result.as_json(), sys.stdout, indent=1)
