@@ -25,6 +25,7 @@ def invoke(*arguments: str, cwd: Path, **variables: str) -> "subprocess.Complete
     out, errors = io.StringIO(), io.StringIO()
     with (
         mock.patch.dict(os.environ, surroundings(**variables), clear=True),
+        mock.patch.object(os, "nice"),  # it would last
         mock.patch.multiple(sys, argv=["lozenge", *arguments], excepthook=sys.excepthook),
         contextlib.chdir(cwd),
         contextlib.redirect_stdout(out),

@@ -1,4 +1,4 @@
-"""Environments of detectors whose job runs without Spark; every other module is the real one.
+"""Environments of rules whose job, backtest and backfill run without Spark; every other module is the real one.
 
 They lie where the real ones would, under `LOZENGE_CACHE`. The command and the agent are the real ones: they find an
 environment that is complete, and with `tested` a folder whose tests have passed.
@@ -17,19 +17,22 @@ _CACHE = cache_path()
 """Where Spark's jars and archives are, whatever cache a test moves to later."""
 _PYTHON = """\
 #!/bin/sh
-# The Python of a detector's environment: -m MODULE {name} ..., or -c CODE with the detector installed.
+# The Python of a detector's environment: -m MODULE WHICH ..., or -c CODE with the detector installed.
+# WHICH is the name of the detector, or a folder that ends with a slash.
 source="$(dirname "$0")/../source/{name}/"
 export LOZENGE_CACHE='{cache}'
 if [ "$1" = -c ]; then
   PYTHONPATH="$source" exec '{python}' "$@"
 fi
 module="$2"
+case "$3" in */) source="$3" ;; esac
 shift 3
-if [ "$module" = lozenge.job ]; then
-  module=tests.deploy.sparkless_job
-  export PYTHONPATH='{checkout}'
-fi
-exec '{python}' -m "$module" "$source" "$@"
+case "$module" in
+  lozenge.job) set -- tests.deploy.sparkless_job "$source" "$@" ;;
+  lozenge.job.tools.back*) set -- tests.deploy.sparkless_tool "${{module##*.}}" "$source" "$@" ;;
+  *) exec '{python}' -m "$module" "$source" "$@" ;;
+esac
+PYTHONPATH='{checkout}' exec '{python}' -m "$@"
 """
 
 

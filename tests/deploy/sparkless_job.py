@@ -1,8 +1,7 @@
 """A rule as a process without Spark: everything around its detection is what `lozenge.job` runs.
 
 It loads the detector, obeys its orders, reports, shares partitions, claims them, and commits alerts and offsets in one
-transaction per batch, on a real broker. It alerts on each event above its setting `limit`, under the id that the real
-job gives. Records that are no events are skipped.
+transaction per batch, on a real broker. What it detects is in `sparkless_rule`.
 
 Usage: `python -m tests.deploy.sparkless_job FOLDER`, started as the agent starts a job. Exit codes as those of the job.
 """
@@ -10,19 +9,16 @@ Usage: `python -m tests.deploy.sparkless_job FOLDER`, started as the agent start
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import Topics
-from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector, find
-from lozenge.errors import ConfigError, DecodeError, LozengeError
-from lozenge.job.batch_result import DraftAlert
+from lozenge.errors import ConfigError, LozengeError
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.effective_config import EffectiveConfig, JobSpecFile
 from lozenge.job.identity import Identity
@@ -41,6 +37,7 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, newest
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase
+from tests.deploy.sparkless_rule import draft_alerts
 
 TOPICS = Topics()
 
@@ -62,7 +59,6 @@ class SparklessJob:
         self._consumer = Consumer(kafka.client(group_id=f"{self._identity.app}-reads", enable_auto_commit=False))
         self._offsets: dict[int, int] = {}
         self._stamp = CommitMetadata(0)
-        self._codec = Codec.of("event")
         self._stopped = threading.Event()
 
     def stop(self) -> None:
@@ -72,6 +68,7 @@ class SparklessJob:
     def run(self) -> None:
         """Raises what ends a job."""
         first, digest = self._spec, self._config.settings.digest
+        logging.logger().info("query starts")
         phase = JobPhase.STANDBY if first.standby else JobPhase.STARTING
         self._reporter.update(session_started_at=time.time(), generation=first.generation)
         self._reporter.query_started(phase, first.revision, digest, self._group.glance().offsets)
@@ -118,7 +115,8 @@ class SparklessJob:
             mine = range(TOPICS.partitions)
         if not shared:  # else a newer generation is another instance's
             refuse_if_stale(self._group.glance(), generation, self._identity.app)
-        known = newest(read_log(self._kafka, self._coverage, CoverageSegment))
+        coverage = self._identity.coverage
+        known = newest(read_log(self._kafka, coverage, CoverageSegment)) if coverage is not None else None
         self._writers.fence(mine, shared=shares, before=known is not None and known.shared)
         self._assignment.claimed, self._shared = frozenset(mine), shares
         positions = self._group.read(mine)
@@ -131,6 +129,8 @@ class SparklessJob:
         self._reporter.went_live(self._stamp.generation, self._offsets, self._offsets)
 
     def _open(self, reason: str) -> None:
+        if (coverage := self._identity.coverage) is None:
+            return  # only a live job has one
         for writer, own in self._writers.each():
             offsets = _of(self._offsets, own)
             line = CoverageSegment(
@@ -143,7 +143,7 @@ class SparklessJob:
                 input_id=topic_id(self._kafka, self._identity.input),
                 shared=self._spec.shared,
             )
-            writer.commit([line.record(self._coverage)], self._group, offsets, self._stamp)
+            writer.commit([line.record(coverage)], self._group, offsets, self._stamp)
 
     def _process(self) -> None:
         """One batch: what has come, its alerts and its offsets in one transaction."""
@@ -156,35 +156,14 @@ class SparklessJob:
             return
         self._stamp = CommitMetadata(self._stamp.generation, batch=self._stamp.batch + 1)
         for writer, own in self._writers.each():
-            alerts = list(self._alerts(m for m in messages if _partition(m) in own))
+            alerts = self._alerts(m for m in messages if _partition(m) in own)
             writer.commit(alerts, self._group, _of(self._offsets, own), self._stamp)
         self._reporter.committed(self._stamp.batch, self._offsets, len(messages), 0)
 
-    def _alerts(self, messages: Iterator[Message]) -> Iterator[Record]:
+    def _alerts(self, messages: Iterable[Message]) -> list[Record]:
         settings: Any = self._config.settings
-        writer = AlertEncoder(self._identity, self._loaded.declaration, settings)
-        for message in messages:
-            try:
-                event = self._codec.decode(message.value())
-            except DecodeError:
-                continue
-            if event["amount"] > settings.limit:
-                at = _partition(message), message.offset() or 0
-                draft = DraftAlert(
-                    Alert(reason=str(event["amount"]), evidence=[event["event_id"]]),
-                    entity=event["card_id"],
-                    dedup_key=event["event_id"],
-                    event_time=event["event_time"],
-                    closes=event["event_time"],
-                    trigger=at,
-                    position=at,
-                )
-                yield writer.record(draft, datetime.now(UTC))
-
-    @property
-    def _coverage(self) -> str:
-        assert self._identity.coverage is not None, "only a live job runs here"
-        return self._identity.coverage
+        encoder, now = AlertEncoder(self._identity, self._loaded.declaration, settings), datetime.now(UTC)
+        return [encoder.record(draft, now) for draft in draft_alerts(messages, settings.limit)]
 
 
 def _partition(message: Message) -> int:

@@ -1,4 +1,4 @@
-"""What a plan and a dry run say of a folder before it is deployed, by the command. No agent runs."""
+"""What a plan, a dry run and a backtest say of a folder before it is deployed, by the command. No agent runs."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge_deploy.releases.release_store import Releases
-from tests.deploy.command import lozenge
+from tests.deploy.command import invoke
 from tests.deploy.sparkless_environments import install
 from tests.integration.deploy.sources import quick_detector
 from tests.integration.harness import event, send
@@ -20,31 +20,38 @@ pytestmark = pytest.mark.usefixtures("cache")
 def test_dry_runs_and_plans_change_nothing_and_say_what_would_be(kafka: KafkaSettings, tmp_path: Path) -> None:
     install(quick_detector(tmp_path, "planned", "rule"), tested=False)
     here: dict[str, Any] = {"cwd": tmp_path, **kafka.variables}
-    run = lozenge("deploy", "planned", "--dry-run", "-o", "json", **here)
+    run = invoke("deploy", "planned", "--dry-run", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
     assert (answer["status"], answer["changes"][0]) == (None, {"field": "release", "current": None, "new": "r1"})
 
     send(kafka, [event(n, card=f"planned_{n}", amount="7000.00") for n in range(5)])
-    run = lozenge("plan", "planned", "-o", "json", **here)
+    run = invoke("plan", "planned", "-o", "json", **here)
     assert run.returncode == 0, run.stderr
     [answer] = json.loads(run.stdout)
     assert {f"planned_{n}" for n in range(5)} <= {alert["entity"] for alert in answer["backtest"]["new"]}
-    assert answer["cost"]["new"] > 0
+    assert answer["cost"]["new"] is not None
     assert (answer["cost"]["current"], answer["cost"]["ratio"], answer["refusal"]) == (None, None, None)
+
+    run = invoke("try", "planned", "--last", "10m", "--set", "limit=7000", "-o", "json", **here)
+    assert run.returncode == 0, run.stderr
+    [answer] = json.loads(run.stdout)
+    assert (answer["events"], answer["alerts"], answer["new"]) == (5, 0, [])
+    run = invoke("try", "planned", "--set", "limit=a lot", **here)
+    assert (run.returncode, "limit" in run.stderr) == (2, True)
     assert not [topic for topic in partitions(kafka) if "planned" in topic]
     assert Releases(kafka).of("planned") == []
 
-    run = lozenge("deploy", "planned", "--no-wait", **here)
+    run = invoke("deploy", "planned", "--no-wait", **here)
     assert (run.returncode, "is pending" in run.stdout) == (0, True), run.stderr
-    run = lozenge("status", "-o", "json", **here)
+    run = invoke("status", "-o", "json", **here)
     [row] = [row for row in json.loads(run.stdout) if row["app"] == "planned"]
     assert (row["goal"], row["phase"], row["reason"]) == ("running", "pending", "no agent has picked it up")
-    run = lozenge("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
+    run = invoke("describe", "planned", "-o", "json", **here | {"cwd": tmp_path.parent})
     [facts] = json.loads(run.stdout)
     assert (facts["deployed"], facts["live"], facts["defaults"]) == ("r1", None, {"limit": "500"})
 
-    run = lozenge("plan", "planned", "--set", "limit=9000", **here)
+    run = invoke("plan", "planned", "--set", "limit=9000", **here)
     assert run.returncode == 0, run.stderr
     assert "setting limit  -" in run.stdout
     assert "r1 takes" in run.stdout

@@ -1,4 +1,4 @@
-"""Agents and the command as processes, over one folder of jobs and a checkout with two rules."""
+"""Agents as processes, over one folder of jobs and a checkout with two rules; the command runs in this process."""
 
 import os
 import subprocess
@@ -14,10 +14,10 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from lozenge_deploy.cli.author.scaffold import write
 from lozenge_deploy.supervision.job_process import JobProcess, job_processes
+from tests.deploy.command import invoke
 from tests.deploy.sparkless_environments import install
 from tests.integration.harness import alerts, event, send, wait_for
 
-COMMAND_SECONDS = 600.0
 QUICK_AGENT = """
 from lozenge.process.shutdown import end
 from lozenge_deploy.agent.__main__ import main
@@ -37,7 +37,7 @@ class World:
         self.kafka, self.folder, self.jobs = kafka, folder, folder / "jobs"
         self.one, self.two = f"{name}_one", f"{name}_two"
         self.agents: list[subprocess.Popen[bytes]] = []
-        self._environment = os.environ | kafka.variables | {"NO_COLOR": "1"}
+        self._variables = kafka.variables | {"NO_COLOR": "1"}
         (folder / "pyproject.toml").touch()
         (folder / "detectors").mkdir()
         for detector in (self.one, self.two):
@@ -49,10 +49,7 @@ class World:
 
     def lozenge(self, *arguments: str, code: int = 0) -> str:
         """What the command says; it must end with `code`."""
-        command = [sys.executable, "-m", "lozenge_deploy.cli", *arguments]
-        run = subprocess.run(
-            command, env=self._environment, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND_SECONDS
-        )
+        run = invoke(*arguments, cwd=self.folder, **self._variables)
         assert run.returncode == code, run.stdout + run.stderr
         return run.stdout + run.stderr
 
@@ -73,8 +70,9 @@ class World:
     def start_agent(self) -> "subprocess.Popen[bytes]":
         """One more agent."""
         with self.log(len(self.agents)).open("wb") as log:
-            command = [sys.executable, "-c", QUICK_AGENT, str(self.jobs)]
-            self.agents.append(subprocess.Popen(command, env=self._environment, stdout=log, stderr=log))
+            agent = [sys.executable, "-c", QUICK_AGENT, str(self.jobs)]
+            environment = os.environ | self._variables
+            self.agents.append(subprocess.Popen(agent, env=environment, stdout=log, stderr=log))
         return self.agents[-1]
 
     def log(self, agent: int) -> Path:
@@ -132,12 +130,16 @@ class World:
         finally:
             module.write_text(before, "utf-8")
 
-    def end(self) -> None:
-        """Leaves no process."""
+    def stop_agents(self) -> None:
+        """Ends the agents; the jobs keep running."""
         for agent in self.agents:
             if agent.poll() is None:  # else a test has killed it
                 agent.terminate()
                 assert agent.wait(60) == 0
+
+    def end(self) -> None:
+        """Leaves no process."""
+        self.stop_agents()
         for folder in self.jobs.iterdir() if self.jobs.is_dir() else ():
             for instance in job_processes(folder):
                 instance.kill()

@@ -17,7 +17,7 @@ from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.model import ReceivedRecord
 from lozenge_downstream.store.deliveries import Attempt
 from lozenge_downstream.store.tables import DUE
-from tests.deploy.command import ROOT, lozenge
+from tests.deploy.command import ROOT, invoke
 from tests.downstream.conftest import Desk, alert_fields
 from tests.integration.harness import committed, event
 
@@ -72,7 +72,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
 
     environment = kafka.variables
-    run = lozenge("why", fields["alert_id"], cwd=ROOT, **environment)
+    run = invoke("why", fields["alert_id"], cwd=ROOT, **environment)
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     order = ["raw record", "event", "alert", "received", "case", "notified", "attempt failed", "delivery"]
@@ -83,7 +83,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
     assert "channel ops" in run.stdout
     assert "HTTP 503  " in run.stdout
 
-    (answer,) = json.loads(lozenge("why", fields["alert_id"], "-o", "json", cwd=ROOT, **environment).stdout)
+    (answer,) = json.loads(invoke("why", fields["alert_id"], "-o", "json", cwd=ROOT, **environment).stdout)
     assert [step["what"] for step in answer["origin"]] == ["raw record", "event", "alert"]
     assert answer["cases"][0]["notification"]["deliveries"][0]["channel"] == "ops"
     assert answer["cases"][0]["notification"]["failed_attempts"][0]["error"] == "HTTP 503"
@@ -92,11 +92,11 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
 def test_records_deleted_by_retention_are_reported_as_such(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
     desk.take(ReceivedRecord(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
-    run = lozenge("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)
+    run = invoke("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)
     assert run.returncode == 0, run.stderr
     assert "no longer in its topic" in run.stdout
 
 
 def test_an_alert_that_never_came_is_not_known(kafka: KafkaSettings, desk: Desk) -> None:
-    run = lozenge("why", "unknown", cwd=ROOT, **kafka.variables)
+    run = invoke("why", "unknown", cwd=ROOT, **kafka.variables)
     assert (run.returncode, "no alert 'unknown' was received" in run.stderr) == (2, True)

@@ -1,0 +1,57 @@
+"""A tool of a rule as a process without Spark: everything around its evaluation is what `lozenge.job.tools` runs.
+
+Usage: `python -m tests.deploy.sparkless_tool backtest|backfill FOLDER ...`. Output and exit codes are the tool's.
+"""
+
+import sys
+from typing import Any
+from unittest.mock import patch
+
+from lozenge.detector.definition import Settings
+from lozenge.detector.loader import LoadedDetector
+from lozenge.job.batch_result import BatchResult
+from lozenge.job.identity import Identity
+from lozenge.job.query.poison_search import Ranges
+from lozenge.job.tools import backfill, backtest
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_reader import read
+from lozenge.process.shutdown import end
+from tests.deploy.sparkless_rule import draft_alerts
+
+TOOLS: dict[str, Any] = {"backtest": backtest, "backfill": backfill}
+
+
+class SparklessBuilder:
+    """In the place of a `QueryBuilder`: it builds no query, and reads the ranges itself."""
+
+    def __init__(
+        self, loaded: LoadedDetector, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: object
+    ) -> None:
+        self._identity, self._settings, self._kafka = identity, settings, kafka
+
+    def learn(self) -> None:
+        """Nothing: the events of these tests have the newest schema."""
+
+    def evaluate(self, ranges: Ranges) -> BatchResult:
+        """The result over `ranges`."""
+        settings: Any = self._settings
+        messages = read(self._kafka, self._identity.input, {p: begin for p, (begin, _) in ranges.items()})
+        within = (m for m in messages if (m.offset() or 0) < ranges[m.partition() or 0][1])
+        return BatchResult(list(draft_alerts(within, settings.limit)))
+
+
+def _evaluate(builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: int) -> BatchResult:
+    return builder.evaluate(ranges)
+
+
+def main() -> int:
+    """Runs the tool; returns its exit code."""
+    tool = TOOLS[sys.argv.pop(1)]
+    replaced: dict[str, Any] = {"QueryBuilder": SparklessBuilder, "evaluate": _evaluate}
+    with patch.multiple(tool, spark_session=lambda *_, **__: None, **replaced):
+        code: int = tool.main()
+    return code
+
+
+if __name__ == "__main__":
+    end(main())
