@@ -10,20 +10,13 @@ import contextlib
 import math
 import random
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from lozenge.contracts.topics import Topics
-from lozenge.errors import Poison
-from lozenge.metrics.app_metrics import NotifierMetrics
-from lozenge.process.logging import logger
 from lozenge_downstream.channels.base.channel import Channel, Drop, Message, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
-from lozenge_downstream.dead_letter_encoder import dead_letter_record
-from lozenge_downstream.model import ReceivedRecord
-from lozenge_downstream.store import Store
+from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.store.deliveries import Attempt, Delivery
 from lozenge_downstream.store.tables import DUE, FAILED, SENT
 
@@ -36,25 +29,11 @@ RETRY_FACTOR = 4.0
 JITTER = 0.2
 
 
-class Undeliverable(Poison):
-    """A channel refused a message permanently, or in all of its attempts."""
-
-
 class ChannelWorker:
-    """Sends to one channel while `may`. It belongs to one event loop; that loop's threads use the `store`."""
+    """Sends to one channel while `may`. It belongs to one event loop; that loop's threads use the `deliveries`."""
 
-    def __init__(
-        self,
-        name: str,
-        channel: Channel,
-        store: Store,
-        topics: Topics,
-        may: Callable[[], bool],
-        metrics: NotifierMetrics,
-    ) -> None:
-        self._name, self._channel, self._store, self._topics = name, channel, store, topics
-        self._may, self._metrics = may, metrics
-        metrics.deliveries(name)
+    def __init__(self, channel: Channel, deliveries: StoredDeliveries, may: Callable[[], bool]) -> None:
+        self._channel, self._deliveries, self._may = channel, deliveries, may
         self._known: set[str] = set()
         self._waiting: asyncio.Queue[Delivery] = asyncio.Queue()
         self._results: list[Attempt] = []
@@ -79,7 +58,7 @@ class ChannelWorker:
             raise failed.exceptions[0] from None
         finally:
             if self._results:
-                self._write(self._results)
+                self._deliveries.record(self._results)
 
     async def _send(self, sender: Sender) -> None:
         while True:
@@ -117,7 +96,7 @@ class ChannelWorker:
     async def _fetch(self) -> None:
         limit = PREFETCH * self._channel.concurrency + len(self._known)  # known messages are still due in the store
         self._may_have_more = False  # before the query: it may miss what is added meanwhile
-        due = await asyncio.to_thread(self._due, limit)
+        due = await asyncio.to_thread(self._deliveries.due, limit)
         self._may_have_more |= len(due) == limit
         for delivery in due:
             if delivery.notification_id not in self._known:
@@ -126,7 +105,7 @@ class ChannelWorker:
 
     async def _record(self) -> None:
         attempts, self._results, self._record_at = self._results, [], math.inf
-        writing = asyncio.create_task(asyncio.to_thread(self._write, attempts))
+        writing = asyncio.create_task(asyncio.to_thread(self._deliveries.record, attempts))
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
@@ -144,35 +123,6 @@ class ChannelWorker:
 
     def _needs_more(self) -> bool:
         return self._waiting.qsize() <= PREFETCH * self._channel.concurrency // 2
-
-    def _due(self, limit: int) -> list[Delivery]:
-        with self._store.reading() as t:
-            return [] if self._name in t.deliveries.disabled() else t.deliveries.due(self._name, limit)
-
-    def _write(self, attempts: Sequence[Attempt]) -> None:
-        failed = [a for a in attempts if a.state == FAILED]
-        with self._store.transaction(exclusive=bool(failed)) as t:
-            t.deliveries.settle(attempts)
-            for attempt in failed:
-                d = attempt.delivery
-                error = Undeliverable(f"channel {d.channel}: {attempt.error} ({d.attempts + 1} attempts)")
-                sent = t.outbox.by_id(d.notification_id)
-                record = ReceivedRecord(sent.topic, sent.partition, sent.seq, sent.key, sent.value, sent.headers)
-                t.outbox.send([dead_letter_record(record, "deliver", error, self._topics, t.outbox.number, t.now)])
-            for attempt in attempts:
-                if attempt.disable:
-                    t.deliveries.disable(attempt.delivery.channel, str(attempt.error))
-        states = Counter(attempt.state for attempt in attempts)
-        self._metrics.deliveries(self._name, sent=states[SENT], retried=states[DUE], failed=states[FAILED])
-        self._metrics.dead_letters(len(failed), "deliver")
-        for attempt in attempts:
-            if attempt.disable or attempt.state == FAILED:
-                logger().error(
-                    "channel disabled" if attempt.disable else "delivery failed permanently",
-                    channel=attempt.delivery.channel,
-                    notification_id=attempt.delivery.notification_id,
-                    error=attempt.error,
-                )
 
 
 def _attempt(result: Result, channel: Channel, delivery: Delivery) -> Attempt:

@@ -11,6 +11,7 @@ from lozenge.process.logging import logger
 from lozenge_downstream import lease_holder
 from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.delivery.channel_worker import POLL_SECONDS, ChannelWorker
+from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.store import Store
 
 RESTART_SECONDS = 5.0
@@ -73,14 +74,8 @@ class Dispatcher:
     async def _keep(self, name: str, channel: Channel) -> None:
         """Runs a worker, and starts it again if the channel cannot be opened; other channels are not affected."""
         while True:
-            worker = ChannelWorker(
-                name,
-                channel,
-                self._store,
-                self._topics,
-                lambda: self._holds(lease_holder.channel_lease(name)),
-                self._metrics,
-            )
+            deliveries = StoredDeliveries(name, self._store, self._topics, self._metrics)
+            worker = ChannelWorker(channel, deliveries, lambda: self._holds(lease_holder.channel_lease(name)))
             self._workers[name] = worker
             try:
                 await worker.run()

@@ -10,16 +10,19 @@ from lozenge.contracts.topics import Topics
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.delivery.channel_worker import ChannelWorker, wait_seconds
+from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.store import Store
 from tests.downstream.delivery.conftest import hook
 
-TOPICS = Topics()
+
+def deliveries_of(store: Store) -> StoredDeliveries:
+    return StoredDeliveries("ops", store, Topics(), NotifierMetrics("test"))
 
 
 async def woken_and_cancelled(store: Store, channel: Channel, steps: int) -> bool:
     """Whether a worker ends that is cancelled so many steps of the event loop after it was woken."""
-    worker = ChannelWorker("ops", channel, store, TOPICS, lambda: False, NotifierMetrics("test"))
+    worker = ChannelWorker(channel, deliveries_of(store), lambda: False)
     running = asyncio.create_task(worker.run())
     await asyncio.sleep(0.05)
     worker.wake()
@@ -46,7 +49,8 @@ async def cancelled_while_noting(worker: ChannelWorker) -> None:
 
 def test_a_cancelled_worker_records_what_it_sent_before_it_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     channel = Routing.model_validate({"channels": {"ops": hook("http://127.0.0.1:1/")}}).channels["ops"]
-    worker, noted = ChannelWorker("ops", channel, store, TOPICS, lambda: True, NotifierMetrics("test")), []
+    deliveries, noted = deliveries_of(store), []
+    worker = ChannelWorker(channel, deliveries, lambda: True)
 
     def slowly(attempts: Any) -> None:
         time.sleep(0.2)
@@ -56,7 +60,7 @@ def test_a_cancelled_worker_records_what_it_sent_before_it_ends(store: Store, mo
         await cancelled_while_noting(worker)
         return bool(noted)
 
-    monkeypatch.setattr(worker, "_write", slowly)
+    monkeypatch.setattr(deliveries, "record", slowly)
     assert asyncio.run(run()), "else the worker after it would fetch and send them again"
 
 

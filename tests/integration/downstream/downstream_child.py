@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.__main__ import main
 from lozenge_downstream.delivery import outbox_relay
-from lozenge_downstream.delivery.channel_worker import ChannelWorker
+from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.service import Notifier
@@ -84,7 +84,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "published, after the Kafka commit": lambda: setattr(outbox_relay, "Producer", DiesAfterCommit),
     "marked as published, before the SQL commit": lambda: after(Outbox, "published"),
     "marked as published, after the SQL commit": lambda: before(NotifierMetrics, "emitted"),
-    "webhook answered, before it is recorded": lambda: before(ChannelWorker, "_write"),
+    "webhook answered, before it is recorded": lambda: before(StoredDeliveries, "record"),
     "webhook recorded, before the SQL commit": lambda: after(Deliveries, "settle"),
 }
 STATUSES = ("opened", "updated", "repeated", "resolved")
