@@ -26,15 +26,15 @@ from lozenge_downstream.delivery.outbox_relay import OutboxRelay, outputs
 from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, channel_lease
 from lozenge_downstream.model import Classification, ReceivedRecord
+from lozenge_downstream.periodic_tasks import PeriodicTasks
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config_reload import ConfigReload
 from lozenge_downstream.settings import NotifierSettings
-from lozenge_downstream.store import Retention, Store
+from lozenge_downstream.store import Store
 from lozenge_downstream.timing import NotifierTiming
 
 BATCH = 500
-RETENTION_SECONDS, SILENCE_CHECK_SECONDS, GAUGE_SECONDS = 3600.0, 60.0, 10.0
 DAY_SECONDS = 86_400.0
 
 
@@ -46,12 +46,6 @@ class Notifier:
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name in outputs(kafka.topics)])
         settle_ids(kafka, ["notification", "feedback"])
         self._kafka = kafka
-        self._keep_seconds = settings.keep_days * DAY_SECONDS
-        self._retention: Retention | None = None
-        self._retention_at = self._gauges_at = 0.0
-        self._silence_check_at = (
-            time.monotonic() + SILENCE_CHECK_SECONDS
-        )  # alerts that are not read yet look like silence
         self._metrics = NotifierMetrics(DOWNSTREAM)
         self._store = Store(settings.store.get_secret_value())
         self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
@@ -63,6 +57,14 @@ class Notifier:
         self._relay = OutboxRelay(kafka, self._store, self._metrics, may=lambda: self._leases.holds(RELAY))
         self._dispatcher = Dispatcher(
             self._store, kafka.topics, lambda: self._routing.current.channels, self._leases.holds, self._metrics
+        )
+        self._periodic = PeriodicTasks(
+            self._store,
+            self._pipeline,
+            self._leases,
+            self._metrics,
+            keep_seconds=settings.keep_days * DAY_SECONDS,
+            started=time.monotonic(),
         )
         token = settings.token.get_secret_value() if settings.token else ""
         self._api = ApiServer(api(self._store, self._pipeline, self._wake, token, links), settings.bind)
@@ -104,15 +106,7 @@ class Notifier:
         self._renew_leases()
         if self._routing.reload():
             self._apply_routing()
-        if time.monotonic() >= self._silence_check_at and not self._consumer.lag():
-            self._silence_check_at = time.monotonic() + SILENCE_CHECK_SECONDS
-            with self._store.transaction(exclusive=True) as t:
-                self._pipeline.raise_silence_alarms(t)
-        if time.monotonic() >= self._gauges_at:
-            self._gauges_at = time.monotonic() + GAUGE_SECONDS
-            self._set_gauges()
-        if time.monotonic() >= self._retention_at:
-            self._delete_expired()
+        self._periodic.run_due(time.monotonic(), self._consumer.lag())
 
     def _process(self, records: list[ReceivedRecord]) -> None:
         started = time.monotonic()
@@ -137,25 +131,6 @@ class Notifier:
         with self._store.transaction(exclusive=True) as t:
             self._pipeline.apply_new_inhibitions(known, t)
         self._warn_of_orphans()
-
-    def _set_gauges(self) -> None:
-        """The holder of the relay's lease alone reports what all notifiers of this store share."""
-        if not self._leases.holds(RELAY):
-            self._metrics.notifications({}, {}, {})
-            return
-        with self._store.reading() as t:
-            self._metrics.notifications(
-                t.deliveries.orphans([]), t.received_alerts.rate_limited(), t.feedback.precision()
-            )
-
-    def _delete_expired(self) -> None:
-        """One step of the retention. Records and due cases come before the next one."""
-        # exclusive: else half of what a replay sends again could be deleted
-        with self._store.transaction(exclusive=True) as t:
-            self._retention = self._retention or Retention(t.now - self._keep_seconds)
-            if not t.delete_expired(self._retention):
-                self._retention = None
-                self._retention_at = time.monotonic() + RETENTION_SECONDS
 
     def _renew_leases(self) -> None:
         self._leases.renew([RELAY, *(channel_lease(name) for name in self._routing.current.channels)])

@@ -1,0 +1,65 @@
+"""What a notifier does from time to time: it looks for silent detectors, counts what waits, deletes what expired.
+
+All times are monotonic, in seconds.
+"""
+
+from lozenge.metrics.app_metrics import NotifierMetrics
+from lozenge_downstream.lease_holder import RELAY, LeaseHolder
+from lozenge_downstream.pipeline.pipeline import Pipeline
+from lozenge_downstream.store import Retention, Store
+
+RETENTION_SECONDS, SILENCE_CHECK_SECONDS, GAUGE_SECONDS = 3600.0, 60.0, 10.0
+
+
+class PeriodicTasks:
+    """The periodic tasks of one notifier, in transactions of their own. The notifier's loop runs them.
+
+    `keep_seconds` is the retention of the store. `started` is the time of the start.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        pipeline: Pipeline,
+        leases: LeaseHolder,
+        metrics: NotifierMetrics,
+        *,
+        keep_seconds: float,
+        started: float,
+    ) -> None:
+        self._store, self._pipeline, self._leases, self._metrics = store, pipeline, leases, metrics
+        self._keep_seconds = keep_seconds
+        self._retention: Retention | None = None
+        self._retention_at = self._gauges_at = 0.0
+        self._silence_check_at = started + SILENCE_CHECK_SECONDS  # alerts that are not read yet look like silence
+
+    def run_due(self, now: float, lag: int) -> None:
+        """Runs the tasks that are due. Only without a `lag` it is known which detectors are silent."""
+        if now >= self._silence_check_at and not lag:
+            self._silence_check_at = now + SILENCE_CHECK_SECONDS
+            with self._store.transaction(exclusive=True) as t:
+                self._pipeline.raise_silence_alarms(t)
+        if now >= self._gauges_at:
+            self._gauges_at = now + GAUGE_SECONDS
+            self._set_gauges()
+        if now >= self._retention_at:
+            self._delete_expired(now)
+
+    def _set_gauges(self) -> None:
+        """The holder of the relay's lease alone reports what all notifiers of this store share."""
+        if not self._leases.holds(RELAY):
+            self._metrics.notifications({}, {}, {})
+            return
+        with self._store.reading() as t:
+            self._metrics.notifications(
+                t.deliveries.orphans([]), t.received_alerts.rate_limited(), t.feedback.precision()
+            )
+
+    def _delete_expired(self, now: float) -> None:
+        """One step of the retention. Records and due cases come before the next one."""
+        # exclusive: else half of what a replay sends again could be deleted
+        with self._store.transaction(exclusive=True) as t:
+            self._retention = self._retention or Retention(t.now - self._keep_seconds)
+            if not t.delete_expired(self._retention):
+                self._retention = None
+                self._retention_at = now + RETENTION_SECONDS
