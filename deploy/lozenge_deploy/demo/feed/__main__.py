@@ -79,7 +79,7 @@ def run(
         sender = RecordProducer(kafka, kafka.topics.prefixed(form.topic), stopped)
         if past_days and count:
             sender.send(feed.past(end, count))
-            past = feed.sent
+            past = feed.written.sent
             typer.echo(f"{past} records of the last {past_days} days sent", err=True)
         sender.send(feed.live(_slots(rate, for_, stopped), case_every))
         for raw in feed.finish(datetime.now(UTC)):
@@ -94,7 +94,7 @@ def run(
         if summary is not None:
             _write(summary, feed, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
     if failed:
-        typer.echo(f"the broker did not acknowledge {failed} of {feed.sent} records", err=True)
+        typer.echo(f"the broker did not acknowledge {failed} of {feed.written.sent} records", err=True)
         raise typer.Exit(1)
 
 
@@ -106,8 +106,10 @@ def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[in
 
 def _write(path: Path, feed: Generator, run: dict[str, object]) -> None:
     """Replaces the summary in one step, so that a reader never sees a part of it."""
-    cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.cases]
-    text = json.dumps(run | {"sent": feed.sent, "malformed": dict(feed.malformed), "cases": cases}, indent=1)
+    cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.written.cases]
+    text = json.dumps(
+        run | {"sent": feed.written.sent, "malformed": dict(feed.written.malformed), "cases": cases}, indent=1
+    )
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)

@@ -1,24 +1,22 @@
 """The stream of raw records: ordinary traffic of a small population, with injected cases and malformed records.
 
 Equal arguments give byte-equal records, transaction ids included. What a detector should find is injected and recorded
-in `Generator.cases`. Ordinary traffic never looks like it (see `population`): a case without an alert is missed, an
+in `written.cases`. Ordinary traffic never looks like it (see `population`): a case without an alert is missed, an
 alert without a case is false.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from itertools import chain, cycle, repeat
 from random import Random
 from typing import NamedTuple
-from zlib import crc32
 
 from lozenge_deploy.demo.feed.formats import JSON, Authorisation, Form
-from lozenge_deploy.demo.feed.malformed_records import malform, reasons
-from lozenge_deploy.demo.feed.population import COOLDOWN, DAY, SECOND, Card, Population, Subscription
-from lozenge_deploy.demo.feed.schedule import history, micros, moment
+from lozenge_deploy.demo.feed.population import COOLDOWN, SECOND, Card, Population
+from lozenge_deploy.demo.feed.renewals import Renewals
+from lozenge_deploy.demo.feed.schedule import history, micros
+from lozenge_deploy.demo.feed.written_records import Raw, WrittenRecords
 
 VELOCITY = "card_velocity"
 DUPLICATE = "duplicate_charge"
@@ -27,29 +25,9 @@ INCREASE = "recurring_price_increase"
 KINDS = (VELOCITY, DUPLICATE, LARGE, INCREASE)
 
 LARGE_FROM = 3000
-EQUAL_PERIODS = 3
 _BURST = (14, 18)
 _DECLINED = 0.04
 _RECORDS_PER_PAST_CASE = 2000
-_EARLY_RENEWAL = DAY
-
-
-class Raw(NamedTuple):
-    """One record of the raw topic."""
-
-    key: bytes
-    value: bytes
-    event_time: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class InjectedCase:
-    """A case that a detector should find; the last of `txn_ids`, at time `at`, completes it."""
-
-    kind: str
-    txn_ids: tuple[str, ...]
-    pan: str
-    at: datetime
 
 
 class _Tempo(NamedTuple):
@@ -76,8 +54,8 @@ _LIVE = _Tempo(SECOND // 4, 5 * SECOND)
 class Generator:
     """Call `past`, then `live`, then `finish`, each to its end; one generator is one run.
 
-    `start` is the start of the history, or of a run without one. `sent`, `malformed` and `cases` grow with every
-    record taken from an iterator, so the caller must send each one.
+    `start` is the start of the history, or of a run without one. `written` grows with every record taken
+    from an iterator, so the caller must send each one.
     """
 
     def __init__(
@@ -90,26 +68,14 @@ class Generator:
         malformed_rate: float = 0.002,
         form: Form = JSON,
     ) -> None:
-        self.cases: list[InjectedCase] = []
-        self.malformed: Counter[str] = Counter()
-        self.sent = 0
+        self.written = WrittenRecords(form, seed, start)
         self._random = Random(seed)
         self._population = Population(self._random, cards, merchants, seed)
-        self._form = form
         self._malformed_rate = malformed_rate
-        self._reasons = cycle(reasons(form))
         self._kinds = cycle(KINDS)
-        self._increase_wanted = False
         self._start = start
-        # Runs into one topic must not share transaction ids: 20 bits name the run, 28 count its records.
-        self._number = crc32(f"{seed} {start.isoformat()}".encode()) % (1 << 20) << 28
         self._follow_ups: list[_FollowUp] = []
-        first = micros(start)
-        self._renewals: list[tuple[int, int, Subscription]] = [
-            (first + int(self._random.random() * subscription.period), order, subscription)
-            for order, subscription in enumerate(self._population.subscriptions)
-        ]
-        heapify(self._renewals)
+        self._renewals = Renewals(self._random, self._population.subscriptions, micros(start))
 
     def past(self, end: datetime, count: int) -> Iterator[Raw]:
         """`count` records in event-time order from the start to `end`, with a case in every 2,000.
@@ -158,8 +124,7 @@ class Generator:
     def _inject(self, kind: str, at: int, tempo: _Tempo) -> Raw | None:
         """The first record of a case; None for an increase, which the next renewal shows."""
         if kind == INCREASE:
-            self._increase_wanted = True
-            self._bring_forward(at)
+            self._renewals.request_increase(at)
             return None
         card = self._population.available_card(at)
         if kind == VELOCITY:
@@ -168,7 +133,7 @@ class Generator:
         if kind == DUPLICATE:
             return self._duplicate(auth, tempo)
         large = int((LARGE_FROM + 6000 * self._random.random()) * 10**auth.merchant.country.decimals)
-        return self._found(LARGE, auth._replace(minor=large))
+        return self.written.completing(LARGE, auth._replace(minor=large))
 
     def _burst(self, card: Card, at: int, tempo: _Tempo) -> Raw:
         """A stolen card is tested: small, rising amounts at many merchants."""
@@ -176,7 +141,9 @@ class Generator:
         charges = []
         for n in range(least + int(self._random.random() * (most - least + 1))):
             merchant = self._population.anyone()
-            charges.append(Authorisation(self._next(), at, card, merchant, merchant.terminals[0], 50 + 7 * n))
+            charges.append(
+                Authorisation(self.written.next_number(), at, card, merchant, merchant.terminals[0], 50 + 7 * n)
+            )
             at += int(tempo.burst_gap * (0.5 + 0.5 * self._random.random()))
         txn_ids = tuple(charge.txn_id for charge in charges)
         for charge in charges[1:-1]:
@@ -184,49 +151,36 @@ class Generator:
         last = charges[-1]
         heappush(self._follow_ups, _FollowUp(last.at, last.number, last, VELOCITY, txn_ids))
         card.available_at = last.at + COOLDOWN
-        return self._raw(charges[0])
+        return self.written.valid(charges[0])
 
     def _duplicate(self, auth: Authorisation, tempo: _Tempo) -> Raw:
         at = auth.at + int(tempo.second_charge * (0.1 + 0.9 * self._random.random()))
-        again = auth._replace(number=self._next(), at=at)
+        again = auth._replace(number=self.written.next_number(), at=at)
         heappush(self._follow_ups, _FollowUp(at, again.number, again, DUPLICATE, (auth.txn_id, again.txn_id)))
         auth.card.available_at = at + COOLDOWN
-        return self._raw(auth)
+        return self.written.valid(auth)
 
     def _follow_up(self, latest: int) -> Raw:
         due = heappop(self._follow_ups)
         auth = due.auth._replace(at=min(due.at, latest))
-        return self._found(due.kind, auth, due.txn_ids) if due.kind else self._raw(auth)
-
-    def _bring_forward(self, at: int) -> None:
-        """Moves a renewal that is due soon and can show an increase to now, if there is one."""
-        for index, (due, order, subscription) in enumerate(self._renewals):
-            if subscription.equal >= EQUAL_PERIODS and due <= at + _EARLY_RENEWAL:
-                self._renewals[index] = (min(due, at), order, subscription)
-                heapify(self._renewals)
-                return
+        return self.written.completing(due.kind, auth, due.txn_ids) if due.kind else self.written.valid(auth)
 
     def _renewal(self, at: int) -> Raw | None:
-        """The charge of a subscription that is due, at a higher price if an increase is wanted."""
-        due, order, subscription = self._renewals[0]
-        if due > at:
+        """The charge of a subscription that is due."""
+        if (renewal := self._renewals.next_due(at)) is None:
             return None
-        heapreplace(self._renewals, (at + subscription.period, order, subscription))
-        increase = self._increase_wanted and subscription.equal >= EQUAL_PERIODS
-        if increase:
-            self._increase_wanted = False
-            subscription.rise(self._random)
-        subscription.equal += 1
+        subscription = renewal.subscription
         card, merchant = subscription.card, subscription.merchant
-        auth = Authorisation(self._next(), at, card, merchant, merchant.terminals[0], subscription.price)
-        return self._found(INCREASE, auth) if increase else self._raw(auth)
+        number = self.written.next_number()
+        auth = Authorisation(number, at, card, merchant, merchant.terminals[0], subscription.price)
+        return self.written.completing(INCREASE, auth) if renewal.increased else self.written.valid(auth)
 
     def _purchase(self, at: int) -> Raw:
         auth = self._charge(self._population.available_card(at), at)
         draw = self._random.random()
         if draw < self._malformed_rate:
-            return self._malformed(self._raw(auth))
-        return self._raw(auth if draw < 1 - _DECLINED else auth._replace(approved=False))
+            return self.written.malformed_of(auth)
+        return self.written.valid(auth if draw < 1 - _DECLINED else auth._replace(approved=False))
 
     def _charge(self, card: Card, at: int) -> Authorisation:
         merchant = self._population.merchant_for(card)
@@ -235,23 +189,4 @@ class Generator:
         amount = self._population.amount(card, merchant)
         card.purchases += 1
         card.available_at = at + COOLDOWN
-        return Authorisation(self._next(), at, card, merchant, terminal, amount)
-
-    def _next(self) -> int:
-        self._number += 1
-        return self._number
-
-    def _raw(self, auth: Authorisation) -> Raw:
-        self.sent += 1
-        when = moment(auth.at)
-        return Raw(auth.card.pan.encode(), self._form.write(auth, when), when)
-
-    def _found(self, kind: str, auth: Authorisation, txn_ids: tuple[str, ...] = ()) -> Raw:
-        raw = self._raw(auth)
-        self.cases.append(InjectedCase(kind, txn_ids or (auth.txn_id,), auth.card.pan, raw.event_time))
-        return raw
-
-    def _malformed(self, raw: Raw) -> Raw:
-        reason = next(self._reasons)
-        self.malformed[reason] += 1
-        return raw._replace(value=malform(reason, raw.value, raw.event_time, self._form))
+        return Authorisation(self.written.next_number(), at, card, merchant, terminal, amount)

@@ -13,7 +13,7 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.kafka.writers import produce
-from lozenge_deploy.demo.feed.generator import Raw
+from lozenge_deploy.demo.feed.written_records import Raw
 
 FLUSH_SECONDS = 30.0
 _SERVE_EVERY = 1000  # records between two polls for delivery errors

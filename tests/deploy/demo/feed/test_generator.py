@@ -52,7 +52,11 @@ def clean() -> tuple[Generator, list[Record]]:
 def test_equal_arguments_give_equal_bytes() -> None:
     (one, first), (two, second) = run(0.01, past=5000), run(0.01, past=5000)
     assert first == second
-    assert (one.cases, one.malformed, one.sent) == (two.cases, two.malformed, two.sent)
+    assert (one.written.cases, one.written.malformed, one.written.sent) == (
+        two.written.cases,
+        two.written.malformed,
+        two.written.sent,
+    )
 
 
 @pytest.mark.parametrize(("text", "value"), [("60s", 60.0), ("1.5m", 90.0), ("1000000.000000s", 1e6)])
@@ -74,7 +78,7 @@ def test_another_seed_gives_another_population() -> None:
 
 def test_transaction_ids_are_unique_within_a_run_and_across_runs(clean: tuple[Generator, list[Record]]) -> None:
     ids = [record["txn_id"] for record in clean[1]]
-    assert len(set(ids)) == len(ids) == clean[0].sent
+    assert len(set(ids)) == len(ids) == clean[0].written.sent
     later = Generator(START + timedelta(seconds=1))
     assert set(ids).isdisjoint(record["txn_id"] for record in records(later.past(END, 1000)) if "txn_id" in record)
 
@@ -82,7 +86,7 @@ def test_transaction_ids_are_unique_within_a_run_and_across_runs(clean: tuple[Ge
 def test_the_past_is_in_order_complete_and_before_its_end() -> None:
     feed = Generator(START)
     raws = list(feed.past(END, 20_000))
-    assert len(raws) == feed.sent == 20_000
+    assert len(raws) == feed.written.sent == 20_000
     assert all(one.event_time <= two.event_time for one, two in pairwise(raws))
     assert START <= raws[0].event_time < START + timedelta(days=1)
     assert END - timedelta(days=1) < raws[-1].event_time < END
@@ -151,7 +155,7 @@ def test_bursts_are_the_injected_ones_and_ordinary_cards_have_none(clean: tuple[
     by_card: dict[str, list[Record]] = defaultdict(list)
     for record in stream:
         by_card[record["pan"]].append(record)
-    injected = {case.pan for case in feed.cases if case.kind in (VELOCITY, DUPLICATE)}
+    injected = {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE)}
     for pan, charges in by_card.items():
         assert all(one["at"] <= two["at"] for one, two in pairwise(charges)), "one card's records are in order"
         if pan not in injected:
@@ -167,7 +171,7 @@ def test_bursts_are_the_injected_ones_and_ordinary_cards_have_none(clean: tuple[
         for pan, charges in by_card.items()
         if any(late["at"] - early["at"] <= TEN_MINUTES for early, late in zip(charges, charges[5:], strict=False))
     }
-    assert busy == {case.pan for case in feed.cases if case.kind == VELOCITY}
+    assert busy == {case.pan for case in feed.written.cases if case.kind == VELOCITY}
 
 
 def test_price_increases_are_the_injected_ones(clean: tuple[Generator, list[Record]]) -> None:
@@ -195,32 +199,32 @@ def test_price_increases_are_the_injected_ones(clean: tuple[Generator, list[Reco
 
 def test_the_past_has_cases_and_live_has_each_kind_soon(clean: tuple[Generator, list[Record]]) -> None:
     feed, _ = clean
-    assert {case.kind for case in feed.cases if case.at < END} == set(KINDS)
+    assert {case.kind for case in feed.written.cases if case.at < END} == set(KINDS)
     soon = LIVE_START + timedelta(seconds=15)
-    assert {case.kind for case in feed.cases if LIVE_START <= case.at < soon} == set(KINDS)
-    live = Counter(case.kind for case in feed.cases if case.at >= LIVE_START)
+    assert {case.kind for case in feed.written.cases if LIVE_START <= case.at < soon} == set(KINDS)
+    live = Counter(case.kind for case in feed.written.cases if case.at >= LIVE_START)
     assert all(live[kind] >= 4 for kind in KINDS), live
-    assert all(case.at <= LIVE_START + timedelta(seconds=60) for case in feed.cases)
+    assert all(case.at <= LIVE_START + timedelta(seconds=60) for case in feed.written.cases)
 
 
 def test_a_case_names_records_that_were_sent(clean: tuple[Generator, list[Record]]) -> None:
     feed, stream = clean
     sent = {record["txn_id"]: record for record in stream}
-    for case in feed.cases:
+    for case in feed.written.cases:
         assert {sent[txn_id]["pan"] for txn_id in case.txn_ids} == {case.pan}
         assert sent[case.txn_ids[-1]]["at"] == case.at
 
 
 def test_malformed_records_come_at_their_rate_and_for_every_reason() -> None:
     feed, raws = run(0.02)
-    assert sum(feed.malformed.values()) == pytest.approx(0.02 * feed.sent, rel=0.15)
-    assert set(feed.malformed) == set(reasons(JSON))
-    assert sum(not acceptable(raw) for raw in raws) == sum(feed.malformed.values())
+    assert sum(feed.written.malformed.values()) == pytest.approx(0.02 * feed.written.sent, rel=0.15)
+    assert set(feed.written.malformed) == set(reasons(JSON))
+    assert sum(not acceptable(raw) for raw in raws) == sum(feed.written.malformed.values())
 
 
 def test_the_iso_form_writes_the_same_authorisations() -> None:
     (json_feed, plain), (iso_feed, iso) = run(past=3000), run(past=3000, form=ISO)
-    assert json_feed.cases == iso_feed.cases
+    assert json_feed.written.cases == iso_feed.written.cases
     for one, two in zip(records(plain), records(iso), strict=True):
         assert (two["mti"], two["de2"], two["de37"]) == ("0100", one["pan"], one["txn_id"])
         decimals = 0 if one["currency"] == "JPY" else 2
@@ -234,7 +238,7 @@ def test_the_iso_form_writes_the_same_authorisations() -> None:
 
 def test_malformed_iso_records_have_no_future_time_because_they_have_no_year() -> None:
     feed, _ = run(0.05, past=3000, form=ISO)
-    assert set(feed.malformed) == set(reasons(ISO)) == set(reasons(JSON)) - {"future_time"}
+    assert set(feed.written.malformed) == set(reasons(ISO)) == set(reasons(JSON)) - {"future_time"}
 
 
 def test_a_history_of_any_length_is_streamed_in_bounded_memory() -> None:
@@ -259,11 +263,11 @@ def test_new_cards_join_before_a_card_is_used_too_often() -> None:
     feed = Generator(START, cards=10, malformed_rate=0)
     raws = [*feed.live(steady(START, 1000, 3)), *feed.finish(START + timedelta(seconds=3))]
     again = {pan for pan, times in Counter(raw.key.decode() for raw in raws).items() if times > 1}
-    assert again == {case.pan for case in feed.cases if case.kind in (VELOCITY, DUPLICATE)}
+    assert again == {case.pan for case in feed.written.cases if case.kind in (VELOCITY, DUPLICATE)}
 
 
 def ids_of(feed: Generator, kind: str) -> set[tuple[str, ...]]:
-    return {case.txn_ids for case in feed.cases if case.kind == kind}
+    return {case.txn_ids for case in feed.written.cases if case.kind == kind}
 
 
 def acceptable(raw: Raw) -> bool:

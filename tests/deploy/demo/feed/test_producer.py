@@ -84,10 +84,10 @@ def test_everything_arrives_in_order_in_the_partition_of_its_key(broker: str) ->
 
 def test_a_stop_ends_the_stream_and_loses_no_record_that_was_taken(broker: str) -> None:
     feed = Generator(NOW - timedelta(days=9))
-    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: feed.sent >= 700)
+    sender = RecordProducer(KafkaSettings(bootstrap=broker), TOPICS.raw_json, stopped=lambda: feed.written.sent >= 700)
     sender.send(feed.past(NOW, 5000))
     sender.close()
-    assert len(read_all(broker, TOPICS.raw_json)) == feed.sent == 700
+    assert len(read_all(broker, TOPICS.raw_json)) == feed.written.sent == 700
 
 
 def test_a_missing_topic_is_refused_before_anything_is_sent(broker: str) -> None:
