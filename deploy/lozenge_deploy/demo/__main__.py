@@ -112,11 +112,13 @@ def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSig
             raise Fatal(f"running the demo: {name} has failed: {error}", hint="see its log; --keep DIR keeps the logs")
         notice = ""
         if scenario.feed_ended and plan.seconds is not None:
-            drained_by = drained_by or scenario.elapsed + DRAIN_SECONDS + plan.past / DRAIN_RECORDS_PER_SECOND
+            drained_by = (
+                drained_by or scenario.milestones.elapsed + DRAIN_SECONDS + plan.past / DRAIN_RECORDS_PER_SECOND
+            )
             notice = "the feed has ended, draining"
             if scenario.is_drained():
                 return None
-            if scenario.elapsed > drained_by:
+            if scenario.milestones.elapsed > drained_by:
                 lags = ", ".join(f"{name} {lag}" for name, lag in scenario.drain.lags().items()) or "none"
                 print(f"not drained in time; lag: {lags}", file=sys.stderr)
                 return TIMEOUT
@@ -134,7 +136,7 @@ def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: Output) -> int:
         print(json.dumps(outcome, indent=1))
     else:
         Console().print(reconciliation.table(checks))
-        Console().print(", ".join(f"{name} {at:.1f} s" for name, at in scenario.milestones.items()))
+        Console().print(", ".join(f"{name} {at:.1f} s" for name, at in scenario.milestones.seconds.items()))
     return 0 if outcome["ok"] else 1
 
 

@@ -1,8 +1,6 @@
 """The scenario of the demo: what starts when, how it is observed, and how it stops."""
 
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,23 +9,18 @@ from typing import Any, Self
 
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.demo.detector_starts import DetectorStarts, environments_of, is_starting
 from lozenge_deploy.demo.drain import Drain
-from lozenge_deploy.demo.processes import NICE, Programs
+from lozenge_deploy.demo.milestones import FIRST_NOTIFICATION, Milestones
+from lozenge_deploy.demo.processes import Programs
 from lozenge_deploy.demo.throughput import ThroughputMeter
 from lozenge_deploy.demo.view import Frame, Stage
 from lozenge_deploy.demo.webhook_receiver import Receiver
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_deploy.local.topic_bootstrap import all_topics
 from lozenge_deploy.releases.detector_catalog import DetectorFolder, rekeys_of
-from lozenge_deploy.releases.environments import environment_of
 from lozenge_deploy.supervision.restart_policy import ProgramState
-from lozenge_deploy.supervision.supervisor import SupervisedProcess, Supervisor
-
-PATIENCE_SECONDS = 60.0
-"""The later detectors wait until the first one has processed a batch or failed, but not longer than this."""
-START_SECONDS = 20.0
-"""Each of them waits until the previous one has reported, but not longer than this."""
-
+from lozenge_deploy.supervision.supervisor import Supervisor
 
 ORDER = ("rule", "stateful", "aggregate")
 """By kind: a rule is the fastest to its first alert, an aggregate the slowest."""
@@ -48,11 +41,10 @@ class Scenario:
     """Enter, `start`, then `tick` a few times a second; leaving stops every process, the broker last."""
 
     def __init__(self, plan: ScenarioPlan, work: Path, began: float) -> None:
-        self._plan, self._work, self._began = plan, work, began
+        self._plan, self._work = plan, work
         self._detectors = sorted(plan.detectors, key=lambda d: ORDER.index(d.declaration.kind))
-        self._first, *self._later = self._detectors
         self._stack = ExitStack()
-        self.milestones: dict[str, float] = {}
+        self.milestones = Milestones(began)
 
     def __enter__(self) -> Self:
         return self
@@ -62,41 +54,33 @@ class Scenario:
 
     def start(self) -> None:
         """Starts broker, feed, both stages and the first detector; returns when they are started, not ready."""
-        self._environments = self._prepare()
+        environments = self._stack.enter_context(environments_of(self._detectors))  # while the broker starts
         broker = self._stack.enter_context(EmbeddedBroker(self._work / "broker"))
-        self._reached("broker answers")
+        self.milestones.reached("broker answers")
         self.kafka = KafkaSettings.local(broker.bootstrap)
         self._programs = programs = Programs(self.kafka, self._work, self._plan.past)
         self.receiver = self._stack.enter_context(Receiver(programs.secret))
         topic_admin.ensure_topics(self.kafka, all_topics(self.kafka.topics, self._detectors))
-        self._reached("topics made")
+        self.milestones.reached("topics made")
         self.meter = ThroughputMeter(self.kafka)
         self._stack.callback(self.meter.close)
         self.drain = Drain(self.kafka, self._detectors)
         self._supervisor = self._stack.enter_context(Supervisor(self._work / "logs"))
         self._supervisor.start(programs.upstream(rekeys_of(self._detectors)))
-        self._start_detector(self._first)
+        self._starts = DetectorStarts(
+            self._detectors, environments, programs, self._supervisor, self.meter, self.milestones
+        )
+        self._starts.start_first()
         self._supervisor.start(programs.downstream(self.receiver.url))
         self._supervisor.start(programs.feed(self._plan.rate, self._plan.seed, self._plan.seconds))
-        self._reached("processes started")
+        self.milestones.reached("processes started")
 
     def tick(self) -> None:
         """Restarts what has ended, starts what is due, reads the newest figures."""
         self._supervisor.watch()
         self.meter.read()
         self._note_milestones()
-        if self._later and self._may_start_next():
-            self._start_detector(self._later.pop(0), NICE)
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the demo started."""
-        return time.monotonic() - self._began
-
-    @property
-    def first_notification(self) -> float | None:
-        """Seconds from the start to the first webhook; None before it."""
-        return self.milestones.get("first notification")
+        self._starts.start_next()
 
     @property
     def feed_ended(self) -> bool:
@@ -115,7 +99,7 @@ class Scenario:
     def is_drained(self) -> bool:
         """Whether everything sent has reached the receiver and nothing changes; call it repeatedly."""
         notifier, distinct = self.meter.reading("downstream"), self.receiver.count()["distinct"]
-        if self._later or notifier is None or distinct < notifier.emitted or self.drain.lags():
+        if not self._starts.complete or notifier is None or distinct < notifier.emitted or self.drain.lags():
             return False
         return self.drain.settled(distinct)
 
@@ -125,39 +109,8 @@ class Scenario:
 
     def frame(self, notice: str = "") -> Frame:
         """What the live view shows now."""
-        return Frame(self.elapsed, self.first_notification, list(self._stages()), list(self.receiver.latest), notice)
-
-    def _prepare(self) -> Mapping[str, Future[Path]]:
-        """The environments, built one after the other while the broker starts; the first one is needed first."""
-        workers = ThreadPoolExecutor(1)
-        made = {d.name: workers.submit(environment_of, d.folder) for d in self._detectors}
-        self._stack.callback(workers.shutdown, cancel_futures=True)
-        return made
-
-    def _start_detector(self, detector: DetectorFolder, nice: int = 0) -> None:
-        python = self._environments[detector.name].result()
-        self._supervisor.start(self._programs.detector(detector, python, nice))
-
-    def _may_start_next(self) -> bool:
-        """One after the other, so that no start disturbs what runs, or another start."""
-        if not self._first_is_done() and self.elapsed < PATIENCE_SECONDS:
-            return False
-        if not self._environments[self._later[0].name].done():
-            return False
-        jobs = [child for name, child in self._supervisor.children.items() if name != "feed"]
-        return not any(self._starting(child) and _age(child) < START_SECONDS for child in jobs)
-
-    def _first_is_done(self) -> bool:
-        """Whether the first detector has processed a batch, or will not."""
-        if self._supervisor.children[self._first.name].state is ProgramState.FAILED:
-            return True
-        return self.first_notification is not None or f"{self._first.name} has done a batch" in self.milestones
-
-    def _starting(self, child: SupervisedProcess) -> bool:
-        """Whether it runs and has not published since its newest start."""
-        reading = self.meter.reading(child.program.name)
-        silent = reading is None or time.time() - reading.at > _age(child)
-        return child.state is ProgramState.RUNNING and silent
+        elapsed, first = self.milestones.elapsed, self.milestones.first_notification
+        return Frame(elapsed, first, list(self._stages()), list(self.receiver.latest), notice)
 
     def _stages(self) -> Iterator[Stage]:
         children = self._supervisor.children
@@ -167,33 +120,24 @@ class Scenario:
                 yield Stage(name, "waiting")
                 continue
             child = children[name]
-            state = "starting" if self._starting(child) else str(child.state)
+            reading = self.meter.reading(name)
+            state = "starting" if is_starting(child, reading) else str(child.state)
             trouble = child.last_error() if child.state in (ProgramState.WAITING, ProgramState.FAILED) else ""
-            yield Stage(name, state, self.meter.reading(name), trouble)
+            yield Stage(name, state, reading, trouble)
         yield Stage("webhook", "running", self.meter.received(self.receiver.count()["received"]))
 
     def _note_milestones(self) -> None:
-        for name in ("upstream", self._first.name):
-            if reading := self.meter.reading(name):
-                self._reached(f"{name} runs")
-                if reading.records:
-                    self._reached(f"{name} has done a batch")
+        for name in ("upstream", self._detectors[0].name):
+            self.milestones.reported(name, self.meter.reading(name))
         if self.receiver.count()["received"]:
-            self._reached("first notification")
-
-    def _reached(self, milestone: str) -> None:
-        self.milestones.setdefault(milestone, round(self.elapsed, 1))
-
-
-def _age(child: SupervisedProcess) -> float:
-    return time.monotonic() - child.started_at
+            self.milestones.reached(FIRST_NOTIFICATION)
 
 
 def result(checks: list[dict[str, Any]], scenario: Scenario) -> dict[str, Any]:
     """The result of an unattended run, for programs."""
     return {
         "ok": all(check["ok"] for check in checks),
-        "seconds": round(scenario.elapsed, 1),
-        "milestones": scenario.milestones,
+        "seconds": round(scenario.milestones.elapsed, 1),
+        "milestones": scenario.milestones.seconds,
         "reconciliation": checks,
     }

@@ -24,6 +24,7 @@ from lozenge_deploy.demo.feed.generator import Generator
 from lozenge_deploy.demo.feed.population import LEAST_CARDS, LEAST_MERCHANTS
 from lozenge_deploy.demo.feed.producer import RecordProducer
 from lozenge_deploy.demo.feed.schedule import flat_out, paced, steady
+from lozenge_deploy.demo.feed.written_records import WrittenRecords
 
 
 class FeedFormat(StrEnum):
@@ -92,7 +93,7 @@ def run(
             sender.close()
         failed = sender.failed if sender else 0
         if summary is not None:
-            _write(summary, feed, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
+            _write(summary, feed.written, {"topic": form.topic, "seed": seed, "past": past, "failed": failed})
     if failed:
         typer.echo(f"the broker did not acknowledge {failed} of {feed.written.sent} records", err=True)
         raise typer.Exit(1)
@@ -104,12 +105,10 @@ def _slots(rate: float, limit: float | None, stopped: StopSignal) -> Iterator[in
     return paced(steady(datetime.now(UTC), rate, limit), stopped)
 
 
-def _write(path: Path, feed: Generator, run: dict[str, object]) -> None:
+def _write(path: Path, written: WrittenRecords, run: dict[str, object]) -> None:
     """Replaces the summary in one step, so that a reader never sees a part of it."""
-    cases = [asdict(case) | {"at": case.at.isoformat()} for case in feed.written.cases]
-    text = json.dumps(
-        run | {"sent": feed.written.sent, "malformed": dict(feed.written.malformed), "cases": cases}, indent=1
-    )
+    cases = [asdict(case) | {"at": case.at.isoformat()} for case in written.cases]
+    text = json.dumps(run | {"sent": written.sent, "malformed": dict(written.malformed), "cases": cases}, indent=1)
     draft = path.with_name(path.name + ".part")
     draft.write_text(text, encoding="utf-8")
     draft.replace(path)
