@@ -1,12 +1,33 @@
-"""`lozenge new` and `lozenge check`."""
+"""`lozenge new`, `lozenge check` and `lozenge test`; what the tests of new detectors find is tested with Spark."""
 
 import json
 from pathlib import Path
 
 import pytest
 
+from lozenge.testing.invariants import INVARIANTS
 from tests.deploy.cli.conftest import made
-from tests.deploy.command import invoke
+from tests.deploy.command import invoke, lozenge
+from tests.deploy.sparkless_environments import install
+
+TESTS = """
+from types import SimpleNamespace
+
+from lozenge.testing import plugin
+
+
+def replayed(subject: object) -> None:
+    raise AssertionError("1 with another reason\\n  and an example")
+
+
+plugin.RunRecorder.subject = SimpleNamespace(baseline=["an alert"])
+plugin.INVARIANTS = dict.fromkeys(plugin.INVARIANTS, lambda _: None) | {"replayed": replayed}
+
+
+def test_fires() -> None:
+    pass
+"""
+"""Tests under faults that need no Spark: all but one pass."""
 
 
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
@@ -56,3 +77,30 @@ def test_check_shows_every_problem(checkout: Path) -> None:
     assert "checking spotter: 1 problem(s)\n  - README.md: missing" in run.stderr
     run = invoke("check", "spotter", "-o", "json", cwd=checkout)
     assert [row["detector"] for row in json.loads(run.stdout)] == ["spotter"]
+
+
+def test_test_shows_each_test_and_a_line_for_each_fault(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    made(checkout, "spotter")
+    folder = checkout / "detectors" / "spotter"
+    (folder / "test_spotter.py").write_text(TESTS)
+    install(folder, tested=False)
+    run = lozenge("test", "spotter", cwd=checkout)
+    assert run.returncode == 1
+    assert "testing spotter: its tests fail" in run.stderr
+    rows = {words[0]: words[1:] for line in run.stdout.splitlines() if (words := line.split())}
+    found = {fault: rows[fault][0] for fault in INVARIANTS}
+    assert found == dict.fromkeys(INVARIANTS, "passed") | {"replayed": "failed"}
+    assert " ".join(rows["replayed"]).endswith("1 with another reason")
+
+    run = lozenge("test", "spotter", "-o", "json", cwd=checkout)
+    outcomes = {verdict["test"]: verdict["outcome"] for verdict in json.loads(run.stdout)}
+    assert outcomes == {"test_fires": "passed"} | {f"fault[{fault}]": outcome for fault, outcome in found.items()}
+
+    run = lozenge("test", "spotter", "--", "-k", "not replayed", cwd=checkout)
+    assert run.returncode == 0, run.stdout + run.stderr
+    (folder / "test_spotter.py").unlink()
+    run = lozenge("test", "spotter", cwd=checkout)
+    assert (run.returncode, "it has no test_spotter.py" in run.stderr) == (2, True)
