@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import from_folder
 from lozenge.errors import ConfigError, DetectorError, UsageError
-from lozenge.job.tools.describe import describe
+from lozenge.job.tools import describe
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.control.client import Control
 from lozenge_deploy.control.records import HistoryEvent
@@ -37,6 +36,12 @@ def _forgotten(cache: Path, kafka: KafkaSettings) -> Iterator[None]:
 
 
 @pytest.fixture
+def sparkless_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds are described without Spark, which a fold that filters nothing does not need."""
+    monkeypatch.setattr(describe, "_fold", lambda loaded, settings: loaded.detector.detect(None, settings, {}))
+
+
+@pytest.fixture
 def control(kafka: KafkaSettings) -> Iterator[Control]:
     with Control(kafka) as found:
         yield found
@@ -53,12 +58,12 @@ def prepare(
 ) -> DeployPlan:
     """The candidate that `folder` makes, in an environment that uv need not make.
 
-    A fold describes itself here, where Spark runs already.
+    A fold describes itself here.
     """
     home = install(folder, tested=tested)
     loaded = from_folder(home / "source" / folder.name)
     if loaded.declaration.kind == "stateful":
-        (home / "description.json").write_text(describe(loaded).model_dump_json(), "utf-8")
+        (home / "description.json").write_text(describe.describe(loaded).model_dump_json(), "utf-8")
     return prepare_built(folder, kafka, control, state=state, settings=settings)
 
 
@@ -118,10 +123,10 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
         plan_rollback(kafka, present, [], to=None, state=None, message="")
 
 
-def test_a_fold_whose_key_changes_is_rebuilt_or_refused(
-    kafka: KafkaSettings, control: Control, spark: SparkSession, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("sparkless_folds")
+def test_a_fold_whose_key_changes_is_rebuilt_or_refused(kafka: KafkaSettings, control: Control, tmp_path: Path) -> None:
     folder = quick_detector(tmp_path, "deployed_fold", "stateful")
+    edit(folder, 'events.where((F.col("auth_result") == "approved") & (F.col("channel") == "pos"))', "events")
     released(control, prepare(folder, kafka, control, state=None, settings={}, tested=True))
 
     edit(folder, 'by="card_id"', 'by=["card_id", "merchant_id"]')

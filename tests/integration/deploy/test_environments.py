@@ -1,6 +1,7 @@
 """A detector's own environment, made by the real uv from its cache, and what a detector says that cannot start."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -22,32 +23,33 @@ def folder(cache: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(CHECKOUT / "detectors" / "large_amount", tmp_path / "large_amount"))
 
 
-def job(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Starts the detector with no broker to find, away from the checkout."""
-    command = [str(environment_of(folder)), "-m", "lozenge.job"]
+def job(python: Path, *which: str) -> subprocess.CompletedProcess[str]:
+    """Starts the detector in its environment with no broker to find, away from the checkout."""
+    command = [str(python), "-m", "lozenge.job", *which]
     environment = {"LOZENGE_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder.parent, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, cwd=python.parents[1], env=environment)
 
 
-def test_an_environment_holds_the_detector_and_nothing_of_the_checkout(folder: Path) -> None:
+def test_an_environment_holds_nothing_of_the_checkout_and_a_failing_import_is_named(
+    folder: Path,
+) -> None:
     python = environment_of(folder)
     script = "import large_amount, lozenge, sys; print(large_amount.__file__, lozenge.__file__, sys.prefix)"
     run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd=folder.parent, env={})
     assert all(path.startswith(str(python.parents[1])) for path in run.stdout.split())
-    assert job(folder).returncode == 3  # it loads, and misses the broker
+    assert job(python).returncode == 3  # it loads, and misses the broker
 
-
-def test_a_detector_whose_import_fails_says_so(folder: Path) -> None:
     module = folder / "large_amount.py"
     module.write_text("import not_there\n" + module.read_text())
-    run = job(folder)
+    run = job(python, f"{folder}{os.sep}")
     assert run.returncode == 1
     said = json.loads(run.stderr)
     assert said["event"] == "importing detector large_amount: ModuleNotFoundError: No module named 'not_there'"
     assert said["hint"]
 
 
-def test_dependencies_that_cannot_go_together_are_explained(folder: Path) -> None:
+def test_dependencies_that_cannot_go_together_are_explained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_OFFLINE", "1")  # asked online, uv says the same later
     declaration = folder / "pyproject.toml"
     text = declaration.read_text()
     declaration.write_text(text.replace("dependencies = [", 'dependencies = ["pandas<1", '))
