@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
 
 from lozenge.contracts.avro import Codec
@@ -35,7 +36,7 @@ def one(world: World) -> str:
     return world.one
 
 
-def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_each_alert_once(
+def test_a_rule_is_deployed_updated_into_real_time_mode_and_stopped_with_each_alert_once(
     world: World, one: str
 ) -> None:
     assert f"{one} r1 is live" in world.lozenge("deploy", one)
@@ -52,7 +53,6 @@ def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_eac
         assert "offsets (committed: " in world.lozenge("status", one)
         seen = world.large(1)
         wait_for(lambda: world.alerts(one, seen), "an alert in Real-Time Mode")
-        assert f"{one} r1 is live" in world.lozenge("rollback", one)
     ids |= seen
     world.assert_each_once(one, ids)
     assert {a["release"] for a in world.alerts(one, ids)} == {"r1", "r2"}
@@ -64,3 +64,14 @@ def test_a_rule_is_deployed_updated_into_real_time_mode_and_rolled_back_with_eac
     world.assert_each_once(one, {e["event_id"] for e in sent} | world.large(10))
     assert world.pid(one) == last, "a field that upstream adds is no reason to start again"
     assert not committed(world.kafka, world.kafka.topics.dead_letters(one))
+
+    [running] = world.running(one)
+    log = running.folder / "log"
+    before = len(log.read_text("utf-8"))
+    world.stop_agents()
+    job = psutil.Process(world.pid(one))
+    for process in [*job.children(recursive=True), job]:
+        process.terminate()  # as a signal to the container does, which reaches the JVM too
+    wait_for(lambda: not running.alive(), "the end of the job")
+    assert running.exit_code() == 0
+    assert "Traceback" not in log.read_text("utf-8")[before:]

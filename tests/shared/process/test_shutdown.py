@@ -1,13 +1,29 @@
-"""A signal requests the end of a loop."""
+"""A signal requests the end of a loop; a process that does not reach it ends all the same."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from lozenge.process.shutdown import StopSignal
+from lozenge.process.shutdown import OVERDUE, StopSignal
+
+WORKS = """
+import time
+from lozenge.process import logging, shutdown
+
+shutdown.STOP_SECONDS = 0.2
+logging.configure("job")
+asked = []
+with shutdown.stopped_by_signals(lambda: asked.append(print("asked", flush=True)), "running spotter"):
+    print("begun", flush=True)
+    while {condition}:
+        time.sleep(0.01)
+    print("committed", flush=True)
+"""
 
 
 @pytest.fixture
@@ -35,3 +51,22 @@ def test_a_signal_ends_the_wait(stop: StopSignal) -> None:
 
 def test_a_wait_without_a_signal_ends_after_its_time(stop: StopSignal) -> None:
     assert not stop.wait(0.01)
+
+
+@pytest.mark.parametrize(
+    ("condition", "code", "said"),
+    [("True", OVERDUE, ["asked"]), ("not asked", 0, ["asked", "committed"])],
+    ids=["in the middle of a long batch", "at a boundary"],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_process_that_reaches_no_boundary_in_time_ends_without_a_commit(
+    condition: str, code: int, said: list[str], number: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", WORKS.format(condition=condition)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output.split()) == (code, said)
+    assert ("running spotter: still running 0.2 s after the signal to stop" in errors) is (code == OVERDUE)
