@@ -21,13 +21,13 @@ from lozenge.detector.definition import Detector
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import LozengeError
-from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.metrics.app_metrics import JobMetrics
 from tests.integration import clients
+from tests.integration.job.sparkless import parts_of
 from tests.integration.probe import ACTIVITY, Record, probe
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -181,7 +181,7 @@ def running(
 ) -> Iterator[Running]:
     """Runs a detector for the length of the block; an error of the runner's fails the test at its end."""
     settings = JobSettings(work=work, **job)
-    run = Running(make(job_parts(loaded, settings, kafka, spark, JobMetrics(loaded.name))))
+    run = Running(make(parts_of(loaded, settings, kafka, spark, JobMetrics(loaded.name))))
     _RUNNING.append(run)
     try:
         yield run

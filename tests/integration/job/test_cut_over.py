@@ -3,92 +3,46 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge import Detector, Event, Fold, State, Tables, fold
-from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
-from lozenge.detector.loader import LoadedDetector
-from lozenge.errors import Fenced
-from lozenge.job.lifecycle.job_loop import JobLoop
-from lozenge.job.lifecycle.job_parts import Happened, JobParts
-from lozenge.job.lifecycle.job_state import JobAction, JobEvent
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.job_status import JobPhase, read_job_status
 from tests.integration import clients
 from tests.integration.harness import (
-    Crash,
     alerts,
     committed,
     event,
-    group_offsets,
     move,
     new_detector,
     send,
     wait_for,
 )
+from tests.integration.job.sparkless import Count, each
+from tests.integration.job.take_overs import (
+    DiesAfterClaim,
+    a_detector,
+    relieved,
+    survives_poison_at_the_cut_over,
+    survives_the_death_of_the_old_one,
+    survives_the_kill_of_the_new_one,
+)
 from tests.integration.job.traffic import (
     CARDS,
     KINDS,
     Above,
-    Count,
     Job,
-    Mortal,
-    Traffic,
     above,
-    await_each_once,
     counting,
-    each,
 )
 
 pytestmark = pytest.mark.integration
-
-
-def with_standby(
-    loaded: LoadedDetector,
-    by: LoadedDetector,
-    kafka: KafkaSettings,
-    spark: SparkSession,
-    folder: Path,
-    old: type[JobLoop] = JobLoop,
-    **standby: Any,
-) -> tuple[Job, Job]:
-    """Under traffic: r1, which is live and has had a batch, and r2, which is ready to relieve it."""
-    before = Job(loaded, kafka, spark, folder / "r1", make=old, generation=1)
-    before.wait(JobPhase.LIVE)
-    wait_for(lambda: before.report.records > 0, "the first batch of r1")
-    after = Job(by, kafka, spark, folder / "r2", generation=2, standby=True, **standby)
-    after.wait(JobPhase.READY)
-    return before, after
-
-
-@contextmanager
-def relieved(
-    loaded: LoadedDetector, by: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, folder: Path, **standby: Any
-) -> Iterator[tuple[Traffic, Job]]:
-    """Under traffic r1 runs, r2 is a standby and cuts over; r1 must have been fenced. Cards begin with the name."""
-    traffic = Traffic(kafka, loaded)
-    try:
-        old, new = with_standby(loaded, by, kafka, spark, folder, **standby)
-        assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
-        new.order(generation=2)
-        new.wait(JobPhase.LIVE)
-        old.run.join()
-        assert isinstance(old.run.error, Fenced)
-        minute = traffic.rounds + 12  # even an aggregate emits something after it
-        wait_for(lambda: traffic.rounds > minute, "a minute of events under r2")
-        yield traffic, new
-    finally:
-        traffic.end()
-    new.run.stop()
-    assert new.run.error is None
 
 
 @pytest.mark.parametrize(
@@ -168,119 +122,23 @@ def test_fresh_drops_the_state_in_memory_and_in_its_topic(
     assert stored[f'["{name}gone"]'.encode()] is None
 
 
-class DiesBeforeClaim(JobLoop):
-    """Asked to cut over, it dies before it has done anything."""
-
-    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
-        if action is JobAction.CUT_OVER:
-            raise Crash("killed here")
-        return super()._perform(action, happened)
-
-
-class DiesAfterClaim(JobLoop):
-    """It has fenced the replaced job, and dies before it has published anything."""
-
-    def __init__(self, parts: JobParts) -> None:
-        super().__init__(parts)
-
-        def crash() -> None:
-            raise Crash("killed here")
-
-        self._starts._start_backfill = crash  # type: ignore[method-assign] # the first step after the claim
-
-
-class DiesAfterFirstTransaction(JobLoop):
-    """It has published what it buffered, and dies before its next step."""
-
-    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
-        following = super()._perform(action, happened)
-        if following is not None and following.event is JobEvent.BUFFER_PUBLISHED:
-            raise Crash("killed here")
-        return following
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dies", [DiesBeforeClaim, DiesAfterClaim, DiesAfterFirstTransaction])
-def test_a_kill_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
-    dies: type[JobLoop], kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+def test_a_kill_after_the_claim_of_an_aggregate_loses_and_doubles_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    detect, declared = KINDS[kind]
-    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    traffic = Traffic(kafka, loaded)
-    try:
-        old, new = with_standby(loaded, loaded, kafka, spark, tmp_path, make=dies)
-        new.order(generation=2)
-        new.run.join()
-        assert isinstance(new.run.error, Crash)
-        if dies is DiesBeforeClaim:
-            assert old.run.error is None  # it has not noticed
-            before = old.report.records
-            wait_for(lambda: old.report.records > before, "r1 to continue")
-            after = old
-        else:
-            old.run.join()
-            assert isinstance(old.run.error, Fenced)
-            again = tmp_path / ("r1" if dies is DiesAfterClaim else "r2")
-            after = Job(loaded, kafka, spark, again, generation=3)
-            after.wait(JobPhase.LIVE)
-            wait_for(lambda: after.report.records > 0, "a batch after it")
-    finally:
-        sent = traffic.end()
-    await_each_once(kafka, loaded, kind, sent, after)
+    survives_the_kill_of_the_new_one(DiesAfterClaim, a_detector("aggregate", kafka, tmp_path), kafka, spark, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("kind", "dies"),
-    [
-        *((kind, "inside its transaction") for kind in KINDS),
-        ("stateful", "before its transaction"),
-        ("stateful", "after its transaction"),
-    ],
-)
-def test_the_death_of_the_old_release_at_any_step_of_a_cut_over_loses_and_doubles_nothing(
-    kind: str, dies: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+def test_the_death_of_an_aggregate_inside_its_transaction_loses_and_doubles_nothing(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    detect, declared = KINDS[kind]
-    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    traffic = Traffic(kafka, loaded)
-    try:
-        old, new = with_standby(loaded, loaded, kafka, spark, tmp_path, old=Mortal)
-        setattr(old.run.runner, "dies", dies)  # noqa: B010 - Job makes any kind of runner
-        old.run.join()
-        assert isinstance(old.run.error, Crash)
-        new.order(generation=2)
-        new.wait(JobPhase.LIVE)
-        wait_for(lambda: new.report.records > 0, "a batch of r2")
-    finally:
-        sent = traffic.end()
-    await_each_once(kafka, loaded, kind, sent, new)
+    loaded = a_detector("aggregate", kafka, tmp_path)
+    survives_the_death_of_the_old_one("inside its transaction", loaded, kafka, spark, tmp_path)
 
 
-class MeetsPoison(JobLoop):
-    """It has claimed, and the batch of its first transaction holds a record that nobody can read."""
-
-    def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
-        if action is not JobAction.CUT_OVER:
-            return super()._perform(action, happened)
-        run = self.progress.run
-        assert run is not None
-        in_flight, run.in_flight = run.in_flight, True  # so that it waits for a batch
-        assert super()._perform(action, happened) is None
-        run.in_flight = in_flight
-        send(self.parts.kafka, [Codec.of("event").encode(event(-1))[:-9]])
-        return None
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_query_that_fails_between_claim_and_first_transaction_restarts_at_the_claimed_offsets(
-    kind: str, kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
-    detect, declared = KINDS[kind]
-    loaded = new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=kind, **declared)
-    with relieved(loaded, loaded, kafka, spark, tmp_path, make=MeetsPoison) as (traffic, new):
-        wait_for(lambda: committed(kafka, kafka.topics.dead_letters(loaded.name)), "the dead letter")
-        await_each_once(kafka, loaded, kind, traffic.end(), new)
-    assert len(committed(kafka, kafka.topics.dead_letters(loaded.name))) == 1
+    survives_poison_at_the_cut_over(a_detector("aggregate", kafka, tmp_path), kafka, spark, tmp_path)
 
 
 def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(

@@ -1,11 +1,13 @@
-"""Several instances of one detector: partitions change hands at exact offsets, also those of one that dies."""
+"""Several instances of one detector: partitions change hands at exact offsets, also those of one that dies.
+
+Their queries are Python. `lozenge scale` with Spark is in the tests of the agent.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lozenge import Detector
 from lozenge.detector.loader import LoadedDetector
@@ -46,14 +48,14 @@ def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
 
 
 def test_partitions_are_handed_over_while_events_come(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: LoadedDetector
+    kafka: KafkaSettings, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:
-        one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1)
+        one = Job(loaded, kafka, None, tmp_path / "r1", generation=1)
         one.wait(JobPhase.LIVE)
         one.order(generation=1, shared=True)
         wait_for(lambda: share(one) == 4, "the first one processes all")
-        two = Job(loaded, kafka, spark, tmp_path / "r2", generation=2, shared=True)
+        two = Job(loaded, kafka, None, tmp_path / "r2", generation=2, shared=True)
         wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both process their half")
         two.run.stop()
         wait_for(lambda: share(one) == 4, "the first one processes all again")
@@ -65,11 +67,11 @@ def test_partitions_are_handed_over_while_events_come(
 
 
 def test_the_partitions_of_an_instance_that_died_inside_its_transaction_lose_and_repeat_nothing(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path, loaded: LoadedDetector
+    kafka: KafkaSettings, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
     with traffic_to(kafka, loaded) as traffic:
-        one = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
-        two = Job(loaded, kafka, spark, tmp_path / "r2", make=Mortal, generation=2, shared=True)
+        one = Job(loaded, kafka, None, tmp_path / "r1", generation=1, shared=True)
+        two = Job(loaded, kafka, None, tmp_path / "r2", make=Mortal, generation=2, shared=True)
         wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both process their half")
         assert isinstance(two.run.runner, Mortal)
         two.run.runner.dies = "inside its transaction"
@@ -81,10 +83,10 @@ def test_the_partitions_of_an_instance_that_died_inside_its_transaction_lose_and
 
 
 def test_an_instance_whose_partition_was_taken_while_it_slept_publishes_nothing_more(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+    kafka: KafkaSettings, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(KINDS["rule"][0], settings=Above), tmp_path)
-    zombie = Job(loaded, kafka, spark, tmp_path / "r1", generation=1, shared=True)
+    zombie = Job(loaded, kafka, None, tmp_path / "r1", generation=1, shared=True)
     wait_for(lambda: share(zombie) == 4, "it processes all")
     PartitionWriters(kafka, loaded.name).fence({0, 1, 2, 3}, shared=True, before=True)
     before = group_offsets(kafka, loaded.name)

@@ -1,7 +1,7 @@
 """Detectors of three kinds, the events that they process, and jobs of them under a test's orders."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge import Event, Fold, Settings, State, Tables, alert, fold
-from lozenge.detector.events import Alert
+from lozenge import Fold, Settings, Tables, alert, fold
 from lozenge.detector.loader import LoadedDetector
-from lozenge.job.lifecycle.job_factory import job_parts
 from lozenge.job.lifecycle.job_loop import JobLoop
 from lozenge.job.lifecycle.job_parts import Happened
 from lozenge.job.lifecycle.job_state import JobAction
@@ -22,6 +20,7 @@ from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase, JobStatus, read_job_status
 from tests.integration.harness import Crash, Running, alerts, event, send, wait_for
+from tests.integration.job.sparkless import Count, each, parts_of
 
 
 class Above(Settings):
@@ -30,15 +29,6 @@ class Above(Settings):
 
 def above(events: DataFrame, settings: Above, tables: Tables) -> DataFrame:
     return events.where(F.col("amount") > settings.limit).select(*alert(reason=F.col("event_id")))
-
-
-class Count(State):
-    n: int = 0
-
-
-def each(state: Count, event: Event, settings: Above) -> Iterator[Alert]:
-    state.n += 1
-    yield Alert(reason=f"{event.card_id} {state.n}")
 
 
 def counting(events: DataFrame, settings: Above, tables: Tables) -> Fold[Count]:
@@ -87,13 +77,13 @@ class Traffic:
 
 
 class Job:
-    """A runner with a folder of its own, in a thread."""
+    """A runner with a folder of its own, in a thread; without a session its query is Python, see `sparkless`."""
 
     def __init__(
         self,
         loaded: LoadedDetector,
         kafka: KafkaSettings,
-        spark: SparkSession,
+        spark: SparkSession | None,
         folder: Path,
         make: type[JobLoop] = JobLoop,
         **first: Any,
@@ -102,7 +92,9 @@ class Job:
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.order(**first)
-        self.run = Running(make(job_parts(loaded, settings, kafka, spark.newSession(), JobMetrics(loaded.name))))
+        session = spark.newSession() if spark is not None else None
+        parts = parts_of(loaded, settings, kafka, session, JobMetrics(loaded.name))
+        self.run = Running(make(parts))
 
     def order(self, **order: Any) -> None:
         JobSpec(**order).write(self.folder)
