@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,12 @@ from lozenge.contracts.topics import Topics
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge_deploy.demo.webhook_receiver import Receiver
+from tests.integration.downstream.notifier_process import NotifierProcess
 from tests.integration.probe import Record, TopicProbe
 
 NAMED = {"LOZENGE_DOWNSTREAM_INSTANCE": "one"}
 """Of a notifier that takes over at once from the one that had this name before."""
-CHILD = Path(__file__).with_name("downstream_child.py")
+NOTIFICATION = Codec.of("notification").decode
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 DEADLINE_SECONDS = 180.0
 STOP_SECONDS = 60.0
@@ -46,11 +46,12 @@ class World:
     alert_ids: set[str] = field(default_factory=set)
     poison: int = 0
     unrouted: int = 0
-    running: subprocess.Popen[str] | None = None
+    running: NotifierProcess | None = None
     codec: Codec = field(default_factory=lambda: Codec.of("alert"))
     probes: dict[str, TopicProbe] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._starts = count()
         self.producer = Producer(self.kafka.client(message_max_bytes=2_000_000))
 
     @property
@@ -94,34 +95,40 @@ class World:
                 "LOZENGE_DOWNSTREAM_STORE": self.store,
                 "LOZENGE_DOWNSTREAM_ROUTING": str(self.folder / "routing.toml"),
                 "HOOK_SECRET": SECRET,
-                "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
             }
         )
 
-    def start(self, point: str = "", **environment: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(CHILD), *([point] if point else [])]
-        return subprocess.Popen(command, env=self.environment() | environment, stderr=subprocess.PIPE, text=True)
+    def start(self, point: str = "", **environment: str) -> NotifierProcess:
+        """A notifier, which is killed at `point`."""
+        errors = self.folder / f"errors.{next(self._starts)}"
+        return NotifierProcess(self.environment() | environment, errors, point)
+
+    def dies_at(self, point: str) -> None:
+        """Runs a notifier that comes to `point`, and is killed there."""
+        killed = self.start(point, **NAMED)
+        try:
+            assert killed.ends(DEADLINE_SECONDS) == -signal.SIGKILL, killed.errors
+        finally:
+            killed.kill()  # one that did not die at its point would share the work with the next
 
     @contextmanager
-    def notifier(self, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    def notifier(self, **environment: str) -> Iterator[NotifierProcess]:
         """An ordinary notifier, stopped in order at the end."""
         self.running = process = self.start(**NAMED | environment)
         try:
             yield process
-            process.send_signal(signal.SIGTERM)
-            _, errors = process.communicate(timeout=STOP_SECONDS)
-            assert process.returncode == 0, errors
+            process.stop()
+            assert process.ends(STOP_SECONDS) == 0, process.errors
         finally:
             self.running = None
             process.kill()
-            process.communicate()
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         """Waits, and fails at once if the notifier has ended."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not condition():
-            if self.running and self.running.poll() is not None:
-                pytest.fail(f"the notifier ended: {self.running.communicate()[1]}")
+            if self.running and self.running.exit_code is not None:
+                pytest.fail(f"the notifier ended: {self.running.errors}")
             assert time.monotonic() < deadline, f"waited in vain for {what}"
             time.sleep(0.1)
 
@@ -130,16 +137,8 @@ class World:
         return self.probes[topic].read_to_end()
 
     def notifications(self) -> list[dict[str, Any]]:
-        """What is in Kafka, which has to be without a gap; those of one case in their order."""
-        codec = Codec.of("notification")
-        seqs, found = defaultdict(list), []
-        for record in self.read(self.topics.notifications):
-            found.append(codec.decode(record.value))
-            seqs[record.partition].append(found[-1]["seq"])
-            assert partition_of(record.key, self.topics.partitions) == record.partition
-        for numbers in seqs.values():
-            assert numbers == list(range(len(numbers)))
-        return found
+        """What is in Kafka; those of one case are in their order."""
+        return self.probes[self.topics.notifications].decoded(NOTIFICATION)
 
     def settle(self) -> None:
         """Waits until everything sent has come out everywhere, then checks that it came out once."""
@@ -150,11 +149,21 @@ class World:
 
     def check(self) -> None:
         """Exactly once and gapless in the topic, at least once at the receiver."""
+        self.check_seqs()
         counts = Counter(alert_id for notification in self.notifications() for alert_id in notification["alert_ids"])
         assert counts == Counter(self.alert_ids)
         assert len(self.read(self.topics.dead_letters("downstream"))) == self.poison
         count = self.receiver.count()
         assert (count["distinct"], count["invalid"]) == (len(self.alert_ids) - self.unrouted, 0)
+
+    def check_seqs(self) -> None:
+        """Checks that notifications have no gap, and are in the partitions of their keys."""
+        seqs = defaultdict(list)
+        for record, notification in zip(self.read(self.topics.notifications), self.notifications(), strict=True):
+            assert partition_of(record.key, self.topics.partitions) == record.partition
+            seqs[record.partition].append(notification["seq"])
+        for numbers in seqs.values():
+            assert numbers == list(range(len(numbers)))
 
 
 @contextmanager

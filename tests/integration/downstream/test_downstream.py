@@ -1,11 +1,9 @@
 """The whole notifier on a real broker: killed at every commit, fenced, cut off, with new topics under it.
 
-All tests share one broker, store and receiver, as in life; each ends by checking everything so far.
+All tests but the last ones share one platform, store and receiver, as in life; each ends by checking everything so far.
 """
 
 import os
-import runpy
-import signal
 import socket
 import subprocess
 import sys
@@ -24,7 +22,8 @@ from lozenge.toolchain.jars import jars
 from lozenge.toolchain.java import java_home
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker
 from lozenge_downstream.dead_letter_encoder import TRUNCATED_BYTES
-from tests.integration.downstream.notifying import CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+from tests.integration.downstream.notifier_process import POINTS
+from tests.integration.downstream.notifying import DEADLINE_SECONDS, World, world_of
 
 pytestmark = pytest.mark.integration
 
@@ -32,54 +31,44 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE, JAVA_EXAMPLE = EXAMPLES / "consume_notifications.py", EXAMPLES / "ConsumeNotifications.java"
 LARGEST = 1_048_588 - 61 - 50
 """Of the value of a record that a topic takes by default, in a batch of its own, with its key and one header."""
-POINTS = list(runpy.run_path(str(CHILD))["POINTS"])
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
-    """A broker of its own, which may be killed."""
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
-        yield broker
-
-
-@pytest.fixture(scope="module")
-def world(own: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("downstream")
-    with world_of(KafkaSettings(bootstrap=own.bootstrap), folder, f"sqlite:///{folder / 'store.db'}") as world:
+    with world_of(kafka, folder, f"sqlite:///{folder / 'store.db'}") as world:
         yield world
 
 
 def group_offsets(world: World) -> dict[TopicPartition, int]:
+    group = world.topics.prefixed("downstream")
     admin = KafkaAdminClient(bootstrap_servers=world.kafka.bootstrap)
     try:
-        return {
-            partition: found.offset
-            for partition, found in admin.list_group_offsets(["downstream"])["downstream"].items()
-        }
+        return {partition: found.offset for partition, found in admin.list_group_offsets([group])[group].items()}
     finally:
         admin.close()
 
 
-def test_each_alert_of_every_detector_is_notified_once(world: World) -> None:
+def test_each_alert_of_every_detector_is_notified_once_and_no_lag_remains(world: World) -> None:
     earlier = len(world.read(world.topics.dead_letters("downstream")))
+    largest = os.urandom(LARGEST)
     world.send("one", range(300))
     world.send("two", range(100))
     world.send("one", range(0, 300, 3))
     world.send_poison("two", b"not an alert")
+    world.send_poison("two", largest)
     with world.notifier():
         world.settle()
-    (dead_letter,) = world.read(world.topics.dead_letters("downstream"))[earlier:]
-    headers = dict(dead_letter.headers)
-    assert (dead_letter.key, dead_letter.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
+    poison, whole = world.read(world.topics.dead_letters("downstream"))[earlier:]
+    headers = dict(poison.headers)
+    assert (poison.key, poison.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
     assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
-
-
-def test_the_largest_record_that_the_alert_topics_take_becomes_a_dead_letter_whole(world: World) -> None:
-    value = os.urandom(LARGEST)
-    world.send_poison("two", value)
-    with world.notifier():
-        world.settle()
-    assert value in {dead_letter.value for dead_letter in world.read(world.topics.dead_letters("downstream"))}
+    assert whole.value == largest
+    consumer = KafkaConsumer(bootstrap_servers=world.kafka.bootstrap)
+    offsets = group_offsets(world)
+    assert {partition.topic for partition in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
+    assert offsets == consumer.end_offsets(list(offsets))
+    consumer.close()
 
 
 def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: World) -> None:
@@ -114,30 +103,12 @@ def limit(world: World, size: int) -> None:
         future.result()
 
 
-def test_the_group_shows_no_lag(world: World) -> None:
-    world.send("one", range(600, 640))
-    world.send("two", range(600, 640))
-    with world.notifier():
-        world.settle()
-    consumer = KafkaConsumer(bootstrap_servers=world.kafka.bootstrap)
-    offsets = group_offsets(world)
-    assert {partition.topic for partition in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
-    assert offsets == consumer.end_offsets(list(offsets))
-    consumer.close()
-
-
-def test_a_new_detectors_topic_is_picked_up(world: World) -> None:
+def test_new_topics_are_picked_up_by_a_notifier_that_runs_and_by_one_that_starts(world: World) -> None:
     with world.notifier():
         world.send("one", range(300, 310))
         world.settle()
         ensure_topics(world.kafka, world.topics.detector_topics("newcomer"))
         world.send("newcomer", range(50))
-        world.settle()
-
-
-def test_a_topic_that_is_new_when_it_starts_again_is_picked_up(world: World) -> None:
-    with world.notifier():
-        world.send("one", range(310, 315))
         world.settle()
     ensure_topics(world.kafka, world.topics.detector_topics("meanwhile"))
     world.send("meanwhile", range(40))
@@ -156,15 +127,10 @@ def test_without_webhooks_notifications_are_still_published(world: World) -> Non
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_notifier_killed_at_any_step_loses_and_repeats_nothing(world: World, point: str) -> None:
-    start = 1000 * (1 + POINTS.index(point))
+    start = 1000 * (1 + list(POINTS).index(point))
     for attempt in range(2):
         world.send("one", range(start + attempt * 100, start + attempt * 100 + 100))
-        killed = world.start(point, **NAMED)
-        try:
-            _, errors = killed.communicate(timeout=DEADLINE_SECONDS)
-        finally:
-            killed.kill()  # one that did not die at its point would share the work with the next
-        assert killed.returncode == -signal.SIGKILL, errors
+        world.dies_at(point)
     world.send("two", range(start, start + 20))
     with world.notifier():
         world.settle()
@@ -185,7 +151,6 @@ def test_two_share_the_work_and_one_continues_alone(world: World) -> None:
             world.settle()
     finally:
         first.kill()
-        first.communicate()
 
 
 def test_another_store_is_refused(world: World) -> None:
@@ -194,31 +159,11 @@ def test_another_store_is_refused(world: World) -> None:
         world.settle()
     other = world.start(LOZENGE_DOWNSTREAM_STORE=f"sqlite:///{world.folder / 'other.db'}")
     try:
-        _, errors = other.communicate(timeout=DEADLINE_SECONDS)
+        assert other.ends(DEADLINE_SECONDS) == 1
     finally:
         other.kill()
-    assert other.returncode == 1
-    assert "was not written from the store" in errors
+    assert "was not written from the store" in other.errors
     world.check()
-
-
-def test_a_broker_outage_is_survived(world: World, own: EmbeddedBroker) -> None:
-    with world.notifier() as process:
-        world.send("one", range(30_000, 30_010))
-        world.settle()
-        own.kill()
-        own.start()
-        world.send("one", range(30_010, 30_050))
-        world.settle()
-        assert process.poll() is None
-
-
-def test_it_stops_while_the_broker_is_away(world: World, own: EmbeddedBroker) -> None:
-    with world.notifier():
-        world.send("one", range(31_000, 31_010))
-        world.settle()
-        own.kill()
-    own.start()
 
 
 def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) -> None:
@@ -254,27 +199,6 @@ def test_a_recreated_topic_is_read_from_its_beginning(world: World) -> None:
         world.settle()
 
 
-@pytest.mark.parametrize("language", ["python", "java"])
-def test_the_example_consumer_misses_nothing(world: World, language: str) -> None:
-    command = [sys.executable, str(EXAMPLE)] if language == "python" else [*_java(), str(JAVA_EXAMPLE)]
-    ended = subprocess.run(
-        [*command, world.kafka.bootstrap],
-        env=world.environment(), capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=True,
-    )  # fmt: skip
-    lines = ended.stdout.splitlines()
-    assert len(lines) == len(world.alert_ids)
-    assert not any("GAP" in line for line in lines)
-
-
-def _java() -> list[str]:
-    java = str(java_home() / "bin" / "java")
-    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
-    if "jdk.compiler" not in modules:
-        pytest.skip("this Java runs programs and compiles none")
-    classes = [*jars("broker"), *(Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")]
-    return [java, "-cp", os.pathsep.join(map(str, classes))]
-
-
 @pytest.mark.parametrize(
     ("setting", "value", "code", "says"),
     [
@@ -287,19 +211,25 @@ def _java() -> list[str]:
 def test_wrong_settings_end_the_notifier_with_one_sentence(
     world: World, setting: str, value: str, code: int, says: str
 ) -> None:
-    environment = world.environment() | {setting: value}
-    command = [sys.executable, "-m", "lozenge_downstream"]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=DEADLINE_SECONDS)
-    assert (ended.returncode, says in ended.stderr, "Traceback" in ended.stderr) == (code, True, False), ended.stderr
+    ended = world.start("a broker that does not answer is given up", **{setting: value})
+    assert ended.ends(DEADLINE_SECONDS) == code, ended.errors
+    assert (says in ended.errors, "Traceback" in ended.errors) == (True, False), ended.errors
 
 
 FAILS_BEFORE_IT_RUNS = """
 import runpy, time
+from confluent_kafka import ConsumerGroupState
+from confluent_kafka.admin import AdminClient
+from lozenge.kafka.settings import KafkaSettings
 from lozenge_downstream import service
 from lozenge_downstream.store import StoreUnavailable
 
 def fail(self):
-    time.sleep(8)  # its group assigns partitions to it meanwhile, which it never learns
+    kafka = KafkaSettings.load()
+    admin, group = AdminClient(kafka.client()), kafka.topics.prefixed("downstream")
+    # its group assigns partitions to it, which it never learns
+    while admin.describe_consumer_groups([group])[group].result().state is not ConsumerGroupState.STABLE:
+        time.sleep(0.05)
     raise StoreUnavailable("writing the store: disk full")
 
 service.Notifier._warn_of_orphans = fail
@@ -311,3 +241,40 @@ def test_a_notifier_that_fails_before_it_runs_ends(world: World) -> None:
     command = [sys.executable, "-c", FAILS_BEFORE_IT_RUNS]
     ended = subprocess.run(command, env=world.environment(), capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "disk full" in ended.stderr) == (3, True), ended.stderr
+
+
+def test_a_notifier_survives_an_outage_of_which_consumers_see_nothing_and_stops_during_another(tmp_path: Path) -> None:
+    """The example consumers in every language read what it has published."""
+    with EmbeddedBroker(tmp_path / "broker") as own:
+        kafka, store = KafkaSettings(bootstrap=own.bootstrap), f"sqlite:///{tmp_path / 'store.db'}"
+        with world_of(kafka, tmp_path, store) as world, world.notifier() as process:
+            world.send("one", range(10))
+            world.settle()
+            own.kill()
+            own.start()
+            world.send("one", range(10, 50))
+            world.settle()
+            assert process.exit_code is None
+            _check_examples(world)
+            own.kill()
+
+
+def _check_examples(world: World) -> None:
+    commands = [[sys.executable, str(EXAMPLE)], *([[*java, str(JAVA_EXAMPLE)]] if (java := _java()) else [])]
+    running = [
+        subprocess.Popen([*command, world.kafka.bootstrap], env=world.environment(), stdout=subprocess.PIPE, text=True)
+        for command in commands
+    ]
+    for example in running:  # each ends ten seconds after the last record
+        output, _ = example.communicate(timeout=DEADLINE_SECONDS)
+        lines = output.splitlines()
+        assert (example.returncode, len(lines)) == (0, len(world.alert_ids))
+        assert not any("GAP" in line for line in lines)
+
+
+def _java() -> list[str]:
+    """The command that compiles and runs a program; empty if this Java runs programs and compiles none."""
+    java = str(java_home() / "bin" / "java")
+    modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=True).stdout
+    classes = [*jars("broker"), *(Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")]
+    return [java, "-cp", os.pathsep.join(map(str, classes))] if "jdk.compiler" in modules else []

@@ -1,6 +1,5 @@
 """Cases whose alerts wait for their group, notified by a notifier that is killed while it evaluates them."""
 
-import runpy
 import signal
 import time
 from collections import Counter, defaultdict
@@ -8,18 +7,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from tests.brokers import Broker, own_platform
 from tests.downstream.postgres import database, server
-from tests.integration.downstream.notifying import ALL_CARDS, CHILD, DEADLINE_SECONDS, NAMED, World, world_of
+from tests.integration.downstream.notifier_process import STATUSES, NotifierProcess
+from tests.integration.downstream.notifying import ALL_CARDS, DEADLINE_SECONDS, NAMED, World, world_of
 
 pytestmark = pytest.mark.integration
 
-STATUSES = runpy.run_path(str(CHILD))["STATUSES"]
-INTERVAL_SECONDS, OVER_SECONDS = 1.5, 4.0
+WAIT_SECONDS, INTERVAL_SECONDS, OVER_SECONDS = 0.3, 0.5, 1.5
 CARDS = 3
 FAR = 1000 * ALL_CARDS
 
@@ -39,7 +37,7 @@ def world(broker: Broker, request: pytest.FixtureRequest, tmp_path_factory: pyte
 def _gathering(world: World) -> World:
     routing = world.folder / "routing.toml"
     times = (
-        'group_by = ["entity"]\ngroup_wait = "1s"\nsend_resolved = true\n'
+        f'group_by = ["entity"]\ngroup_wait = "{WAIT_SECONDS}s"\nsend_resolved = true\n'
         f'group_interval = "{INTERVAL_SECONDS}s"\nrepeat_interval = "{INTERVAL_SECONDS}s"\n'
         f'resolve_timeout = "{OVER_SECONDS}s"\n'
     )
@@ -58,16 +56,15 @@ def test_a_notifier_killed_during_an_evaluation_loses_and_repeats_nothing(world:
             _send_until_it_dies(world, killed, first + number * FAR, pause)
         finally:
             killed.kill()
-            _, errors = killed.communicate()
-        assert killed.returncode == -signal.SIGKILL, errors
+        assert killed.exit_code == -signal.SIGKILL, killed.errors
     with world.notifier():
         world.wait_for(lambda: _all_is_over(world), "the end of all cases")
     _check(world)
 
 
-def _send_until_it_dies(world: World, killed: Any, first: int, pause: float) -> None:
+def _send_until_it_dies(world: World, killed: NotifierProcess, first: int, pause: float) -> None:
     deadline, send_at = time.monotonic() + DEADLINE_SECONDS, 0.0
-    while killed.poll() is None:
+    while killed.exit_code is None:
         assert time.monotonic() < deadline, "waited in vain for its death"
         if time.monotonic() >= send_at:
             world.send("one", range(first, first + CARDS))
@@ -87,6 +84,7 @@ def _all_is_over(world: World) -> bool:
 
 
 def _check(world: World) -> None:
+    world.check_seqs()
     said = world.notifications()
     cases = defaultdict(list)
     for notification in said:

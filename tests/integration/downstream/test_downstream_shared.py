@@ -1,14 +1,12 @@
 """Several notifiers of one PostgreSQL store: they share the work, and the last one does all of it."""
 
-import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from tests.downstream.postgres import database, server
-from tests.integration.downstream.notifying import World, world_of
+from tests.integration.downstream.notifying import STOP_SECONDS, World, world_of
 
 pytestmark = pytest.mark.integration
 
@@ -20,12 +18,6 @@ def world(kafka: KafkaSettings, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield world
 
 
-def end(process: "subprocess.Popen[str]", how: signal.Signals) -> str:
-    process.send_signal(how)
-    _, errors = process.communicate(timeout=60)
-    return errors
-
-
 def test_three_share_the_work_while_they_are_killed_and_started(world: World) -> None:
     running = [world.start() for _ in range(3)]
     try:
@@ -33,18 +25,17 @@ def test_three_share_the_work_while_they_are_killed_and_started(world: World) ->
             world.send("one", range(lap * 200, lap * 200 + 200))
             world.send("two", range(lap * 200, lap * 200 + 200))
             killed = running.pop(0)
-            assert killed.poll() is None, killed.communicate()[1]
-            end(killed, signal.SIGKILL)
+            assert killed.exit_code is None, killed.errors
+            killed.kill()
             running.append(world.start())
         world.settle()
         for process in running:
-            assert process.poll() is None, process.communicate()[1]
-            errors = end(process, signal.SIGTERM)
-            assert process.returncode == 0, errors
+            assert process.exit_code is None, process.errors
+            process.stop()
+            assert process.ends(STOP_SECONDS) == 0, process.errors
     finally:
         for process in running:
             process.kill()
-            process.communicate()
 
 
 def test_one_continues_alone_at_once_when_the_other_stops_regularly(world: World) -> None:
@@ -55,10 +46,9 @@ def test_one_continues_alone_at_once_when_the_other_stops_regularly(world: World
         with world.notifier():
             world.send("one", range(5_010, 5_020))
             world.settle()
-            end(first, signal.SIGTERM)
-            assert first.returncode == 0
+            first.stop()
+            assert first.ends(STOP_SECONDS) == 0, first.errors
             world.send("two", range(5_010, 5_030))
             world.settle()
     finally:
         first.kill()
-        first.communicate()

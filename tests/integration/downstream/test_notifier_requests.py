@@ -12,7 +12,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_downstream.api.feedback_records import FeedbackLinks
-from tests.deploy.command import lozenge
+from tests.deploy.command import invoke
 from tests.integration.downstream.notifying import World, world_of
 
 pytestmark = pytest.mark.integration
@@ -68,7 +68,7 @@ def _snooze_three_times(world: World, url: str, id: str) -> None:
     said = {"verdict": "snooze", "author": "ann", "note": "travels"}
     assert httpx2.post(f"{url}/feedback", json=said | {"alert_id": id}, trust_env=False).is_success
     assert httpx2.post(FeedbackLinks(LINK_SECRET, url).make(id), data=said, trust_env=False).is_success
-    run = lozenge("feedback", id, "snooze", "--author", "ann", "--note", "travels", cwd=world.folder)
+    run = invoke("feedback", id, "snooze", "--author", "ann", "--note", "travels", cwd=world.folder)
     assert run.returncode == 0, run.stderr
     world.wait_for(lambda: len(feedback(world)) >= 3, "feedback")
     found = feedback(world)

@@ -23,7 +23,7 @@ from lozenge_deploy.cli.__main__ import main
 from lozenge_deploy.local import topic_bootstrap
 from lozenge_deploy.local.ports import free_port
 from lozenge_deploy.operations.schema_export import write_apicurio_archive
-from tests.brokers import Broker, own_platform
+from tests.brokers import Broker
 from tests.deploy.command import ROOT
 from tests.integration.registry.apicurio import NotFetched, apicurio, import_archive
 
@@ -45,16 +45,18 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistr
 
 
 @pytest.fixture
-def kafka(broker: Broker) -> Iterator[KafkaSettings]:
-    """A platform of the test's own."""
-    with own_platform(broker) as platform:
-        yield platform
+def kafka(broker: Broker) -> KafkaSettings:
+    """A platform of the test's own, with the topic of schemas alone."""
+    platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.")
+    ensure_topics(
+        platform, [topic for topic in platform.topics.platform_topics() if topic.name == platform.topics.schemas]
+    )
+    return platform
 
 
 @pytest.fixture(autouse=True)
 def process(kafka: KafkaSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process on a platform without announced schemas, that was given no ids and no registry."""
-    ensure_topics(kafka, [topic for topic in kafka.topics.platform_topics() if topic.name == kafka.topics.schemas])
     monkeypatch.setattr(contracts, "_assigned", {})
     monkeypatch.delenv("SCHEMA_REGISTRY_URL", raising=False)
     for name, value in kafka.variables.items():
