@@ -29,9 +29,8 @@ from lozenge.metrics.app_metrics import UpstreamMetrics
 from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
-from lozenge.spark.jvm_watch import watched
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
-from lozenge.spark.session import spark_session
+from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
@@ -56,13 +55,9 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     mappings = [m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)}) for m in load(settings.mappings)]
     partitions = _partitions(kafka, mappings, settings.rekeys)
     # Spark takes seconds to start, so the rest is prepared concurrently
-    starting = ThreadPoolExecutor(1).submit(
-        spark_session,
-        UPSTREAM,
-        cores=_task_slots(settings, mappings, partitions),
-        memory_mb=settings.memory_mb,
-        conf=SPARK,
-    )
+    sessions: SessionProvider = OwnJvm()
+    request = SessionRequest(UPSTREAM, _task_slots(settings, mappings, partitions), settings.memory_mb, conf=SPARK)
+    starting = ThreadPoolExecutor(1).submit(sessions.start, request)
     settle_ids(kafka, ["event"])
     log = logging.logger()
     if settings.is_demo_key:
@@ -72,7 +67,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
     with (
-        watched(spark, "normalising", lambda: stop.requested),
+        sessions.held(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
         closing(Position(kafka, UPSTREAM)) as position,
         closing(

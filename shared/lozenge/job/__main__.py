@@ -37,8 +37,7 @@ def main() -> int:
         from lozenge.job.lifecycle.job_factory import job_parts, slots
         from lozenge.job.lifecycle.job_loop import JobLoop  # Spark is imported only once it is needed
         from lozenge.spark.conf import JOB_NEW_MB
-        from lozenge.spark.jvm_watch import watched
-        from lozenge.spark.session import spark_session
+        from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
 
         declared = loaded.declaration.resources
         if job.master is not None and loaded.declaration.realtime:
@@ -48,20 +47,15 @@ def main() -> int:
             )
         cores = max(job.cores or declared.cores, slots(loaded.declaration, kafka.partitions))
         memory_mb = job.memory_mb or declared.memory_mb
-        spark = spark_session(
-            identity.app,
-            cores=cores,
-            memory_mb=memory_mb,
-            new_mb=JOB_NEW_MB,
-            master=job.master,
-            conf={"spark.driver.maxResultSize": f"{memory_mb // 4}m"},
-        )
+        sessions: SessionProvider = OwnJvm()
+        request = SessionRequest(identity.app, cores, memory_mb, JOB_NEW_MB, job.master, result_mb=memory_mb // 4)
+        spark = sessions.start(request)
         metrics = JobMetrics(identity.app, job.instance, job.release)
         loop = JobLoop(job_parts(loaded, job, kafka, spark, metrics))
         doing = f"running {identity.app}"
         with (
             stopped_by_signals(loop.stop, doing),
-            watched(spark, doing, loop.stopping),
+            sessions.held(spark, doing, loop.stopping),
             Reporter(metrics, kafka),
         ):
             loop.run()

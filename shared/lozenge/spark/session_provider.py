@@ -1,0 +1,64 @@
+"""Where a job gets its Spark session from, and who ends what.
+
+A job asks a provider for a session and holds it while it runs. It assumes nothing about the JVM: it sets no static
+configuration, adds no listener, and stops its own queries only. Names that must be unique in a JVM, of queries, Kafka
+clients and temporary folders, begin with the name of the job. So a provider may give several jobs sessions of one JVM.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from lozenge.spark.jvm_watch import watched
+from lozenge.spark.session import spark_session
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """The session that a process needs; see `spark_session`. `result_mb` is the largest result of a batch."""
+
+    app: str
+    cores: int
+    memory_mb: int
+    new_mb: int | None = None
+    master: str | None = None
+    result_mb: int | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+class SessionProvider(Protocol):
+    """Gives sessions, and owns the JVM behind them."""
+
+    def start(self, request: SessionRequest) -> SparkSession:
+        """A session as requested; raises ToolchainError, SparkGone."""
+        ...
+
+    def held(self, spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> AbstractContextManager[None]:
+        """A block in which the session is used, and after which it is given back.
+
+        Raises SparkGone if the block fails because the JVM has ended, and nothing if the process is `stopping`.
+        """
+        ...
+
+
+class OwnJvm:
+    """Starts a JVM of the process's own, and ends it with the session."""
+
+    def start(self, request: SessionRequest) -> SparkSession:
+        """Takes some seconds; raises ToolchainError, SparkGone."""
+        limit = {} if request.result_mb is None else {"spark.driver.maxResultSize": f"{request.result_mb}m"}
+        return spark_session(
+            request.app,
+            cores=request.cores,
+            memory_mb=request.memory_mb,
+            new_mb=request.new_mb,
+            master=request.master,
+            conf=limit | dict(request.conf),
+        )
+
+    def held(self, spark: SparkSession, doing: str, stopping: Callable[[], bool]) -> AbstractContextManager[None]:
+        """The session is stopped after the block, and its JVM ends with the process."""
+        return watched(spark, doing, stopping)
