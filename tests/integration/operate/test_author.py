@@ -22,7 +22,7 @@ pytestmark = pytest.mark.integration
 FAULTS = {f"fault[{fault}]" for fault in INVARIANTS}
 NEW = {"new_rule": "rule", "new_aggregate": "aggregate", "new_stateful": "stateful"}
 TESTED = "not fault or new_ or (wrong_clock and replayed)"
-"""The expression for pytest that leaves out faults which prove nothing more."""
+"""The expression for pytest that skips faults which prove nothing more."""
 OF_WRONG_CLOCK = """
 from lozenge.testing import detector_of, run
 
