@@ -93,4 +93,4 @@ def _through(bench: Bench) -> bool:
 
 def _runs(log: Path) -> int:
     """How often an instance was given partitions."""
-    return (log / "stderr").read_text().count('"upstream runs"')
+    return (log / "stderr").read_text().count('"query started"')

@@ -1,4 +1,4 @@
-"""The contracts that several languages must keep alike: partitions, ids and Avro bytes."""
+"""The contracts that several languages must keep alike: partitions, ids, amounts and Avro bytes."""
 
 import random
 import uuid
@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
 from lozenge.contracts.schemas import newest
 from lozenge.contracts.topics import Topic
@@ -55,6 +56,14 @@ def test_an_id_is_the_same_uuid_in_spark_and_in_python(spark: SparkSession) -> N
     rows = frame.select("a", "b", ids.uuid5_column(F.col("a"), F.col("b")).alias("id")).collect()
     assert [row["id"] for row in rows] == [ids.uuid5(row["a"], row["b"]) for row in rows]
     assert all(uuid.UUID(row["id"]).version == 5 for row in rows)
+
+
+def test_an_amount_of_money_has_the_same_text_in_spark_and_in_python(spark: SparkSession) -> None:
+    amounts = ["0", "12.5", "-0.005", "2.345", "1200", "99999999999999.9999"]
+    pairs = [(Decimal(amount), currency) for amount in amounts for currency in ("EUR", "JPY", "KWD", "CLF", "XYZ")]
+    rows = spark.createDataFrame(pairs, "amount decimal(18,4), currency string")
+    texts = [row.text for row in rows.select(money_column(F.col("amount"), F.col("currency")).alias("text")).collect()]
+    assert texts == [money(amount, currency) for amount, currency in pairs]
 
 
 def test_an_event_has_the_same_bytes_from_spark_and_from_python(spark: SparkSession) -> None:
