@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from lozenge.contracts.topics import Topics
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
-from lozenge_upstream.streaming.query_builder import SPARK
+from tests.upstream.samples import as_upstream
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,7 +18,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def upstream_spark() -> SparkSession:
     """A session that plans as upstream's does."""
-    session = spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024).newSession()
-    for name, value in SPARK.items():
-        session.conf.set(name, value)
-    return session
+    return as_upstream(spark_session("tests", cores=most_slots(Topics().partitions), memory_mb=1024))

@@ -12,6 +12,7 @@ from lozenge.contracts.topics import Topics
 from lozenge_upstream.normalise.mapping import Mapping, load
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import outputs
+from lozenge_upstream.streaming.query_builder import SPARK
 
 TOPICS = Topics()
 
@@ -70,6 +71,14 @@ class Raw:
     offset: int = 0
     timestamp: datetime = NOW
     headers: tuple[tuple[str, bytes | None], ...] | None = None
+
+
+def as_upstream(spark: SparkSession) -> SparkSession:
+    """A session of the same Spark that plans as upstream's does."""
+    session = spark.newSession()
+    for name, value in SPARK.items():
+        session.conf.set(name, value)
+    return session
 
 
 def flat(**fields: Any) -> bytes:

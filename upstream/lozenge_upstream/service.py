@@ -37,7 +37,9 @@ from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import UpstreamMembership
 from lozenge_upstream.streaming.group_position import Position
 from lozenge_upstream.streaming.partition_worker import PartitionWorker
+from lozenge_upstream.streaming.queries import Queries
 from lozenge_upstream.streaming.query_builder import SPARK
+from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
 from lozenge_upstream.streaming.transactional_sink import Sink
 
 _ASSIGNMENT_POLL_SECONDS = 0.1
@@ -53,7 +55,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     stop = StopSignal()
     # a mapping names its raw topic without the platform's prefix
     mappings = [m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)}) for m in load(settings.mappings)]
-    partitions = _partitions(kafka, mappings, settings.rekeys)
+    partitions = checked_partitions(kafka, mappings, settings.rekeys)
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
     request = SessionRequest(UPSTREAM, _task_slots(settings, mappings, partitions), settings.memory_mb, conf=SPARK)
@@ -66,6 +68,7 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     spark = starting.result()
     name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
+    queries = Queries(spark, kafka, settings, mappings, partitions, length)
     with (
         sessions.held(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
@@ -75,17 +78,17 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         ) as membership,
     ):
         while not stop.requested:
-            with membership.holding() as assignment:
+            with membership.held.holding() as assignment:
                 if assignment is None:
                     metrics.lag(0)
                 else:
                     membership.fence_departed()
-                    with closing(Sink(spark, kafka, name, assignment.generation)) as sink:
-                        worker = PartitionWorker(spark, kafka, settings, mappings, partitions, sink, position, length)
-                        worker.run(
+                    producer = TransactionalProducer(spark, kafka, name, assignment.generation)
+                    with closing(Sink(producer)) as sink:
+                        PartitionWorker(queries, settings.mode, sink, position).run(
                             assignment.partitions,
                             Progress(metrics, reporter),
-                            ended=lambda: stop.requested or membership.is_revoked(assignment),
+                            ended=lambda: stop.requested or membership.held.is_revoked(assignment),
                         )
             time.sleep(_ASSIGNMENT_POLL_SECONDS)
     log.info("upstream stopped")
@@ -97,8 +100,11 @@ def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions:
     return max(settings.cores, needed)
 
 
-def _partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:
-    """The partition count of every topic. Raw topics must exist; our own must keep their contracts."""
+def checked_partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:
+    """The partition count of every topic. Raw topics must exist; our own must keep their contracts.
+
+    Raises TopicError or BrokerUnavailable.
+    """
     existing = topic_admin.partitions(kafka)
     missing = [f"{mapping.topic} (source {mapping.source})" for mapping in mappings if mapping.topic not in existing]
     if missing:

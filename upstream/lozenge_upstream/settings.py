@@ -11,6 +11,7 @@ from lozenge.process.env_settings import FromEnvironment, this_start
 
 COMMIT_SECONDS, LEAST_COMMIT_SECONDS = 60.0, 5.0
 """How often the group's offsets move in Real-Time Mode, unless set otherwise, and the least that Spark takes."""
+Mode = Literal["micro-batch", "realtime"]
 DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
 """It is public: its tokens can be turned back into card numbers by trying them all."""
 
@@ -33,7 +34,7 @@ class UpstreamSettings(FromEnvironment):
     mappings: Path | None = None
     rekeys: Json[tuple[str, ...]] = ("terminal",)
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
-    mode: Literal["micro-batch", "realtime"] = "micro-batch"
+    mode: Mode = "micro-batch"
     commit_seconds: Annotated[float, Field(ge=LEAST_COMMIT_SECONDS)] = COMMIT_SECONDS
     short_batches: Annotated[int, Field(ge=0)] | None = None
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0

@@ -7,7 +7,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPythonPartition
 
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.dead_letters import RAW_POSITION, SOURCE_OFFSET
 from lozenge.contracts.partitioner import partition_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -23,6 +25,7 @@ from lozenge.spark.checkpoint import Offsets
 from tests.integration import clients
 from tests.integration.harness import committed, ended_behind, group_offsets, move
 from tests.integration.probe import ACTIVITY, probe
+from tests.upstream.samples import PAN, flat
 
 KEY = "the-token-key-of-this-test"
 CHILD = Path(__file__).with_name("upstream_child.py")
@@ -122,7 +125,7 @@ class Bench:
     def upstream(self, folder: Path, dies: str = "", **settings: str) -> Iterator[subprocess.Popen[bytes]]:
         """A running upstream, killed at the end of the block if it is still there; its words are in `stderr`.
 
-        `dies` names a point of `upstream_child`.
+        Once the file `dies` is there, it is killed inside its next transaction.
         """
         command = [sys.executable, str(CHILD), dies] if dies else [sys.executable, "-m", "lozenge_upstream"]
         log = folder / "stderr"
@@ -142,6 +145,30 @@ class Bench:
             process = subprocess.Popen(command, env=env, stderr=file, process_group=0)
         with ended_behind(process, 40):
             yield process
+
+
+def send_thousand(bench: Bench, first: int) -> None:
+    """A thousand raw records of fifty cards, each twentieth of them broken and with a wrong header of its position."""
+    lie = [(SOURCE_OFFSET, b"999999999"), (RAW_POSITION, b"AUTH-JSON/0/999999999")]
+    for n in range(first, first + 1_000):
+        good = n % 20 != 0
+        value = flat(txn_id=f"t-{n}", pan=int(PAN) + n % 50) if good else b"{"
+        bench.send(bench.topics.raw_json, value, f"card-{n % 50}", headers=None if good else lie)
+    bench.flush()
+
+
+def assert_each_came_out_once(bench: Bench, sent: int, topics: Iterable[str]) -> None:
+    """Each of the `sent` raw records of AUTH-JSON is one dead letter, or one event in each of the `topics`."""
+    decode = Codec.of("event").decode
+    dead = Counter[tuple[int, int]]()
+    for record in bench.written(bench.dead):
+        _, partition, offset = dict(record.headers)[RAW_POSITION].decode().split("/")
+        dead[int(partition), int(offset)] += 1
+    for topic in topics:
+        origins = (decode(record.value)["raw"] for record in bench.written(topic))
+        found = dead + Counter((raw["partition"], raw["offset"]) for raw in origins)
+        assert set(found.values()) == {1}
+        assert len(found) == sent
 
 
 def wait(condition: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:

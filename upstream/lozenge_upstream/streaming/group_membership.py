@@ -10,9 +10,7 @@ first, and the rebalance waits for it.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -21,14 +19,14 @@ from lozenge.errors import LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process import logging
 from lozenge.spark import internals
+from lozenge_upstream.streaming.held_assignment import Assignment, HeldAssignment
 from lozenge_upstream.streaming.query_errors import summary
 
-SESSION_SECONDS = 8
-_HEARTBEAT_SECONDS = 2
+SESSION_SECONDS = 8.0
+_HEARTBEATS = 4
+"""How many a session lasts."""
 _POLL_MILLISECONDS = 200
 _SETTINGS = {
-    "session.timeout.ms": str(SESSION_SECONDS * 1000),
-    "heartbeat.interval.ms": str(_HEARTBEAT_SECONDS * 1000),
     "partition.assignment.strategy": "org.apache.kafka.clients.consumer.StickyAssignor",
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",
@@ -38,48 +36,40 @@ _SETTINGS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Assignment:
-    """The partitions that one generation of the group assigned; `generation` is Java's group metadata."""
-
-    partitions: Mapping[str, Collection[int]]
-    generation: Any
-
-
 class UpstreamMembership:
-    """Instance `name` as a member of a group that reads `topics`; its thread polls until `close`."""
+    """Instance `name` as a member of a group that reads `topics`; its thread polls until `close`.
 
-    def __init__(self, spark: SparkSession, kafka: KafkaSettings, group: str, name: str, topics: list[str]) -> None:
+    `held` is what the group has assigned.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        kafka: KafkaSettings,
+        group: str,
+        name: str,
+        topics: list[str],
+        session_seconds: float = SESSION_SECONDS,
+    ) -> None:
         jvm = internals.java(spark)
         internals.accept_callbacks(spark)
+        self.held = HeldAssignment()
         self._group, self._settings = kafka.topics.prefixed(group), kafka.java()
         self._admin = jvm.org.apache.kafka.clients.admin.Admin
+        self._session_seconds = session_seconds
+        session = {
+            "session.timeout.ms": str(round(session_seconds * 1000)),
+            "heartbeat.interval.ms": str(round(session_seconds * 1000 / _HEARTBEATS)),
+        }
+        identity = {"group.id": self._group, "client.id": kafka.topics.prefixed(name)}
         self._consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
-            {**self._settings, **_SETTINGS, "group.id": self._group, "client.id": kafka.topics.prefixed(name)}
+            {**self._settings, **_SETTINGS, **session, **identity}
         )
         self._wait = jvm.java.time.Duration.ofMillis(_POLL_MILLISECONDS)
         self._topics = topics
-        self._assignment: Assignment | None = None
-        self._working = threading.Lock()
-        self._failure: Exception | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="membership", daemon=True)
         self._thread.start()
-
-    @contextmanager
-    def holding(self) -> Iterator[Assignment | None]:
-        """This instance's assignment, None if there is none. No other instance gets it within the block.
-
-        So the block has to end soon after `is_revoked`. Raises the error that ended the membership, if any.
-        """
-        with self._working:
-            if self._failure is not None:
-                raise self._failure
-            yield self._assignment
-
-    def is_revoked(self, assignment: Assignment) -> bool:
-        """Whether Kafka revokes `assignment`, or has revoked it."""
-        return self._assignment is not assignment
 
     def fence_departed(self) -> None:
         """Aborts the open transactions of instances that have left the group.
@@ -93,33 +83,24 @@ class UpstreamMembership:
             members = {member.clientId() for member in described.members()}
             listed = admin.listTransactions().all().get()
             begun = [t.transactionalId() for t in listed if t.state().toString() == "Ongoing"]
-            departed = [name for name in begun if name.startswith(f"{self._group}-") and name not in members]
-            if departed:
-                admin.fenceProducers(departed).all().get()
-                logging.logger().warning("open transactions of departed instances aborted", instances=departed)
+            if names := departed(begun, self._group, members):
+                admin.fenceProducers(names).all().get()
+                logging.logger().warning("open transactions of departed instances aborted", instances=names)
         finally:
             admin.close()
 
     def close(self) -> None:
-        """Leaves the group at once; call it outside of `holding`."""
+        """Leaves the group at once; call it outside of `held.holding`."""
         self._closed.set()
-        self._thread.join(SESSION_SECONDS)
-
-    # called by the consumer, within its poll
-
-    def revoked(self) -> None:
-        """Returns when no batch of the assignment runs any more."""
-        self._assignment = None
-        with self._working:
-            pass
+        self._thread.join(self._session_seconds)
 
     def assigned(self, given: Any) -> None:
-        """Takes the assignment of a new generation."""
+        """Takes the assignment of a new generation; called by the consumer, within its poll."""
         self._consumer.pause(given)
         partitions: dict[str, list[int]] = {}
         for partition in given:
             partitions.setdefault(partition.topic(), []).append(partition.partition())
-        self._assignment = Assignment(partitions, self._consumer.groupMetadata()) if partitions else None
+        self.held.take(Assignment(partitions, self._consumer.groupMetadata()) if partitions else None)
 
     def _run(self) -> None:
         try:
@@ -128,11 +109,16 @@ class UpstreamMembership:
                 self._consumer.poll(self._wait)
             self._consumer.close()
         except Exception as error:  # py4j wraps whatever Java raised
-            self._assignment = None
-            self._failure = LozengeError(
+            failure = LozengeError(
                 f"taking part in the group {self._group}: {summary(error)}",
                 hint="check the broker and the rights of this principal; a restart joins the group again",
             )
+            self.held.fail(failure)
+
+
+def departed(begun: Iterable[str], group: str, members: Collection[str]) -> list[str]:
+    """Of the transactional ids that have `begun` a transaction, those of instances that are no `members` of `group`."""
+    return [name for name in begun if name.startswith(f"{group}-") and name not in members]
 
 
 class _Listener:
@@ -142,10 +128,10 @@ class _Listener:
         self._membership = membership
 
     def onPartitionsRevoked(self, partitions: Any) -> None:
-        self._membership.revoked()
+        self._membership.held.revoke()
 
     def onPartitionsLost(self, partitions: Any) -> None:
-        self._membership.revoked()
+        self._membership.held.revoke()
 
     def onPartitionsAssigned(self, partitions: Any) -> None:
         self._membership.assigned(partitions)

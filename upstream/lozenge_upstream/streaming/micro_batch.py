@@ -29,12 +29,19 @@ _PROGRESS_SECONDS = 3.0
 
 
 class Writer:
-    """Writes one batch and commits its offsets; Spark calls it in batch order from its own thread."""
+    """Writes one batch, in `order`, and commits its offsets; Spark calls it in batch order from its own thread."""
 
-    def __init__(self, sink: Sink, position: Position, progress: Progress, checkpoint: Path, tasks: int) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        position: Position,
+        progress: Progress,
+        checkpoint: Path,
+        order: Callable[[DataFrame], DataFrame],
+    ) -> None:
         self.failure: Exception | None = None
-        self._tasks = tasks
         self._sink, self._position, self._progress, self._checkpoint = sink, position, progress, checkpoint
+        self._order = order
         self._busy = threading.Lock()
         self._closed = False
 
@@ -48,7 +55,7 @@ class Writer:
             offsets = self._position.distance_to(ends)
             self._progress.started(offsets)
             try:
-                self._sink.commit(in_order(batch, self._tasks), ends, self._position.metadata_at(ends))
+                self._sink.commit(self._order(batch), ends, self._position.metadata_at(ends))
             except Exception as error:
                 self.failure = error
                 raise
@@ -83,7 +90,7 @@ def run(
     Raises LozengeError if the query fails.
     """
     with tempfile.TemporaryDirectory(prefix="lozenge-upstream-") as folder:
-        writer = Writer(sink, position, progress, Path(folder), tasks)
+        writer = Writer(sink, position, progress, Path(folder), lambda batch: in_order(batch, tasks))
         query = (
             rows.writeStream.queryName(UPSTREAM)
             .option("checkpointLocation", Path(folder).as_uri())

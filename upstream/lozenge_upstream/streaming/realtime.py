@@ -58,7 +58,7 @@ def run(
             .option("checkpointLocation", Path(folder).as_uri())
             .start()
         )
-        batches = Batches(query, length, sink, position, progress, live)
+        batches = Batches(query, NewProgress(query), length, sink, position, progress, live)
         try:
             with polling(live, position.ends, progress.read_up_to):
                 while not ended() and not query.awaitTermination(_QUERY_POLL_SECONDS):  # type: ignore[arg-type]
@@ -78,15 +78,15 @@ class Batches:
     def __init__(
         self,
         query: StreamingQuery,
+        new: NewProgress,
         length: RealtimeBatchDuration,
         sink: Sink,
         position: Position,
         progress: Progress,
         live: LiveLag,
     ) -> None:
-        self._query, self._length, self._live = query, length, live
+        self._query, self._new, self._length, self._live = query, new, length, live
         self._sink, self._position, self._progress = sink, position, progress
-        self._new = NewProgress(query)
 
     def commit(self) -> None:
         """Commits every batch that has ended since the last call; the records of such a batch are acknowledged."""

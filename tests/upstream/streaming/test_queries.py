@@ -1,0 +1,89 @@
+"""Before a query reads, it is known what was written ahead; before it writes ahead, the group says so."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_upstream.settings import UpstreamSettings
+from lozenge_upstream.streaming import micro_batch, realtime
+from lozenge_upstream.streaming import queries as module
+from lozenge_upstream.streaming.queries import Queries
+
+KAFKA = KafkaSettings(bootstrap="kafka:9092")
+START = {"AUTH-JSON": {"0": 7}}
+UNTIL = {("AUTH-JSON", 0): 9}
+SINCE = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What the queries have done, in order; Spark does nothing."""
+    noted: list[tuple[Any, ...]] = []
+
+    def read_back(spark: Any, kafka: Any, since: Any, rekeys: Any) -> Any:
+        noted.append(("read back", since, rekeys))
+        return SimpleNamespace(until=UNTIL)
+
+    def stream(*arguments: Any, bounded: bool) -> Any:
+        noted.append(("stream", arguments[4], arguments[6].until, bounded))
+        return "rows"
+
+    monkeypatch.setattr(module, "read_back", read_back)
+    monkeypatch.setattr(module, "stream", stream)
+    monkeypatch.setattr(module, "counted", lambda rows, events, one_by_one: f"{rows} counted")
+    monkeypatch.setattr(module, "SinkProducer", lambda spark, name, options: (name, options["kafka.linger.ms"]))
+    monkeypatch.setattr(micro_batch, "run", lambda *run, **options: noted.append(("run", *run, options)))
+    monkeypatch.setattr(realtime, "run", lambda *run, **options: noted.append(("run", *run, options)))
+    return noted
+
+
+@pytest.fixture
+def queries() -> Queries:
+    spark: Any = None
+    length: Any = "length"
+    settings = UpstreamSettings(trigger_seconds=3, stop_seconds=4, commit_seconds=50)
+    return Queries(spark, KAFKA, settings, [], {KAFKA.topics.events: 6}, length)
+
+
+def sink(calls: list[tuple[Any, ...]]) -> Any:
+    return SimpleNamespace(move=lambda ends, metadata: calls.append(("move", ends, metadata.output_ahead)))
+
+
+def position(since: datetime | None) -> Any:
+    return SimpleNamespace(written_since=since, written_until={})
+
+
+def ended() -> bool:
+    return False
+
+
+def test_micro_batches_read_back_first_and_know_how_far_the_output_is_ahead(
+    calls: list[tuple[Any, ...]], queries: Queries
+) -> None:
+    at, writer, progress = position(SINCE), sink(calls), object()
+    queries.micro_batches(START, writer, at, progress, ended)  # type: ignore[arg-type]
+    options = {"tasks": 6, "trigger_seconds": 3, "stop_seconds": 4, "ended": ended}
+    assert calls == [
+        ("read back", SINCE, ("terminal",)),
+        ("stream", START, UNTIL, True),
+        ("run", "rows counted", writer, at, progress, options),
+    ]
+    assert at.written_until == UNTIL
+
+
+@pytest.mark.parametrize(("since", "marks"), [(None, [("move", START, True)]), (SINCE, [])], ids=["first", "again"])
+def test_real_time_mode_marks_the_group_before_it_writes_ahead(
+    calls: list[tuple[Any, ...]], queries: Queries, since: datetime | None, marks: list[tuple[Any, ...]]
+) -> None:
+    at, writer, progress = position(since), sink(calls), object()
+    queries.realtime(START, writer, at, progress, ended)  # type: ignore[arg-type]
+    options = {"producer": ("upstream-realtime", "0"), "length": "length", "commit_seconds": 50, "ended": ended}
+    assert calls == [
+        ("read back", since, ("terminal",)),
+        ("stream", START, UNTIL, False),
+        *marks,
+        ("run", "rows counted", writer, at, progress, options),
+    ]

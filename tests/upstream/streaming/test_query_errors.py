@@ -1,0 +1,38 @@
+"""An error of Spark becomes one sentence: its full text contains the plan."""
+
+import pytest
+
+from lozenge.errors import BrokerUnavailable, LozengeError
+from lozenge_upstream.streaming.query_errors import failed, summary
+
+OF_SPARK = """[STREAM_FAILED] Query [id = 1] terminated with exception
+Caused by: org.apache.spark.SparkException: Job aborted
+  at org.apache.spark.Somewhere
+Caused by: java.lang.IllegalStateException: some data may have been lost
+=== Streaming Query ===
+Project [hmac(pan, the-token-key)]"""
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (OF_SPARK, "java.lang.IllegalStateException: some data may have been lost"),
+        ("\n  one line \nProject [hmac(pan, the-token-key)]", "one line"),
+        ("", "ValueError"),
+        ("x" * 501, "x" * 500),
+    ],
+)
+def test_a_summary_is_the_innermost_cause_or_the_first_line(text: str, sentence: str) -> None:
+    assert summary(ValueError(text)) == sentence
+
+
+def test_a_failed_query_says_what_a_restart_does() -> None:
+    error = failed(ValueError(OF_SPARK))
+    assert error.message == "normalising: the query failed: " + summary(ValueError(OF_SPARK))
+    assert "last committed offsets" in error.hint
+    assert "the-token-key" not in str(error)
+
+
+def test_an_error_for_a_person_stays_as_it_is() -> None:
+    error: LozengeError = BrokerUnavailable("writing: no broker", hint="check it")
+    assert failed(error) is error
