@@ -11,10 +11,8 @@ FIRST = (
     "test_downstream_evaluation.py",
     "test_campaign.py",
     "test_upstream.py",
-    "test_moves.py",
     "test_changes.py",
     "test_author.py",
-    "test_deploying.py",
     "test_cut_over.py",
     "test_exactly_once.py",
 )

@@ -67,6 +67,9 @@ def test_a_process_that_reaches_no_boundary_in_time_ends_without_a_commit(
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
+        try:
+            output, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert (process.returncode, output.split()) == (code, said)
     assert ("running spotter: still running 0.2 s after the signal to stop" in errors) is (code == OVERDUE)
