@@ -132,7 +132,7 @@ class BatchActions:
             return False
         planner, offsets = self._parts.planner, output.position.offsets
         begins = {p: max(run.read[p], offsets[p]) for p in batch.ends}
-        excluded = first_reached(planner.builder.excluded, begins, batch.ends)
+        excluded = first_reached(planner.builder.events.excluded, begins, batch.ends)
         result = batch.result._replace(failed_records=[*excluded, *batch.result.failed_records])
         committed = output.accept(run, replace(batch, result=result), metadata(self._parts, batch.number))
         run.read |= batch.ends
@@ -140,8 +140,8 @@ class BatchActions:
         if committed:  # a standby may start again at its first offsets
             if planner.limit is not None:
                 planner.limit.succeeded()
-            excluded = planner.builder.excluded
-            planner.builder.excluded = [r for r in excluded if r.offset >= run.read.get(r.partition, 0)]
+            excluded = planner.builder.events.excluded
+            planner.builder.events.excluded = [r for r in excluded if r.offset >= run.read.get(r.partition, 0)]
         self._parts.reporter.first_batch_done()
         if not isinstance(output, CutOver) or not committed:
             return False

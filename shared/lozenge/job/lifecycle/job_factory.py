@@ -19,6 +19,7 @@ from lozenge.job.lifecycle.query_planner import QueryPlanner
 from lozenge.job.lifecycle.recovery import Recovery
 from lozenge.job.lifecycle.spec_watcher import SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
+from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
@@ -35,7 +36,7 @@ def job_parts(
     reporter = JobStatusReporter(job.folder)
     specs = SpecWatcher(loaded, JobSpecFile(job), reporter)
     checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
-    builder = QueryBuilder(loaded, identity, specs.config.settings, kafka, spark)
+    builder = QueryBuilder(loaded, identity, specs.config.settings, EventReader(identity, declaration, kafka, spark))
     claims = Claims(kafka, identity, kafka.topics.partitions, declaration)
     driver: QueryDriver
     if declaration.realtime:

@@ -48,7 +48,7 @@ class Recovery:
             log.warning("checkpoint does not fit these settings, open windows are counted again")
             return
         unknown = re.search(UNKNOWN_SCHEMA + r":(\d+)", str(error))
-        if unknown and int(unknown.group(1)) in self._builder.learn():
+        if unknown and int(unknown.group(1)) in self._builder.events.learn():
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
         self._require_healthy()

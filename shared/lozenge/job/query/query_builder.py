@@ -1,11 +1,10 @@
-"""Builds the Spark query of a detector: source, decoding, the author's function, the operator of its result."""
+"""Builds the Spark query of a detector: its events, the author's function, the operator of its result."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
-from lozenge.contracts.schemas import Schema, packaged
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
@@ -18,13 +17,10 @@ from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.job.operators.operator import Operator
 from lozenge.job.operators.rule_operator import RuleOperator
-from lozenge.job.query import canonical_events
 from lozenge.job.query.alert_columns import alert_rows
+from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.plan_checks import check_realtime, check_stateless, checked_result
 from lozenge.job.query.poison_search import Ranges
-from lozenge.kafka.schema_topic import learn
-from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark import kafka_source
 
 Stage = Literal["decode", "detect", "encode"]
 _ERRORS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
@@ -32,19 +28,14 @@ _ERRORS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": Det
 
 
 class QueryBuilder:
-    """Builds the query of one detector, as a stream or over bounded ranges.
+    """Builds the query of one detector over `events`, as a stream or over bounded ranges.
 
-    It changes between two starts of the query: schemas are learned, failed records excluded, `settings` replaced.
-    Stream and range have the same expressions, so a record that fails in one fails in the other.
+    It changes between two starts of the query: `events` learn schemas and exclude failed records, `settings` are
+    replaced.
     """
 
-    def __init__(
-        self, loaded: LoadedDetector, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: SparkSession
-    ) -> None:
-        self._loaded, self._identity, self.settings = loaded, identity, settings
-        self._kafka, self._spark = kafka, spark
-        self._learned: list[Schema] = []
-        self.excluded: list[FailedRecord] = []
+    def __init__(self, loaded: LoadedDetector, identity: Identity, settings: Settings, events: EventReader) -> None:
+        self._loaded, self._identity, self.settings, self.events = loaded, identity, settings, events
 
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         """The operator of a stream from `offsets` on.
@@ -52,13 +43,13 @@ class QueryBuilder:
         A batch has at most `max_batch` offsets; None in Real-Time Mode. The stream reads the partitions of `offsets`,
         out of `partitions` in the topic.
         """
-        result = self._detect(self._stream(offsets, max_batch))
+        result = self._detect(self.events.stream(offsets, max_batch))
         check_plan(self._identity.app, self._loaded, expressions(result))
         return self._operator(result, partitions, offsets.keys())
 
     def bounded_operator(self, ranges: Ranges, partitions: int) -> Operator:
         """The operator of the records in `ranges`; its frame is not a stream."""
-        return self._operator(self._detect(self._bounded(ranges)), partitions, range(partitions))
+        return self._operator(self._detect(self.events.bounded(ranges)), partitions, range(partitions))
 
     def tables_version(self) -> str:
         """Digest of the present content of the reference tables; "" without tables."""
@@ -67,7 +58,7 @@ class QueryBuilder:
 
     def evaluate(self, ranges: Ranges, stage: Stage = "encode") -> None:
         """Runs Spark's part of the query up to `stage` over `ranges`, without output; raises what that raises."""
-        frame = self._bounded(ranges)
+        frame = self.events.bounded(ranges)
         if stage != "decode":
             frame = expressions(self._detect(frame))
         if stage == "encode" and self._loaded.declaration.published_by_spark:  # else Python encodes the alerts
@@ -84,18 +75,7 @@ class QueryBuilder:
             except Exception:
                 kind = error
                 break
-        self.excluded.append(FailedRecord(failed.partition, failed.offset, kind(first_line(failed.error))))
-
-    def learn(self) -> set[int]:
-        """Reads the event schemas that have been announced; returns the ids of all known schemas."""
-        self._learned = learn(self._kafka, "event")
-        return {s.id for s in self._schemas}
-
-    @property
-    def _schemas(self) -> list[Schema]:
-        """Every event schema that it knows; an announced one has the id that is announced."""
-        known = {s.id: s for s in packaged() if s.name == "event"} | {s.id: s for s in self._learned}
-        return list(known.values())
+        self.events.excluded.append(FailedRecord(failed.partition, failed.offset, kind(first_line(failed.error))))
 
     def alert_rows(self, alerts: DataFrame) -> DataFrame:
         """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""
@@ -104,29 +84,8 @@ class QueryBuilder:
     def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
         return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
 
-    def records(self, ranges: Ranges) -> DataFrame:
-        """The Kafka records of `ranges`, in the columns `kafka_source.RECORDS`."""
-        return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
-
-    def _bounded(self, ranges: Ranges) -> DataFrame:
-        return self._events(self.records(ranges))
-
-    def _stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
-        lateness = self._loaded.declaration.lateness
-        starts = [offsets] if lateness is None else [{p: o} for p, o in sorted(offsets.items())]
-        share = max(1, max_batch // len(starts)) if max_batch is not None else None
-        streams = [self._events(self._source(start, share)) for start in starts]
-        return streams[0] if lateness is None else canonical_events.watermarked(streams, lateness)
-
-    def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
-        return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
-
-    def _events(self, raw: DataFrame) -> DataFrame:
-        kept = canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
-        return canonical_events.events(kept, self._schemas, self._loaded.declaration.key_column)
-
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        tables = load(self._spark, self._loaded.declaration.tables, self._loaded.folder)
+        tables = load(events.sparkSession, self._loaded.declaration.tables, self._loaded.folder)
         return detect(self._identity.app, self._loaded, events, self.settings, tables)
 
 

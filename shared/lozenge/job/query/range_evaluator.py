@@ -41,7 +41,7 @@ def evaluate(
             batch = builder.bounded_operator(part, partitions).frame().toArrow()
         first = first or operator  # it holds the state
         results.append(first.process(batch))
-    return joined(results, builder.excluded)
+    return joined(results, builder.events.excluded)
 
 
 def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:

@@ -24,6 +24,7 @@ from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import dead_letters
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
+from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import chunks, evaluate, size
@@ -87,8 +88,8 @@ def backfill(
     while ranges:
         spark = spark or spark_session(f"{loaded.name}-backfill", cores=os.cpu_count() or 1, memory_mb=1024)
         for part in chunks(ranges, STEP_OFFSETS):
-            builder = QueryBuilder(loaded, identity, settings, kafka, spark)
-            builder.learn()
+            builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark))
+            builder.events.learn()
             result = evaluate(builder, declaration.kind, part, kafka.partitions)
             _commit(kafka, identity, writer, alerts, result, part, settings.digest)
             remaining -= size(part)

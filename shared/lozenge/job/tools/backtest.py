@@ -18,6 +18,7 @@ from lozenge.detector.loader import LoadedDetector
 from lozenge.durations import duration
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
+from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate, size
@@ -80,8 +81,8 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
     spark = spark_session(f"{loaded.name}-backtest", cores=os.cpu_count() or 1, memory_mb=1024)
-    builder = QueryBuilder(loaded, identity, settings, kafka, spark)
-    builder.learn()
+    builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark))
+    builder.events.learn()
     _warm_up(builder, ranges, kafka.partitions)
     meter = Meter()
     before = meter.read()

@@ -20,13 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, replay_headers
 from lozenge.contracts.record import Record, parse_position
-from lozenge.detector.definition import Settings
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
+from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.poison_search import CONCLUSIVE_FAILURES, Ranges, no_limit
 from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import evaluate
@@ -59,19 +60,18 @@ class ReplayStep:
     remaining: int
 
 
-class DlqQueryBuilder(QueryBuilder):
-    """Builds the query over dead letters: for Spark they are the records of partition 0, numbered in their order."""
+class DeadLetterReader(EventReader):
+    """Reads dead letters as events: for Spark they are the records of partition 0, numbered in their order."""
 
     def __init__(
         self,
         chosen: Sequence[DeadLetter],
-        loaded: LoadedDetector,
         identity: Identity,
-        settings: Settings,
+        declaration: Manifest,
         kafka: KafkaSettings,
         spark: SparkSession,
     ) -> None:
-        super().__init__(loaded, identity, settings, kafka, spark)
+        super().__init__(identity, declaration, kafka, spark)
         self._chosen = chosen
 
     @property
@@ -111,9 +111,10 @@ def replay(
     for begin in range(0, len(chosen), STEP_SIZE):
         step = chosen[begin : begin + STEP_SIZE]
         spark = spark_session(f"{loaded.name}-dlq-replay", cores=os.cpu_count() or 1, memory_mb=1024)
-        builder = DlqQueryBuilder(step, loaded, identity, settings, kafka, spark)
-        builder.learn()
-        result = evaluate(builder, declaration.kind, builder.ranges, 1, no_limit)
+        events = DeadLetterReader(step, identity, declaration, kafka, spark)
+        events.learn()
+        builder = QueryBuilder(loaded, identity, settings, events)
+        result = evaluate(builder, declaration.kind, events.ranges, 1, no_limit)
         blocked = _blocked(step, result.failed_records, failing_keys) if in_order else set[int]()
         drafts = [draft for draft in result.alerts if draft.position is None or draft.position[1] not in blocked]
         again = [failed for failed in result.failed_records if failed.offset not in blocked]

@@ -128,7 +128,7 @@ class ScriptedPlanner:
 
     def __init__(self) -> None:
         self.tables = "1"
-        self.builder = SimpleNamespace(excluded=[], tables_version=lambda: self.tables)
+        self.builder = SimpleNamespace(events=SimpleNamespace(excluded=[]), tables_version=lambda: self.tables)
         self.checkpoint = SimpleNamespace(id="c0")
         self.limit: BatchLimit | None = BatchLimit(100)
         self.adopted: list[object] = []

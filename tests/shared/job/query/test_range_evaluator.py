@@ -1,6 +1,7 @@
 """Ranges are evaluated in chunks that cover every offset once, from one state, without the records that fail."""
 
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -45,7 +46,7 @@ class Builder:
 
     def __init__(self, bad: Positions | None = None, *, alone: bool = True) -> None:
         self.bad, self.alone = bad or set(), alone
-        self.excluded: list[FailedRecord] = []
+        self.events = SimpleNamespace(excluded=list[FailedRecord]())
 
     def bounded_operator(self, ranges: Ranges, partitions: int) -> Counting:
         return Counting(lambda: self._read(ranges))
@@ -55,10 +56,10 @@ class Builder:
             self._read(ranges)
 
     def exclude(self, record: FailedRecord) -> None:
-        self.excluded.append(record)
+        self.events.excluded.append(record)
 
     def _read(self, ranges: Ranges) -> list[tuple[int, int]]:
-        skipped = {record.position for record in self.excluded}
+        skipped = {record.position for record in self.events.excluded}
         read = [(p, o) for p, (start, end) in ranges.items() for o in range(start, end) if (p, o) not in skipped]
         if self.bad & set(read):
             raise ValueError("bad record")

@@ -1,0 +1,65 @@
+"""Reads a detector's input as events: as a stream, or over bounded ranges."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lozenge.contracts.schemas import Schema, packaged
+from lozenge.detector.manifest import Manifest
+from lozenge.job.batch_result import FailedRecord
+from lozenge.job.identity import Identity
+from lozenge.job.query import canonical_events
+from lozenge.job.query.poison_search import Ranges
+from lozenge.kafka.schema_topic import learn
+from lozenge.kafka.settings import KafkaSettings
+from lozenge.spark import kafka_source
+
+
+class EventReader:
+    """Decodes the records of one detector's input, without the `excluded` ones. New schemas are learned on request.
+
+    Stream and range have the same expressions, so a record that fails in one fails in the other.
+    """
+
+    def __init__(self, identity: Identity, declaration: Manifest, kafka: KafkaSettings, spark: SparkSession) -> None:
+        self._identity, self._declaration = identity, declaration
+        self._kafka, self._spark = kafka, spark
+        self._learned: list[Schema] = []
+        self.excluded: list[FailedRecord] = []
+
+    def learn(self) -> set[int]:
+        """Reads the event schemas that have been announced; returns the ids of all known schemas."""
+        self._learned = learn(self._kafka, "event")
+        return {s.id for s in self._schemas}
+
+    def stream(self, offsets: Mapping[int, int], max_batch: int | None) -> DataFrame:
+        """The events from `offsets` on, at most `max_batch` offsets in a batch; None for Real-Time Mode.
+
+        A detector with a lateness gets a watermark.
+        """
+        lateness = self._declaration.lateness
+        starts = [offsets] if lateness is None else [{p: o} for p, o in sorted(offsets.items())]
+        share = max(1, max_batch // len(starts)) if max_batch is not None else None
+        streams = [self._events(self._source(start, share)) for start in starts]
+        return streams[0] if lateness is None else canonical_events.watermarked(streams, lateness)
+
+    def bounded(self, ranges: Ranges) -> DataFrame:
+        """The events of `ranges`, as a DataFrame that is not a stream."""
+        return self._events(self.records(ranges))
+
+    def records(self, ranges: Ranges) -> DataFrame:
+        """The Kafka records of `ranges`, in the columns `kafka_source.RECORDS`."""
+        return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
+
+    @property
+    def _schemas(self) -> list[Schema]:
+        """Every event schema that it knows; an announced one has the id that is announced."""
+        known = {s.id: s for s in packaged() if s.name == "event"} | {s.id: s for s in self._learned}
+        return list(known.values())
+
+    def _source(self, start: Mapping[int, int], max_batch: int | None) -> DataFrame:
+        return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
+
+    def _events(self, raw: DataFrame) -> DataFrame:
+        kept = canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
+        return canonical_events.events(kept, self._schemas, self._declaration.key_column)
