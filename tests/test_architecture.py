@@ -1,4 +1,4 @@
-"""The shape of the code: which package may import which, how large a folder may be, what a start may load.
+"""The shape of the code: which package may import which, how large folders, files and classes may be, what starts load.
 
 The import contracts stand in `pyproject.toml`. import-linter checks them here.
 """
@@ -6,7 +6,7 @@ The import contracts stand in `pyproject.toml`. import-linter checks them here.
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -22,6 +22,10 @@ OURS = {"lozenge", *(f"lozenge_{stage}" for stage in SOURCE_ROOTS[1:]), *(folder
 AUTHORS = {"lozenge", "lozenge.testing"}
 """What a detector may import of ours."""
 MOST_MODULES = 15
+MOST_METHODS, MOST_ATTRIBUTES, MOST_LINES = 15, 12, 300
+ONE_METHOD_PER_TOPIC = {"Topics"}
+VALUES = {"BaseModel", "BaseSettings", "NamedTuple", "Struct"}
+"""Whose subclasses are values: of pydantic, of msgspec and of Python."""
 STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
 """Modules that are imported without PySpark."""
 TESTS_OF_WHOLE_PACKAGES = {"test_public_api.py", "test_fuzz.py"}
@@ -71,6 +75,59 @@ def test_no_folder_has_more_modules_than_a_reader_can_hold() -> None:
         if sum(file.name != "__init__.py" for file in folder.parent.glob("*.py")) > MOST_MODULES
     }
     assert not larger
+
+
+def test_no_file_and_no_class_is_larger_than_a_reader_can_hold() -> None:
+    """A class has few methods, and a class with behaviour has few attributes.
+
+    A value may have more attributes, because each field is a fact of its own. Values are frozen dataclasses, named
+    tuples, structs of msgspec, and models and settings of pydantic.
+    """
+    files = {file: file.read_text() for root in SOURCE_ROOTS for file in sorted((ROOT / root).rglob("*.py"))}
+    larger = [f"{file} has {len(text.splitlines())} lines" for file, text in files.items() if _is_long(text)]
+    classes = [(file, node) for file, text in files.items() for node in _classes(text)]
+    values = _values([node for _, node in classes])
+    for file, node in classes:
+        if node.name in ONE_METHOD_PER_TOPIC:
+            continue
+        methods, attributes = len(_methods(node)), len(_attributes(node))
+        if methods > MOST_METHODS or (attributes > MOST_ATTRIBUTES and node.name not in values):
+            larger.append(f"{file}: {node.name} has {methods} methods and {attributes} attributes")
+    assert not larger, "\n".join(larger) + "\nFind the second idea in it, and give that a module or class of its own."
+
+
+def _is_long(text: str) -> bool:
+    return len(text.splitlines()) > MOST_LINES
+
+
+def _classes(text: str) -> Iterator[ast.ClassDef]:
+    return (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef))
+
+
+def _methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [child for child in node.body if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _attributes(node: ast.ClassDef) -> set[str]:
+    """What is declared in the class, and what its methods assign to `self`."""
+    declared = {c.target.id for c in node.body if isinstance(c, ast.AnnAssign) and isinstance(c.target, ast.Name)}
+    nodes = (inner for method in _methods(node) for inner in ast.walk(method))
+    return declared | {
+        inner.attr
+        for inner in nodes
+        if isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store) and ast.unparse(inner.value) == "self"
+    }
+
+
+def _values(classes: Collection[ast.ClassDef]) -> set[str]:
+    """The names of the classes that are values, and of the bases that make them so."""
+    bases = {node.name: {ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases} for node in classes}
+    frozen = {node.name for node in classes if any("frozen=True" in ast.unparse(d) for d in node.decorator_list)}
+    values, found = set[str](), VALUES | frozen
+    while found - values:
+        values |= found
+        found = {name for name in bases if bases[name] & values}
+    return values
 
 
 def test_no_module_of_lozenge_hides_a_name_of_its_api() -> None:

@@ -23,7 +23,7 @@ SILENCE_MS = 10_000
 BATCH = 20_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class CountedAlert:
     """What the reconciliation needs of an alert."""
 
@@ -31,7 +31,7 @@ class CountedAlert:
     evidence: frozenset[str]
 
 
-@dataclass
+@dataclass(frozen=True)
 class TopicCounts:
     """Everything that a reconciliation compares.
 
@@ -75,18 +75,32 @@ def count(
     Raises BrokerUnavailable if a topic does not return the records up to its end.
     """
     settle_ids(kafka, ())
-    counts = TopicCounts(webhooks=webhooks(webhook_url))
-    counts.raw = _each(kafka, kafka.topics.raw_json, lambda record: None)
-    counts.events, counts.event_ids = _events(kafka, kafka.topics.events, watched, counts.late)
-    counts.copies = {key: _events(kafka, kafka.topics.events_by(key), (), {}) for key in rekeys}
-    _rejected(kafka, counts)
-    for app in (*inputs, "downstream"):
-        counts.dead_letters[app] = _each(kafka, kafka.topics.dead_letters(app), lambda record: None)
-    for detector in inputs:
-        counts.alerts[detector] = _alerts(kafka, detector)
-    _notifications(kafka, counts)
-    counts.processed = {detector: _processed(kafka, detector, topic) for detector, topic in inputs.items()}
-    return counts
+    late: dict[str, timedelta] = {}
+    received = webhooks(webhook_url)
+    raw = _each(kafka, kafka.topics.raw_json, lambda record: None)
+    events, event_ids = _events(kafka, kafka.topics.events, watched, late)
+    copies = {key: _events(kafka, kafka.topics.events_by(key), (), {}) for key in rekeys}
+    rejected, rejected_again = _rejected(kafka)
+    apps = (*inputs, "downstream")
+    dead_letters = {app: _each(kafka, kafka.topics.dead_letters(app), lambda record: None) for app in apps}
+    alerts = {detector: _alerts(kafka, detector) for detector in inputs}
+    notified, notification_ids, seq_gaps = _notifications(kafka)
+    return TopicCounts(
+        raw=raw,
+        events=events,
+        event_ids=event_ids,
+        late=late,
+        copies=copies,
+        rejected=rejected,
+        rejected_again=rejected_again,
+        processed={detector: _processed(kafka, detector, topic) for detector, topic in inputs.items()},
+        alerts=alerts,
+        notified=notified,
+        notification_ids=notification_ids,
+        seq_gaps=seq_gaps,
+        dead_letters=dead_letters,
+        webhooks=received,
+    )
 
 
 def webhooks(url: str) -> dict[str, int]:
@@ -142,7 +156,8 @@ def _events(kafka: KafkaSettings, topic: str, watched: Collection[str], late: di
     return _each(kafka, topic, take), len(ids)
 
 
-def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
+def _rejected(kafka: KafkaSettings) -> tuple[Counter[str], int]:
+    """The reasons of the rejected raw records, and how many dead letters repeat one."""
     reasons: dict[tuple[str, ...], str] = {}
 
     def take(record: Any) -> None:
@@ -150,7 +165,7 @@ def _rejected(kafka: KafkaSettings, counts: TopicCounts) -> None:
         reasons[raw] = _reason(record)
 
     dead_letters = _each(kafka, kafka.topics.dead_letters("upstream"), take)
-    counts.rejected, counts.rejected_again = Counter(reasons.values()), dead_letters - len(reasons)
+    return Counter(reasons.values()), dead_letters - len(reasons)
 
 
 def _alerts(kafka: KafkaSettings, detector: str) -> list[CountedAlert]:
@@ -164,18 +179,24 @@ def _alerts(kafka: KafkaSettings, detector: str) -> list[CountedAlert]:
     return found
 
 
-def _notifications(kafka: KafkaSettings, counts: TopicCounts) -> None:
+def _notifications(kafka: KafkaSettings) -> tuple[list[str], set[str], int]:
+    """The ids of all notified alerts, the ids of their notifications, and the gaps in `seq`."""
     codec = Codec.of("notification")
+    alert_ids: list[str] = []
+    ids: set[str] = set()
     expected: Counter[int] = Counter()
+    gaps = 0
 
     def take(record: Any) -> None:
+        nonlocal gaps
         notification = codec.decode(record.value)
-        counts.notification_ids.add(notification["notification_id"])
-        counts.notified += notification["alert_ids"]
-        counts.seq_gaps += notification["seq"] != expected[record.partition]
+        ids.add(notification["notification_id"])
+        alert_ids.extend(notification["alert_ids"])
+        gaps += notification["seq"] != expected[record.partition]
         expected[record.partition] = notification["seq"] + 1
 
     _each(kafka, kafka.topics.notifications, take)
+    return alert_ids, ids, gaps
 
 
 def _processed(kafka: KafkaSettings, detector: str, topic: str) -> tuple[int, int]:

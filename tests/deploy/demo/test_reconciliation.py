@@ -1,5 +1,6 @@
 import io
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -57,9 +58,7 @@ def counts(**changed: Any) -> TopicCounts:
         dead_letters={"large_amount": 0, "duplicate_charge": 0, "downstream": 0},
         webhooks={"received": 3, "distinct": 2, "repeats": 1, "invalid": 0},
     )
-    for name, value in changed.items():
-        setattr(whole, name, value)
-    return whole
+    return replace(whole, **changed)
 
 
 def wrong(**changed: Any) -> list[str]:
@@ -143,8 +142,8 @@ def test_an_aggregate_may_miss_what_came_later_than_it_declares_and_nothing_else
     tenth = timedelta(minutes=10)
 
     def found(late: timedelta, lateness: dict[str, timedelta]) -> Comparison:
-        missed.late = {event("t1"): timedelta(), event("t2"): late}
-        return next(x for x in reconcile(missed, feed, lateness) if x.name == "cases of large_amount found")
+        with_lateness = replace(missed, late={event("t1"): timedelta(), event("t2"): late})
+        return next(x for x in reconcile(with_lateness, feed, lateness) if x.name == "cases of large_amount found")
 
     excused = found(timedelta(minutes=11), {"large_amount": tenth})
     assert excused.ok
