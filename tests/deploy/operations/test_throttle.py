@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
 from lozenge_deploy.control.records import DeploymentSpec
 from lozenge_deploy.operations.throttle import refused, repeats, reset_by_mode, rows
 from lozenge_deploy.releases.release import Release
@@ -68,9 +69,9 @@ def test_the_most_that_a_crash_repeats_is_named(
     assert repeats(release(declaration=declared), present(**set_)) == expected
 
 
-@pytest.mark.parametrize(("kind", "repeating"), [("rule", True), ("aggregate", False)])
-def test_an_aggregate_in_real_time_mode_repeats_nothing(kind: str, repeating: bool) -> None:
-    spans = {"lateness": timedelta(minutes=10), "window": timedelta(hours=1)} if kind == "aggregate" else {}
+@pytest.mark.parametrize(("kind", "repeating"), [(DetectorKind.RULE, True), (DetectorKind.AGGREGATE, False)])
+def test_an_aggregate_in_real_time_mode_repeats_nothing(kind: DetectorKind, repeating: bool) -> None:
+    spans = {"lateness": timedelta(minutes=10), "window": timedelta(hours=1)} if kind.state_in_checkpoint else {}
     update = {"guarantee": "at-least-once", "kind": kind, **spans}
     declared = of_mode("realtime").declaration.model_copy(update=update)
     assert (repeats(release(declaration=declared), None) is not None) == repeating
