@@ -79,8 +79,8 @@ class LiveCommitter:
         offsets = {p: max(end, self.offsets[p]) for p, end in batch.ends.items()}
         events = sum(end - self.offsets[p] for p, end in offsets.items())
         result = batch.result._replace(alerts=self._skipped.unpublished(batch.result.alerts, encoder.alert_id))
-        self._skipped = self._skipped.after(offsets)
-        if self._skipped.published:  # what was published ahead is not all before these offsets
+        skipped = self._skipped.after(offsets)
+        if skipped.published:  # what was published ahead is not all before these offsets
             metadata = replace(metadata, output_ahead=True)
         for writer, own in self._claims.writers.each():
             part = result.within(own) if self._shared else result
@@ -92,7 +92,7 @@ class LiveCommitter:
                 partial(self._transact, writer, within(offsets, own), metadata),
                 lambda records: self._claims.writers.acknowledged.write(records),
             )
-        self.metadata = metadata
+        self.metadata, self._skipped = metadata, skipped
         return events
 
     def publish(self, drafts: Sequence[DraftAlert], encoder: AlertEncoder) -> Sequence[DraftAlert]:
@@ -102,8 +102,8 @@ class LiveCommitter:
         """
         now, new = datetime.now(UTC), self._skipped.unpublished(drafts, encoder.alert_id)
         if new:
+            self._unacknowledged = True  # also if only some of them are sent
             self._claims.writers.acknowledged.send([encoder.record(draft, now) for draft in new])
-            self._unacknowledged = True
         return new
 
     def refresh(self) -> None:
