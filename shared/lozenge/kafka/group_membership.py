@@ -66,6 +66,11 @@ class Membership:
         """What this member is to work on; where it differs from what `settle` returned, it has to settle again."""
         return self._partitions
 
+    @property
+    def leaving(self) -> frozenset[Partition]:
+        """What it has to give up, which waits for `settle`."""
+        return self._leaving
+
     def settle(self) -> frozenset[Partition]:
         """Says that it works on nothing now, so that what has to be given up can be; returns what to work on next."""
         with self._changing:

@@ -38,12 +38,16 @@ PROGRESS_SECONDS = 0.2
 
 
 class MicroBatchDriver:
-    """The driver of a job named `app`; its queries have one checkpoint. `output_mode` is Spark's."""
+    """The driver of a job named `app`; its queries have one checkpoint.
+
+    `counts` says whether Spark counts: then the next query resumes from the checkpoint, and each group that changes is
+    written again.
+    """
 
     capabilities = Capabilities(standby=True, fenced=True, limited=True)
 
-    def __init__(self, app: str, builder: QueryBuilder, checkpoint: Checkpoint, output_mode: str) -> None:
-        self._app, self._builder, self._checkpoint, self._output_mode = app, builder, checkpoint, output_mode
+    def __init__(self, app: str, builder: QueryBuilder, checkpoint: Checkpoint, *, counts: bool) -> None:
+        self._app, self._builder, self._checkpoint, self._counts = app, builder, checkpoint, counts
         self._handover = Handover()
         self._query: StreamingQuery | None = None
         self._abandoned = False
@@ -68,7 +72,7 @@ class MicroBatchDriver:
         self._handover, self._abandoned = Handover(), False
         self._begins = dict(plan.begins)
         writer = plan.operator.frame().writeStream.foreachBatch(self._on_batch(plan.operator, self._handover))
-        writer = writer.outputMode(self._output_mode).trigger(
+        writer = writer.outputMode("update" if self._counts else "append").trigger(
             processingTime=in_milliseconds(plan.trigger.total_seconds())
         )
         writer = writer.queryName(self._app).option("checkpointLocation", str(self._checkpoint.folder))
@@ -139,7 +143,8 @@ class MicroBatchDriver:
                 handover.acceptance(BatchProcessed(number, ends, result, began))
                 self._begins |= ends
             except Abandoned:
-                raise
+                if self._counts:  # else the checkpoint, for which the batch would be done, is discarded
+                    raise
             except Exception as error:
                 handover.put(QueryFailed(error, number, ends))  # itself: through the JVM it would come back as text
                 raise

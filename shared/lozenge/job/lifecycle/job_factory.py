@@ -47,8 +47,7 @@ def job_parts(
             publisher = RulePublisher(identity, kafka, spark, builder)
         driver = RealtimeDriver(identity, kafka, spark, claims.group, builder, checkpoint, publisher, job.short_batches)
     else:
-        output_mode = "update" if declaration.kind.state_in_checkpoint else "append"
-        driver = MicroBatchDriver(identity.app, builder, checkpoint, output_mode)
+        driver = MicroBatchDriver(identity.app, builder, checkpoint, counts=declaration.kind.state_in_checkpoint)
     limited = driver.capabilities.limited
     return JobParts(
         kafka=kafka,
