@@ -100,6 +100,7 @@ class PythonBuilder:
         self._loaded, self._identity, self._kafka = loaded, parts.identity, kafka
         self.settings: Any = parts.specs.config.settings
         self.excluded: list[FailedRecord] = []
+        self.events = self  # it decodes too
 
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         if self._loaded.declaration.stateless:

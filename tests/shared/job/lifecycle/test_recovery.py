@@ -26,6 +26,7 @@ class Query:
         self.known = {1}
         self.excluded: list[FailedRecord] = []
         self.learned = 0
+        self.events = self
 
     def evaluate(self, ranges: Ranges) -> None:
         for start, end in ranges.values():
