@@ -36,6 +36,8 @@ def test_five_kills_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     assert campaign.result["counts"]["raw records"] >= RECORDS
     assert {(fault.kind, fault.target) for struck in campaign.struck for fault in struck.faults} == STRUCK
     assert report.faults(campaign) == KILLS
-    assert "normalising: Spark's JVM has ended" in (tmp_path / "logs" / "upstream.log").read_text("utf-8")
+    logs = [tmp_path / "logs" / "upstream.log", *(tmp_path / "jobs" / DETECTOR).glob("*/log")]
+    said = "".join(log.read_text("utf-8") for log in logs)
+    assert all(f"{doing}: Spark's JVM has ended" in said for doing in ("normalising", f"running {DETECTOR}"))
     page = report.write(campaign, tmp_path).read_text("utf-8")
     assert report.summary(campaign).split(";")[0] in page
