@@ -64,10 +64,10 @@ check: .venv/.ready ## ruff, mypy, import contracts
 	@$(PYTEST) -q tests/test_architecture.py
 
 .PHONY: test-unit
-# half of it is waiting for processes and receivers, so four processes share two cores
+# half of it is waiting for processes and receivers, so four processes share two cores; `make check` has the architecture
 test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 	@echo "== unit tests"
-	@$(SUITE) -n 4 --dist worksteal -m "not integration" --ignore tests/integration $(ARGS)
+	@$(SUITE) -n 4 --dist worksteal -m "not integration" --ignore tests/integration --ignore tests/test_architecture.py $(ARGS)
 
 .PHONY: test-integration
 # most of a test's time is waiting, so three processes share two cores, each with a broker and a Spark of its own; a file

@@ -10,7 +10,7 @@ from typing import Any
 import fastavro
 import pytest
 from fastavro.utils import generate_one
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lozenge.contracts import schemas
@@ -81,6 +81,7 @@ def test_bytes_left_over_are_refused() -> None:
         Codec.of("event").decode(Codec.of("event").encode(EVENT) + b"x")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_hostile_bytes_raise_a_decode_error_and_nothing_else(body: bytes) -> None:
     codec = Codec.of("event")

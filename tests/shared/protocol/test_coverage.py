@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lozenge.protocol.coverage import (
@@ -90,6 +90,7 @@ def test_an_instance_that_takes_some_partitions_leaves_the_others_alone() -> Non
     assert ranges(covered) == [(0, 0, 9, "r1"), (1, 0, 6, "r1"), (1, 6, 9, "r2")]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["process", "move", "restart"]), st.integers(0, 40)), max_size=12))
 def test_it_says_of_every_offset_how_often_it_was_processed(steps: list[tuple[str, int]]) -> None:
     position, times, lines = 0, dict.fromkeys(range(1000), 0), [line("r0", {0: 0})]

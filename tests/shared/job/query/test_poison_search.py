@@ -1,7 +1,7 @@
 """The search for the records that make a batch fail."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lozenge.errors import BrokerUnavailable, Flood
@@ -22,6 +22,7 @@ class Evaluation:
             raise ValueError("bad record")
 
 
+@settings(deadline=None)
 @given(st.sets(st.tuples(st.integers(0, 3), st.integers(0, 49).map(lambda n: n * 10)), max_size=MAX_FAILURES))
 def test_the_search_finds_exactly_the_bad_records(bad: Positions) -> None:
     found = find_poison(dict.fromkeys(range(4), (0, 500)), Evaluation(bad))
