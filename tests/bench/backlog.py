@@ -88,14 +88,14 @@ def drain(loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession, tmp
     """Seconds from the start of the query, under a name of its own, to the commit of the last offset."""
     name = name or f"bench_{time.time_ns()}"
     loaded = replace(loaded, name=name)
-    ensure_topics(kafka, TOPICS.detector_topics(name))
+    ensure_topics(kafka, TOPICS.detector(name).contracts())
     started = time.monotonic()
     with running(loaded, kafka, spark, tmp_path) as run:
         while run.error is None and sum(run.runner.offsets.values()) < EVENTS:
             time.sleep(0.05)
         seconds = time.monotonic() - started
     assert sum(offset for offset, _ in group_offsets(kafka, name).values()) == EVENTS
-    found = committed(kafka, TOPICS.alerts(name))
+    found = committed(kafka, TOPICS.detector(name).alerts)
     assert len({dict(r.headers)["ce_id"] for r in found}) == len(found)
     print(f"{name}: {seconds:.1f} s, {len(found)} alerts", flush=True)
     return seconds

@@ -96,7 +96,8 @@ class Alerts(threading.Thread):
         self._consumer = Consumer(
             kafka.client(group_id="soak", enable_auto_commit=False, isolation_level="read_committed")
         )
-        partitions = [TopicPartition(TOPICS.alerts(d), p, 0) for d in detectors for p in range(TOPICS.partitions)]
+        topics = [TOPICS.detector(name).alerts for name in detectors]
+        partitions = [TopicPartition(topic, p, 0) for topic in topics for p in range(TOPICS.partitions)]
         self._consumer.assign(partitions)
         self.received: dict[str, list[ReceivedAlert]] = defaultdict(list)
 

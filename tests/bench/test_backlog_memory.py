@@ -30,7 +30,7 @@ SAMPLE_SECONDS = 0.5
 def test_memory_while_a_backlog_is_drained(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(), *(t for n in NAMES for t in TOPICS.detector_topics(n))])
+        ensure_topics(kafka, [*TOPICS.platform_topics(), *(t for n in NAMES for t in TOPICS.detector(n).contracts())])
         produce(kafka, events(BACKLOG))
         for name in NAMES:
             began = time.monotonic()

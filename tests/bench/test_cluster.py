@@ -63,9 +63,9 @@ def test_a_cluster_emits_the_same_alerts_as_one_process(
 ) -> None:
     emitted = []
     for release, variables in (("process", {}), ("cluster", {"LOZENGE_JOB_MASTER": master})):
-        ensure_topics(kafka, TOPICS.shadow_topics(name, release))
+        ensure_topics(kafka, TOPICS.shadow(name, release).contracts())
         seconds = _drain(kafka, tmp_path / release, name, release, variables)
-        records = committed(kafka, TOPICS.shadow_alerts(name, release))
+        records = committed(kafka, TOPICS.shadow(name, release).alerts)
         emitted.append([dict(record.headers)["ce_id"] for record in records])
         print(
             f"\n{name}, {release}: {BACKLOG / seconds:,.0f} events/s with its start, {len(records)} alerts", flush=True

@@ -84,7 +84,7 @@ def test_the_live_job_equals_the_reference_fold(
     loaded = LoadedDetector("fold", "1", detector, Manifest.model_validate(declared), tmp_path)
     seconds = drain(loaded, kafka, spark, tmp_path, name := f"bench_equal_{keys}_{size}")
     codec = Codec.of("alert")
-    alerts = [codec.decode(record.value) for record in committed(kafka, TOPICS.alerts(name))]
+    alerts = [codec.decode(record.value) for record in committed(kafka, TOPICS.detector(name).alerts)]
     assert sorted((a["entity"]["id"], a["evidence"]["event_ids"][0], a["reason"]) for a in alerts) == plain
     print(f"\nlive, {keys:,} keys, batches of {size:,}: {len(alerts):,} alerts as the plain fold, {seconds:.0f} s")
 

@@ -58,7 +58,8 @@ def test_memory_at_rest(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
         names = [folder.name for folder in folders.values()]
-        ensure_topics(kafka, [*TOPICS.platform_topics(), *(t for name in names for t in TOPICS.detector_topics(name))])
+        own = [topic for name in names for topic in TOPICS.detector(name).contracts()]
+        ensure_topics(kafka, [*TOPICS.platform_topics(), *own])
         print(
             f"\n{TREE.name}, MB: JVM rss, pss, private | Python rss, pss | pss of both | JVM cpu s, threads",
             flush=True,

@@ -86,7 +86,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaSettings]:
     """A broker without any alerts yet."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as broker:
         settings = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(settings, [*TOPICS.platform_topics(), *TOPICS.detector_topics("one")])
+        ensure_topics(settings, [*TOPICS.platform_topics(), *TOPICS.detector("one").contracts()])
         yield settings
 
 
@@ -154,7 +154,8 @@ class Alerts:
         while True:
             try:
                 partition = partition_of(card.encode(), TOPICS.partitions)
-                self._producer.produce(TOPICS.alerts("one"), self._codec.encode(alert), card.encode(), partition)
+                value = self._codec.encode(alert)
+                self._producer.produce(TOPICS.detector("one").alerts, value, card.encode(), partition)
                 return
             except BufferError:
                 self._producer.poll(0.1)
@@ -209,7 +210,7 @@ def test_notifier_throughput_compared_with_a_serial_loop(kafka: KafkaSettings, f
 
 def _serial_loop(kafka: KafkaSettings, url: str) -> float:
     consumer = Consumer(kafka.client(group_id="serial", auto_offset_reset="earliest", enable_auto_commit=False))
-    consumer.subscribe([TOPICS.alerts("one")])
+    consumer.subscribe([TOPICS.detector("one").alerts])
     codec, signer = Codec.of("alert"), Signer(WEBHOOK_SECRET)
     done, begun = 0, 0.0
     with httpx2.Client(trust_env=False) as client:

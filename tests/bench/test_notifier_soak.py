@@ -110,7 +110,7 @@ def _serve(orders: Connection, count: "Synchronized[int]") -> None:
 def test_notifier_soak(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", heap_mb=512) as broker, Recorder(_serve) as receiver:
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector_topics("one")])
+        ensure_topics(kafka, [*TOPICS.platform_topics(), *TOPICS.detector("one").contracts()])
         _route(tmp_path / "routing.toml", str(receiver.readiness))
         Alerts(kafka).send(ALERTS)
         begun, most, kills = time.monotonic(), 0, 0

@@ -169,7 +169,7 @@ def world_of(folder: Path, detectors: Mapping[str, str], rate: int) -> Iterator[
     with EmbeddedBroker(folder / "broker", heap_mb=512) as broker:
         world = World(folder, broker, detectors, rate)
         ensure_topics(world.kafka, TOPICS.platform_topics())
-        ensure_topics(world.kafka, [topic for name in detectors for topic in TOPICS.detector_topics(name)])
+        ensure_topics(world.kafka, [topic for name in detectors for topic in TOPICS.detector(name).contracts()])
         for name in detectors:
             world.scaffold(name, TRIGGER)
         world.start_agent()

@@ -53,7 +53,7 @@ def alert_record(
 ) -> ReceivedRecord:
     """The record of one alert; `fields` replace fields of the alert."""
     alert = alert_fields(number, detector) | fields
-    return ReceivedRecord(topic or TOPICS.alerts(detector), 2, number, b"card-7", ALERT.encode(alert), [])
+    return ReceivedRecord(topic or TOPICS.detector(detector).alerts, 2, number, b"card-7", ALERT.encode(alert), [])
 
 
 @pytest.fixture

@@ -66,7 +66,8 @@ def scene_of(
         proxied = Proxied(int(behind.rpartition(":")[2]), proxy.port)
         broker = stack.enter_context(EmbeddedBroker(folder / "broker", heap_mb=512, proxied=proxied))
         kafka = KafkaSettings(bootstrap=broker.bootstrap)
-        ensure_topics(kafka, [*TOPICS.platform_topics(()), *(t for d in detectors for t in TOPICS.detector_topics(d))])
+        own = [topic for name in detectors for topic in TOPICS.detector(name).contracts()]
+        ensure_topics(kafka, [*TOPICS.platform_topics(()), *own])
         checkout = Checkout(_new(folder / "checkout"), f"{LOOPBACK}:{proxy.port}", {d: DETECTORS[d] for d in detectors})
         for detector in detectors:
             _write(checkout, detector, realtime=realtime and DETECTORS[detector] == "rule")

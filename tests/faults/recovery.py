@@ -41,7 +41,7 @@ class Recovery:
         self._passed("upstream", [TOPICS.raw_json], deadline)
         for detector in self._scene.detectors:
             self._passed(detector, [TOPICS.events], deadline)
-        self._passed("downstream", [TOPICS.alerts(detector) for detector in self._scene.detectors], deadline)
+        self._passed("downstream", [TOPICS.detector(detector).alerts for detector in self._scene.detectors], deadline)
 
     def settle(self, seconds: float) -> None:
         """Until for a while nothing more comes, neither notifications nor webhooks; raises NotBack."""

@@ -53,7 +53,7 @@ class Log:
         written = 0
         for name, expected in oracle.alerts(payments).items():
             for alert in expected:
-                self.alerts.append((topics.alerts(name), Codec.of("alert").encode(_alert(name, alert))))
+                self.alerts.append((topics.detector(name).alerts, Codec.of("alert").encode(_alert(name, alert))))
                 self.send(*self.alerts[-1])
                 notification = Codec.of("notification").encode(_notification(written, alert.alert_id))
                 self.send(topics.notifications, notification)
@@ -75,7 +75,7 @@ class Log:
 def kafka(broker: Broker) -> Iterator[KafkaSettings]:
     """A platform of its own: the verifier reads its topics whole."""
     with own_platform(broker) as platform:
-        ensure_topics(platform, [topic for d in DETECTORS for topic in platform.topics.detector_topics(d)])
+        ensure_topics(platform, [topic for d in DETECTORS for topic in platform.topics.detector(d).contracts()])
         yield platform
 
 

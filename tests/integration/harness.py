@@ -109,14 +109,14 @@ def committed(kafka: KafkaSettings, topic: str) -> list[Record]:
 
 def alerts(kafka: KafkaSettings, detector: str) -> list[dict[str, Any]]:
     """The committed alerts of a detector. A test must not change them: the next call returns the same ones."""
-    return probe(kafka, kafka.topics.alerts(detector)).decoded(ALERT.decode)
+    return probe(kafka, kafka.topics.detector(detector).alerts).decoded(ALERT.decode)
 
 
 def new_detector(kafka: KafkaSettings, detector: Detector[Any], folder: Path, **declared: Any) -> LoadedDetector:
     """A detector under a name of its own, whose group begins at the present end of the events topic."""
     name = f"test_{uuid.uuid4().hex[:8]}"
     fields = {"kind": "rule", "owner": "tests", "title": "A test", "trigger": "100ms"} | declared
-    ensure_topics(kafka, kafka.topics.detector_topics(name))
+    ensure_topics(kafka, kafka.topics.detector(name).contracts())
     begin_at_the_end(kafka, name, declared.get("kind", "rule"))
     return LoadedDetector(name, "1.0.0", detector, Manifest.model_validate(fields), folder)
 

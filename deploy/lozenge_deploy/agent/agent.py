@@ -72,7 +72,7 @@ class Agent:
         self._kafka, self._folder = kafka, folder.absolute()
         self._timeouts = timeouts
         self._me = Lease(agent=uuid4().hex[:12], host=socket.gethostname(), folder=str(self._folder))
-        ensure_topics(kafka, kafka.topics.control_topics())
+        ensure_topics(kafka, kafka.topics.control.contracts())
         self._leadership = Leadership(kafka, self._me, timing)
         self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._replica_sets: dict[str, ReplicaSet] = {}
@@ -142,11 +142,11 @@ class Agent:
     def _assume_leadership(self) -> None:
         """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
-        with follow(self._kafka, self._kafka.topics.status, DeploymentStatus) as status:
+        with follow(self._kafka, self._kafka.topics.control.status, DeploymentStatus) as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
-        self._specs = follow(self._kafka, self._kafka.topics.deployments, DeploymentSpec)
+        self._specs = follow(self._kafka, self._kafka.topics.control.deployments, DeploymentSpec)
 
     def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(
@@ -154,20 +154,20 @@ class Agent:
             self._launcher,
             partial(self._committed, detector),
             status.seen_from(f"{self._me.host}:{self._folder}"),
-            on_status=lambda new: self._outbox.append((self._kafka.topics.status, detector, new)),
+            on_status=lambda new: self._outbox.append((self._kafka.topics.control.status, detector, new)),
             on_event=self._record,
             on_rollback=self._roll_back,
             timeouts=self._timeouts,
         )
 
     def _record(self, event: HistoryEvent) -> None:
-        self._outbox.append((self._kafka.topics.history, event.detector, event))
+        self._outbox.append((self._kafka.topics.control.history, event.detector, event))
         logger().info(event.what, **event.model_dump(exclude={"what", "at", "by"}, exclude_defaults=True))
 
     def _roll_back(self, spec: DeploymentSpec) -> None:
         assert self._specs is not None
         self._specs.rows[spec.detector] = spec
-        self._outbox.append((self._kafka.topics.deployments, spec.detector, spec))
+        self._outbox.append((self._kafka.topics.control.deployments, spec.detector, spec))
 
     def _committed(self, detector: str) -> int:
         """The newest generation that has committed for the detector; 0 for none."""

@@ -110,9 +110,9 @@ def _declared(name: str, version: str, declared: "Manifest") -> dict[str, Any]:
         "version": version,
         **declared.model_dump(mode="json", exclude_none=True),
         "reads": topics.events_by(declared.key),
-        "alerts": topics.alerts(name),
+        "alerts": topics.detector(name).alerts,
         "dead letters": topics.dead_letters(name),
-        "state topic": topics.state(name),
+        "state topic": topics.detector(name).state,
         "group": topics.prefixed(name),
     }
 

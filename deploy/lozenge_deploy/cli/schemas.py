@@ -50,7 +50,7 @@ def register(output: OUTPUT = OutputFormat.TABLE) -> None:
     kafka, registry = load(KafkaSettings, SchemaRegistrySettings)
     if not registry.url:
         raise UsageError("registering schemas: SCHEMA_REGISTRY_URL is not set", hint="set it to the registry's address")
-    ensure_topics(kafka, kafka.topics.control_topics())
+    ensure_topics(kafka, kafka.topics.control.contracts())
     show([_row(schema) for schema in register_all(kafka, SchemaRegistry(registry))], output)
 
 

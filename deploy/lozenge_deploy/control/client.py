@@ -51,10 +51,10 @@ class Control:
 
     def __init__(self, kafka: KafkaSettings, *, no_agent_seconds: float = NO_AGENT_SECONDS) -> None:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
-        ensure_topics(kafka, kafka.topics.control_topics())
+        ensure_topics(kafka, kafka.topics.control.contracts())
         with ExitStack() as tables:
-            self._specs = tables.enter_context(follow(kafka, self._kafka.topics.deployments, DeploymentSpec))
-            self._observed = tables.enter_context(follow(kafka, self._kafka.topics.status, DeploymentStatus))
+            self._specs = tables.enter_context(follow(kafka, self._kafka.topics.control.deployments, DeploymentSpec))
+            self._observed = tables.enter_context(follow(kafka, self._kafka.topics.control.status, DeploymentStatus))
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
@@ -145,11 +145,12 @@ class Control:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error:
                 failed.append(str(error))
-            elif message.topic() == self._kafka.topics.deployments:
+            elif message.topic() == self._kafka.topics.control.deployments:
                 offsets.append(message.offset() or 0)
 
         try:
-            for topic, record in ((self._kafka.topics.history, event), (self._kafka.topics.deployments, new)):
+            control = self._kafka.topics.control
+            for topic, record in ((control.history, event), (control.deployments, new)):
                 producer.produce(
                     topic,
                     record.model_dump_json().encode(),
@@ -217,7 +218,7 @@ class Control:
 
     def history(self, detector: str) -> list[HistoryEvent]:
         """The history of a detector, with what was done about its dead letters, the oldest first."""
-        messages = read(self._kafka, self._kafka.topics.history, {0: 0})
+        messages = read(self._kafka, self._kafka.topics.control.history, {0: 0})
         mine = (m.value() for m in messages if m.key() == detector.encode())
         happened = [HistoryEvent.model_validate_json(value) for value in mine if value is not None]
         resolved = [
@@ -234,7 +235,7 @@ class Control:
         return list(merge(happened, resolved, key=attrgetter("at")))
 
     def _has_leader(self) -> bool:
-        with follow(self._kafka, self._kafka.topics.leases, Lease) as leases:
+        with follow(self._kafka, self._kafka.topics.control.leases, Lease) as leases:
             lease = leases.rows.get("leader")
             return (
                 lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < self._no_agent_seconds

@@ -65,9 +65,9 @@ class Deployments:
         self._specs: CompactedTopic[DeploymentSpec] | None = None
         self._observed: CompactedTopic[DeploymentStatus] | None = None
         self._closing = ExitStack()
-        if {kafka.topics.deployments, kafka.topics.status} <= partitions(kafka).keys():
-            self._specs = self._closing.enter_context(follow(kafka, kafka.topics.deployments, DeploymentSpec))
-            self._observed = self._closing.enter_context(follow(kafka, kafka.topics.status, DeploymentStatus))
+        if {kafka.topics.control.deployments, kafka.topics.control.status} <= partitions(kafka).keys():
+            self._specs = self._closing.enter_context(follow(kafka, kafka.topics.control.deployments, DeploymentSpec))
+            self._observed = self._closing.enter_context(follow(kafka, kafka.topics.control.status, DeploymentStatus))
 
     def __enter__(self) -> Self:
         return self

@@ -46,7 +46,7 @@ class Leadership:
     def __init__(self, kafka: KafkaSettings, me: Lease, timing: LeaseTiming = TIMING) -> None:
         """Raises BrokerUnavailable."""
         self._kafka, self._me, self._timing = kafka, me, timing
-        self._leases = follow(kafka, kafka.topics.leases, Lease)
+        self._leases = follow(kafka, kafka.topics.control.leases, Lease)
         self._seen_at = time.monotonic()
         self._renewed_at = 0.0
         self._producer: Producer | None = None
@@ -90,7 +90,7 @@ class Leadership:
     def resign(self) -> None:
         """Releases the lease, so that another agent need not wait until it expires."""
         if self._producer is not None:
-            self.write([(self._kafka.topics.leases, _LEADER, self._me.model_copy(update={"agent": ""}))])
+            self.write([(self._kafka.topics.control.leases, _LEADER, self._me.model_copy(update={"agent": ""}))])
         self._producer = None
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class Leadership:
         return time.monotonic() - self._seen_at > self._timing.lease
 
     def _campaign(self) -> bool:
-        before, leases = self.leader, follow(self._kafka, self._kafka.topics.leases, Lease)
+        before, leases = self.leader, follow(self._kafka, self._kafka.topics.control.leases, Lease)
         self._leases.close()
         self._leases = leases
         if self.leader != before:  # this agent has not read for long: there may be a leader
@@ -125,7 +125,7 @@ class Leadership:
     def _renew(self) -> None:
         asked, lease = time.monotonic(), Lease(**self._me.model_dump(exclude={"at"}))
         try:
-            self.write([(self._kafka.topics.leases, _LEADER, lease)])
+            self.write([(self._kafka.topics.control.leases, _LEADER, lease)])
         except LeadershipLost:
             return  # the next tick follows
         self._renewed_at = asked

@@ -26,7 +26,7 @@ class Drain:
         self._inputs: dict[str, list[str]] = {
             "upstream": [kafka.topics.raw_json],
             **{d.name: [d.input(kafka.topics)] for d in detectors},
-            "downstream": [kafka.topics.alerts(d.name) for d in detectors],
+            "downstream": [kafka.topics.detector(d.name).alerts for d in detectors],
         }
         self._outputs = [kafka.topics.notifications, *self._inputs["downstream"]]
         self._seen: object = None

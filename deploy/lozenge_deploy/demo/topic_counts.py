@@ -175,7 +175,7 @@ def _alerts(kafka: KafkaSettings, detector: str) -> list[CountedAlert]:
         alert = codec.decode(record.value)
         found.append(CountedAlert(alert["alert_id"], frozenset(alert["evidence"]["event_ids"])))
 
-    _each(kafka, kafka.topics.alerts(detector), take)
+    _each(kafka, kafka.topics.detector(detector).alerts, take)
     return found
 
 

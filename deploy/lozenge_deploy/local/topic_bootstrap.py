@@ -20,7 +20,7 @@ from lozenge_deploy.releases.detector_catalog import DetectorFolder, detectors_i
 
 def all_topics(topics: Topics, detectors: Sequence[DetectorFolder]) -> list[Topic]:
     """Every topic of a platform with these detectors."""
-    own = [topic for detector in detectors for topic in topics.detector_topics(detector.name)]
+    own = [topic for detector in detectors for topic in topics.detector(detector.name).contracts()]
     return [*topics.platform_topics(rekeys_of(detectors)), *own]
 
 

@@ -19,7 +19,7 @@ def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
             f"reading the coverage of {detector}: it is a stage of the platform, not a detector",
             hint=f"`lozenge status {detector}` shows its lag",
         )
-    lines = read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
+    lines = read_log(kafka, kafka.topics.detector(detector).coverage, CoverageSegment)
     if not lines:
         raise UsageError(f"reading the coverage of {detector}: it never ran", hint="`lozenge status` lists the apps")
     return intervals(lines, {partition.partition: partition.offset for partition in committed(kafka, detector)})

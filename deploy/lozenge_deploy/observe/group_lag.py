@@ -58,7 +58,7 @@ def _partition(found: TopicPartition) -> Partition:
 
 def alerts_last_hour(kafka: KafkaSettings, detector: str) -> int | None:
     """Alerts of the last hour; None if the app is no detector. Raises BrokerUnavailable."""
-    topic = kafka.topics.alerts(detector)
+    topic = kafka.topics.detector(detector).alerts
     if (partitions := existing_topics(kafka).get(topic)) is None:
         return None
     return sum(1 for _ in read_since(kafka, topic, partitions, datetime.now(UTC) - timedelta(hours=1)))

@@ -21,7 +21,7 @@ def state_of(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[
     alert closes. Reads the whole topic and holds what it finds. Raises UsageError for a detector that has
     none, BrokerUnavailable.
     """
-    topic = kafka.topics.state(detector)
+    topic = kafka.topics.detector(detector).state
     if (count := partitions(kafka).get(topic)) is None:
         raise UsageError(
             f"reading the state of {detector}: there is no topic {topic}",

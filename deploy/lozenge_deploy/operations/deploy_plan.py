@@ -59,7 +59,7 @@ class DeployPlan:
         """
         if self.refusal is not None:
             raise self.refusal
-        ensure_topics(self.kafka, self.kafka.topics.detector_topics(self.release.detector))
+        ensure_topics(self.kafka, self.kafka.topics.detector(self.release.detector).contracts())
         release = Releases(self.kafka).add(self.built, by=by)
         change: dict[str, Any] = {"release": release.name, "settings": dict(self.settings), "state": self.state}
         change |= {"goal": Goal.RUNNING, "watch": watch, "what": "deploy", "message": message, "undoes": ""}

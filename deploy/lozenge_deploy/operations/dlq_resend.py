@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from lozenge.contracts.dead_letters import TRUNCATED, DeadLetter, replay_headers
 from lozenge.contracts.record import Record, format_positions
+from lozenge.contracts.topic_patterns import alert_topics
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import Resolver
 from lozenge.kafka.settings import KafkaSettings
@@ -74,7 +75,7 @@ def _steps(dead_letters: Sequence[DeadLetter]) -> Iterator[Sequence[DeadLetter]]
 
 def _reads(kafka: KafkaSettings, app: str, topic: str) -> bool:
     if app == "downstream":
-        return re.match(kafka.topics.alerts_pattern, topic) is not None
+        return re.match(alert_topics(kafka.topics), topic) is not None
     raw = topic.removeprefix(kafka.topics.prefix)
     return bool(raw) and kafka.topics.prefixed(raw) == topic and not raw.startswith(_OURS)
 

@@ -142,7 +142,7 @@ def moment_of(text: str) -> datetime:
 
 def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
     """Commits the reset; returns it as one line of history. Raises Fenced, BrokerUnavailable."""
-    topic = kafka.topics.coverage(reset.detector)
+    topic = kafka.topics.detector(reset.detector).coverage
     known = newest(read_log(kafka, topic, CoverageSegment))
     input_id = topic_id(kafka, reset.topic)
     writers, group = (

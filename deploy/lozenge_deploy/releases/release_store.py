@@ -45,7 +45,7 @@ class Releases:
         The numbers of a detector are consecutive, also with concurrent callers. Returns once every reader sees it.
         Raises UsageError if it is too large, BrokerUnavailable.
         """
-        ensure_topics(self._kafka, self._kafka.topics.control_topics())
+        ensure_topics(self._kafka, self._kafka.topics.control.contracts())
         # fenced: another process adds a release; the jitter keeps two from fencing each other again and again
         for attempt in stamina.retry_context(on=Fenced, attempts=ATTEMPTS, timeout=None, wait_max=1.0, wait_jitter=1.0):
             with attempt:
@@ -71,7 +71,7 @@ class Releases:
         key = _library_key(digest)
         if (value := self._records(key).get(key)) is None:
             raise UsageError(
-                f"looking for the library {digest}: {self._kafka.topics.releases} does not have it",
+                f"looking for the library {digest}: {self._kafka.topics.control.releases} does not have it",
                 hint="release the detector again",
             )
         return Wheel.model_validate_json(value)
@@ -96,19 +96,20 @@ class Releases:
         deadline = time.monotonic() + VISIBLE_SECONDS
         while key not in self._records(key):  # the broker answers a commit a moment before readers see it
             if time.monotonic() > deadline:
+                topic = self._kafka.topics.control.releases
                 raise BrokerUnavailable(
                     f"adding {key}: it is written, and no reader sees it after {VISIBLE_SECONDS:g} s",
-                    hint=f"a transaction may be open in {self._kafka.topics.releases}; then run the same command again",
+                    hint=f"a transaction may be open in {topic}; then run the same command again",
                 )
             time.sleep(0.05)
         return release
 
     def _records(self, *prefixes: str) -> dict[str, bytes]:
         """The newest value of every key that starts with one of `prefixes`."""
-        if self._kafka.topics.releases not in partitions(self._kafka):
+        if self._kafka.topics.control.releases not in partitions(self._kafka):
             return {}
         wanted = read_latest(
-            self._kafka, self._kafka.topics.releases, wanted=lambda key: key.decode().startswith(prefixes)
+            self._kafka, self._kafka.topics.control.releases, wanted=lambda key: key.decode().startswith(prefixes)
         )
         return {stored.key.decode(): stored.value for stored in wanted}
 
@@ -120,7 +121,7 @@ class Releases:
                 "that a record may have",
                 hint="exclude large files from the wheel: name a table by an absolute path that every host has",
             )
-        return Record(self._kafka.topics.releases, 0, key.encode(), value)
+        return Record(self._kafka.topics.control.releases, 0, key.encode(), value)
 
 
 def _library_key(digest: str) -> str:

@@ -13,6 +13,7 @@ from typing import NoReturn
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.contracts.record import Partition
+from lozenge.contracts.topic_patterns import alert_topics
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
@@ -56,7 +57,7 @@ class AlertConsumer:
             )
         )
         self._consumer.subscribe(
-            [kafka.topics.alerts_pattern], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+            [alert_topics(kafka.topics)], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
 
     def read(self, limit: int) -> list[ReceivedRecord]:

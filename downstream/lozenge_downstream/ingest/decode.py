@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema
+from lozenge.contracts.topic_patterns import detector_of
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
 from lozenge_downstream.dead_letter_encoder import dead_letter_record
@@ -84,7 +85,7 @@ class AlertDecoder:
             return self._decode(record)
         except DecodeError as error:
             return error
-        if alert["detector"] != self._topics.detector_of(record.topic):
+        if alert["detector"] != detector_of(self._topics, record.topic):
             return DecodeError(f"reading {record.topic}: the alert says it is from detector {alert['detector']!r}")
         return alert
 

@@ -57,14 +57,9 @@ class Topic:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
-def shadow_name(detector: str, release: str) -> str:
-    """The topic-safe name of a release that runs next to the live one."""
-    return f"{detector}.{re.sub(r'[^a-zA-Z0-9_-]', '-', release)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topics of one platform.
+    """The topics of one platform: what its apps exchange. `control`, `detector` and `shadow` name the others.
 
     `prefix` begins the name of each topic, consumer group and transactional id, so several platforms can share a
     broker. `partitions` is the count of the raw topics, of events, and of every topic that is keyed as events are.
@@ -98,30 +93,6 @@ class Topics:
         return self.prefixed("pay.feedback.v1")
 
     @property
-    def schemas(self) -> str:
-        return self.prefixed("lozenge.ctl.schemas.v1")
-
-    @property
-    def deployments(self) -> str:
-        return self.prefixed("lozenge.ctl.deployments.v1")
-
-    @property
-    def status(self) -> str:
-        return self.prefixed("lozenge.ctl.status.v1")
-
-    @property
-    def leases(self) -> str:
-        return self.prefixed("lozenge.ctl.leases.v1")
-
-    @property
-    def history(self) -> str:
-        return self.prefixed("lozenge.ctl.history.v1")
-
-    @property
-    def releases(self) -> str:
-        return self.prefixed("lozenge.ctl.releases.v1")
-
-    @property
     def metrics(self) -> str:
         return self.prefixed("lozenge.metrics.v1")
 
@@ -133,54 +104,26 @@ class Topics:
         """The canonical topic keyed by `key`; None or "card" is the primary topic."""
         return self.events if key in (None, "card") else self.prefixed(f"pay.canonical.auth.by-{key}.v1")
 
-    def alerts(self, detector: str) -> str:
-        """The alert topic that only `detector` may write."""
-        return self.prefixed(f"pay.alerts.{detector}.v1")
-
-    @property
-    def alerts_pattern(self) -> str:
-        """A regular expression for the alert topics of all detectors."""
-        return f"^{_literal(self.prefix)}pay\\.alerts\\.[a-z0-9_]+\\.v1$"
-
-    def detector_of(self, alert_topic: str) -> str:
-        """The detector that owns an alert topic; raises ValueError for any other topic."""
-        match = re.fullmatch(rf"{_literal(self.prefix)}pay\.alerts\.([a-z0-9_]+)\.v1", alert_topic)
-        if match is None:
-            raise ValueError(f"{alert_topic} is not an alert topic")
-        return match.group(1)
-
     def dead_letters(self, app: str) -> str:
         """The dead-letter topic of one app ("upstream", "downstream" or a detector)."""
         return self.prefixed(f"pay.dlq.{app}.v1")
 
-    def app_of_dead_letters(self, topic: str) -> str | None:
-        """The app whose dead letters a topic holds; None for any other topic, and for a shadow release's."""
-        match = re.fullmatch(rf"{_literal(self.prefix)}pay\.dlq\.([a-z0-9_]+)\.v1", topic)
-        return match.group(1) if match else None
+    def resolutions(self, app: str) -> Topic:
+        """How the dead letters of one app were resolved. It is created with the first resolution and kept for ever."""
+        return Topic(self.prefixed(f"lozenge.resolutions.{app}.v1"), 1, _KEPT)
 
-    def resolutions(self, app: str) -> str:
-        """How the dead letters of one app were resolved."""
-        return self.prefixed(f"lozenge.resolutions.{app}.v1")
+    @property
+    def control(self) -> "ControlTopics":
+        """The topics of the control plane."""
+        return ControlTopics(self)
 
-    def resolution_topic(self, app: str) -> Topic:
-        """Created with the first resolution; kept for ever."""
-        return Topic(self.resolutions(app), 1, _KEPT)
+    def detector(self, name: str) -> "DetectorTopics":
+        """The topics of the live job of a detector."""
+        return DetectorTopics(self, name)
 
-    def state(self, detector: str) -> str:
-        """The compacted topic that holds a stateful detector's state, partitioned like its input."""
-        return self.prefixed(f"lozenge.state.{detector}.v1")
-
-    def changelog(self, detector: str) -> str:
-        """What an aggregate in Real-Time Mode makes of each event, on its way from Spark to Python; read once."""
-        return self.prefixed(f"lozenge.changelog.{detector}.v1")
-
-    def coverage(self, detector: str) -> str:
-        """Which release of a detector processed which events; kept for ever."""
-        return self.prefixed(f"lozenge.coverage.{detector}.v1")
-
-    def shadow_alerts(self, detector: str, release: str) -> str:
-        """Where a release next to the live one writes; no notifier reads it."""
-        return self.prefixed(f"pay.shadow.{shadow_name(detector, release)}.v1")
+    def shadow(self, detector: str, release: str) -> "ShadowTopics":
+        """The topics of a release that runs next to the live one."""
+        return ShadowTopics(self, detector, release)
 
     def platform_topics(self, rekeyed: tuple[str, ...] = ("terminal",)) -> list[Topic]:
         """Topics that exist whatever detectors run; `rekeyed` names the declared copies of the events."""
@@ -192,40 +135,121 @@ class Topics:
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
             Topic(self.feedback, self.partitions, _KEPT),
             *(Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}) for app in STAGES),
-            *self.control_topics(),
+            *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),
         ]
 
-    def control_topics(self) -> list[Topic]:
-        """The control plane's: wanted, observed and released state, the leader, the schemas and the history."""
+
+@dataclass(frozen=True, slots=True)
+class ControlTopics:
+    """The control plane's topics: wanted, observed and released state, the leader, the schemas and the history."""
+
+    platform: Topics
+
+    @property
+    def schemas(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.schemas.v1")
+
+    @property
+    def releases(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.releases.v1")
+
+    @property
+    def deployments(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.deployments.v1")
+
+    @property
+    def status(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.status.v1")
+
+    @property
+    def leases(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.leases.v1")
+
+    @property
+    def history(self) -> str:
+        return self.platform.prefixed("lozenge.ctl.history.v1")
+
+    def contracts(self) -> list[Topic]:
+        """All of them."""
         return [
             *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments)),
             *(Topic(name, 1, _REWRITTEN) for name in (self.status, self.leases)),
             Topic(self.history, 1, _KEPT),
         ]
 
-    def detector_topics(self, detector: str) -> list[Topic]:
-        """The topics that belong to one detector: alerts, dead letters, state, changelog and coverage."""
+
+@dataclass(frozen=True, slots=True)
+class DetectorTopics:
+    """The topics that the live job of one detector writes, next to its dead letters."""
+
+    platform: Topics
+    name: str
+
+    @property
+    def alerts(self) -> str:
+        """The alert topic that only this detector may write."""
+        return self.platform.prefixed(f"pay.alerts.{self.name}.v1")
+
+    @property
+    def state(self) -> str:
+        """The compacted topic that holds a stateful detector's state, partitioned like its input."""
+        return self.platform.prefixed(f"lozenge.state.{self.name}.v1")
+
+    @property
+    def changelog(self) -> str:
+        """What an aggregate in Real-Time Mode makes of each event, on its way from Spark to Python; read once."""
+        return self.platform.prefixed(f"lozenge.changelog.{self.name}.v1")
+
+    @property
+    def coverage(self) -> str:
+        """Which release of the detector processed which events; kept for ever."""
+        return self.platform.prefixed(f"lozenge.coverage.{self.name}.v1")
+
+    def contracts(self) -> list[Topic]:
+        """All of them, and that of its dead letters."""
+        partitions = self.platform.partitions
         return [
-            Topic(self.alerts(detector), self.partitions, _KEPT_30_DAYS),
-            Topic(self.dead_letters(detector), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}),
-            Topic(self.state(detector), self.partitions, _REWRITTEN),
-            Topic(self.changelog(detector), 1, _TRANSIENT),
-            Topic(self.coverage(detector), 1, _KEPT),
+            Topic(self.alerts, partitions, _KEPT_30_DAYS),
+            Topic(self.platform.dead_letters(self.name), partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}),
+            Topic(self.state, partitions, _REWRITTEN),
+            Topic(self.changelog, 1, _TRANSIENT),
+            Topic(self.coverage, 1, _KEPT),
         ]
 
-    def shadow_topics(self, detector: str, release: str) -> list[Topic]:
-        """The topics of a release that runs next to the live one."""
-        name = shadow_name(detector, release)
+
+@dataclass(frozen=True, slots=True)
+class ShadowTopics:
+    """The topics of a release that runs next to the live one: no notifier reads them, and it has no coverage."""
+
+    platform: Topics
+    detector: str
+    release: str
+
+    @property
+    def name(self) -> str:
+        """The topic-safe name of detector and release."""
+        return f"{self.detector}.{re.sub(r'[^a-zA-Z0-9_-]', '-', self.release)}"
+
+    @property
+    def alerts(self) -> str:
+        return self.platform.prefixed(f"pay.shadow.{self.name}.v1")
+
+    @property
+    def state(self) -> str:
+        return self.platform.detector(self.name).state
+
+    @property
+    def changelog(self) -> str:
+        return self.platform.detector(self.name).changelog
+
+    def contracts(self) -> list[Topic]:
+        """All of them, and that of its dead letters."""
+        partitions = self.platform.partitions
         return [
-            Topic(self.shadow_alerts(detector, release), self.partitions, _KEPT_7_DAYS),
-            Topic(self.dead_letters(name), self.partitions, {**_KEPT_7_DAYS, **_DEAD_LETTERS}),
-            Topic(self.state(name), self.partitions, _REWRITTEN),
-            Topic(self.changelog(name), 1, _TRANSIENT),
+            Topic(self.alerts, partitions, _KEPT_7_DAYS),
+            Topic(self.platform.dead_letters(self.name), partitions, {**_KEPT_7_DAYS, **_DEAD_LETTERS}),
+            Topic(self.state, partitions, _REWRITTEN),
+            Topic(self.changelog, 1, _TRANSIENT),
         ]
-
-
-def _literal(prefix: str) -> str:
-    """`prefix` in a regular expression; librdkafka's dialect knows no escaped hyphen, which `re.escape` writes."""
-    return prefix.replace(".", r"\.")

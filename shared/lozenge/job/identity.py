@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lozenge.contracts import ids
-from lozenge.contracts.topics import Topic, Topics, shadow_name
+from lozenge.contracts.topics import DetectorTopics, ShadowTopics, Topic, Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.job.settings import JobSettings
 
@@ -40,29 +40,27 @@ class Identity:
     @property
     def alerts(self) -> str:
         """The topic of alerts; the notifier reads only the live one."""
-        return (
-            self.topics.alerts(self.detector) if self.live else self.topics.shadow_alerts(self.detector, self.release)
-        )
+        return self._own.alerts
 
     @property
     def dead_letters(self) -> str:
         """The topic of records that the detector cannot process."""
-        return self.topics.dead_letters(self._topic_name)
+        return self.topics.dead_letters(self._own.name)
 
     @property
     def state(self) -> str:
         """The compacted topic of its state."""
-        return self.topics.state(self._topic_name)
+        return self._own.state
 
     @property
     def changelog(self) -> str:
         """The topic through which an aggregate in Real-Time Mode passes rows from Spark to Python."""
-        return self.topics.changelog(self._topic_name)
+        return self._own.changelog
 
     @property
     def coverage(self) -> str | None:
         """The topic of its coverage; only a live job writes one."""
-        return self.topics.coverage(self.detector) if self.live else None
+        return self.topics.detector(self.detector).coverage if self.live else None
 
     def alert_id(self, entity: str, dedup_key: str) -> str:
         """The id of the alert about `entity` with this key: the same after any replay, restart or release."""
@@ -70,10 +68,8 @@ class Identity:
 
     def own_topics(self) -> list[Topic]:
         """The topics it writes, with their contracts."""
-        if self.live:
-            return self.topics.detector_topics(self.detector)
-        return self.topics.shadow_topics(self.detector, self.release)
+        return self._own.contracts()
 
     @property
-    def _topic_name(self) -> str:
-        return self.detector if self.live else shadow_name(self.detector, self.release)
+    def _own(self) -> DetectorTopics | ShadowTopics:
+        return self.topics.detector(self.detector) if self.live else self.topics.shadow(self.detector, self.release)

@@ -15,6 +15,7 @@ from confluent_kafka import Message
 from lozenge.contracts import dead_letters as names
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import Record, RecordPosition
+from lozenge.contracts.topic_patterns import app_of_dead_letters
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions, topic_id
@@ -68,7 +69,7 @@ def apps_with_dead_letters(kafka: KafkaSettings) -> list[str]:
 
 def resolutions(kafka: KafkaSettings, app: str) -> list[Resolution]:
     """Every resolution of dead letters of `app`, the oldest first; raises BrokerUnavailable."""
-    return read_log(kafka, kafka.topics.resolutions(app), Resolution)
+    return read_log(kafka, kafka.topics.resolutions(app).name, Resolution)
 
 
 def unresolved(kafka: KafkaSettings, app: str) -> Iterator[DeadLetter]:
@@ -90,7 +91,7 @@ class Resolver:
 
     def __init__(self, kafka: KafkaSettings, app: str) -> None:
         self._kafka, self._app = kafka, app
-        ensure_topics(kafka, [kafka.topics.resolution_topic(app)])
+        ensure_topics(kafka, [kafka.topics.resolutions(app)])
         self._writer = TransactionalWriter(kafka, f"{app}@replay")
         self._writer.fence()  # before any dead letter is read: resolutions of an earlier process are final
 
@@ -105,7 +106,7 @@ class Resolver:
         current = topic_id(self._kafka, self._kafka.topics.dead_letters(self._app))
         ranges = ranges_of(dead_letter.position for dead_letter in resolved)
         resolution = Resolution(action, current, ranges, len(resolved), **fields)
-        written = Record(self._kafka.topics.resolutions(self._app), 0, None, msgspec.json.encode(resolution))
+        written = Record(self._kafka.topics.resolutions(self._app).name, 0, None, msgspec.json.encode(resolution))
         self._writer.write([*records, written])
         return resolution
 
@@ -118,7 +119,7 @@ def _in_force(kafka: KafkaSettings, app: str) -> list[Resolution]:
 
 
 def _apps(kafka: KafkaSettings, existing: Iterable[str]) -> list[str]:
-    return sorted(app for topic in existing if (app := kafka.topics.app_of_dead_letters(topic)))
+    return sorted(app for topic in existing if (app := app_of_dead_letters(kafka.topics, topic)))
 
 
 def _number(text: str) -> int:

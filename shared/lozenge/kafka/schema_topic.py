@@ -22,11 +22,11 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     """Publishes `schemas` and returns once the broker has them; raises BrokerUnavailable."""
     # No idempotent producer: it waits half a second for its id, and an announcement written twice is the same one.
     producer = Producer(kafka.client(acks="all", message_timeout_ms=10_000))
-    failures: list[str] = []
+    topic, failures = kafka.topics.control.schemas, list[str]()
     for schema in schemas:
         value = {"id": schema.id, "name": schema.name, "version": schema.version, "schema": schema.text}
         producer.produce(
-            kafka.topics.schemas,
+            topic,
             json.dumps(value).encode(),
             str(schema.id).encode(),
             on_delivery=lambda error, _: failures.append(str(error)) if error else None,
@@ -34,16 +34,16 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     left = producer.flush(DEADLINE_SECONDS)
     if left or failures:
         raise BrokerUnavailable(
-            f"announcing schemas in {kafka.topics.schemas}: {failures[0] if failures else 'no acknowledgement'}",
+            f"announcing schemas in {topic}: {failures[0] if failures else 'no acknowledgement'}",
             hint=f"check that a broker runs at {kafka.bootstrap} and that the topic exists",
         )
 
 
 def announced(kafka: KafkaSettings) -> list[Schema]:
     """Every announced version of every contract, by id; none if there is no such topic. Raises BrokerUnavailable."""
-    if kafka.topics.schemas not in partitions(kafka):
+    if kafka.topics.control.schemas not in partitions(kafka):
         return []
-    rows = [json.loads(stored.value) for stored in read_latest(kafka, kafka.topics.schemas)]
+    rows = [json.loads(stored.value) for stored in read_latest(kafka, kafka.topics.control.schemas)]
     found = [Schema(row["id"], row["name"], row["version"], row["schema"]) for row in rows]
     return sorted(found, key=lambda schema: schema.id)
 

@@ -96,7 +96,7 @@ def placed(start: Start) -> Iterator[None]:
     """The folder and the topics that a start needs; the topics go with the block."""
     start.folder.mkdir(parents=True)
     ensure_topics(start.kafka, [Topic(start.output, TOPICS.partitions, _STAMPED)])
-    ensure_topics(start.kafka, TOPICS.detector_topics(start.name))
+    ensure_topics(start.kafka, TOPICS.detector(start.name).contracts())
     try:
         yield
     finally:

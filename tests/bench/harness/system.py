@@ -84,7 +84,7 @@ class Start:
     @property
     def output(self) -> str:
         """The topic of alerts."""
-        return TOPICS.alerts(self.name)
+        return TOPICS.detector(self.name).alerts
 
     def file(self) -> Path:
         """The same for every peer's program, as JSON: all of this, and the Avro schemas with the ids to write."""

@@ -12,7 +12,7 @@ from lozenge_downstream.store import Store, StoreUnavailable, database
 from tests.faults.disks import filled, small_disk
 
 TOPICS = Topics()
-PARTITION = TOPICS.alerts("large_amount"), 2
+PARTITION = TOPICS.detector("large_amount").alerts, 2
 
 
 def test_a_locked_store_says_so(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

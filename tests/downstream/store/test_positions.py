@@ -11,7 +11,7 @@ from lozenge_downstream.store import Store
 from tests.downstream.store.probes import executed
 
 TOPICS = Topics()
-PARTITION = TOPICS.alerts("large_amount"), 2
+PARTITION = TOPICS.detector("large_amount").alerts, 2
 
 
 def test_a_position_is_moved_only_by_the_notifier_that_knows_it(store: Store) -> None:

@@ -30,7 +30,7 @@ def _forgotten(cache: Path, kafka: KafkaSettings) -> Iterator[None]:
     yield
     producer = Producer(kafka.client())
     for detector in ("deployed_rule", "deployed_fold"):
-        for topic in (kafka.topics.deployments, kafka.topics.status):
+        for topic in (kafka.topics.control.deployments, kafka.topics.control.status):
             producer.produce(topic, None, detector.encode(), 0)
     assert producer.flush(30) == 0
 

@@ -79,11 +79,13 @@ class World:
             }
             self.alert_ids.add(alert["alert_id"])
             partition = partition_of(card.encode(), self.topics.partitions)
-            self.producer.produce(self.topics.alerts(detector), self.codec.encode(alert), card.encode(), partition)
+            topic = self.topics.detector(detector).alerts
+            self.producer.produce(topic, self.codec.encode(alert), card.encode(), partition)
         assert self.producer.flush(30) == 0
 
     def send_poison(self, detector: str, value: bytes) -> None:
-        self.producer.produce(self.topics.alerts(detector), value, b"poison", 0, headers=[("source", b"\xff\0")])
+        topic = self.topics.detector(detector).alerts
+        self.producer.produce(topic, value, b"poison", 0, headers=[("source", b"\xff\0")])
         assert self.producer.flush(30) == 0
         self.poison += 1
 
@@ -176,7 +178,7 @@ def world_of(kafka: KafkaSettings, folder: Path, store: str) -> Iterator[World]:
             f'url = "{receiver.url}"\nsecret = {{ env = "HOOK_SECRET" }}\nfirst_retry = 0.2\n'
         )
         world, topics = World(kafka, receiver, folder, store), kafka.topics
-        detectors = [topic for name in ("one", "two") for topic in topics.detector_topics(name)]
+        detectors = [topic for name in ("one", "two") for topic in topics.detector(name).contracts()]
         ensure_topics(kafka, [*topics.platform_topics(), *detectors])
         for topic in (topics.notifications, topics.feedback, topics.dead_letters("downstream")):
             world.probes[topic] = probe = TopicProbe(world.kafka, topic)

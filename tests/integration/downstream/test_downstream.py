@@ -62,11 +62,12 @@ def test_each_alert_of_every_detector_is_notified_once_and_no_lag_remains(world:
     poison, whole = world.read(world.topics.dead_letters("downstream"))[earlier:]
     headers = dict(poison.headers)
     assert (poison.key, poison.value, headers["source"]) == (b"poison", b"not an alert", b"\xff\0")
-    assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == world.topics.detector("two").alerts.encode()
     assert whole.value == largest
     consumer = KafkaConsumer(bootstrap_servers=world.kafka.bootstrap)
     offsets = group_offsets(world)
-    assert {partition.topic for partition in offsets} >= {world.topics.alerts("one"), world.topics.alerts("two")}
+    read = {partition.topic for partition in offsets}
+    assert read >= {world.topics.detector(name).alerts for name in ("one", "two")}
     assert offsets == consumer.end_offsets(list(offsets))
     consumer.close()
 
@@ -90,7 +91,7 @@ def test_a_dead_letter_too_large_for_its_topic_is_cut_and_stops_nothing(world: W
     assert [dead_letter.value for dead_letter in (small, *others)] == [values[0], *values[2:]]
     headers = dict(large.headers)
     assert (large.value, headers["lozenge-truncated"]) == (values[1][:TRUNCATED_BYTES], b"900000")
-    assert headers["__connect.errors.topic"] == world.topics.alerts("two").encode()
+    assert headers["__connect.errors.topic"] == world.topics.detector("two").alerts.encode()
     assert headers["__connect.errors.exception.class.name"] == b"DecodeError"
 
 
@@ -107,10 +108,10 @@ def test_new_topics_are_picked_up_by_a_notifier_that_runs_and_by_one_that_starts
     with world.notifier():
         world.send("one", range(300, 310))
         world.settle()
-        ensure_topics(world.kafka, world.topics.detector_topics("newcomer"))
+        ensure_topics(world.kafka, world.topics.detector("newcomer").contracts())
         world.send("newcomer", range(50))
         world.settle()
-    ensure_topics(world.kafka, world.topics.detector_topics("meanwhile"))
+    ensure_topics(world.kafka, world.topics.detector("meanwhile").contracts())
     world.send("meanwhile", range(40))
     with world.notifier():
         world.settle()
@@ -185,15 +186,15 @@ def test_it_stops_in_the_middle_of_a_webhook_that_does_not_answer(world: World) 
 
 def test_a_recreated_topic_is_read_from_its_beginning(world: World) -> None:
     admin = AdminClient(world.kafka.client())
-    alerts = world.topics.alerts("recreated")
-    ensure_topics(world.kafka, world.topics.detector_topics("recreated"))
+    alerts = world.topics.detector("recreated").alerts
+    ensure_topics(world.kafka, world.topics.detector("recreated").contracts())
     world.send("recreated", range(50))
     with world.notifier():
         world.settle()
     for future in admin.delete_topics([alerts]).values():
         future.result()
     world.wait_for(lambda: alerts not in admin.list_topics(timeout=10).topics, "the topic's end")
-    ensure_topics(world.kafka, world.topics.detector_topics("recreated"))
+    ensure_topics(world.kafka, world.topics.detector("recreated").contracts())
     world.send("recreated", range(48, 53))
     with world.notifier():
         world.settle()

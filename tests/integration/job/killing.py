@@ -43,7 +43,7 @@ def run_through_kills(
     That is at the first of its alerts, of which each burst raises so many; at the last burst, when all have come.
     """
     name, log = folder.name, folder.parent / "log"
-    ensure_topics(kafka, kafka.topics.detector_topics(name))
+    ensure_topics(kafka, kafka.topics.detector(name).contracts())
     begin_at_the_end(kafka, name, kind)
     for generation, burst in enumerate(bursts, 1):
         enough = generation * alerts_each if generation == len(bursts) else (generation - 1) * alerts_each + 1

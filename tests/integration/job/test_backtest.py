@@ -84,7 +84,8 @@ def test_a_rule_with_other_settings_is_compared_with_its_live_release(
     send(kafka, [event(n, card=f"card_{n}", amount=a, merchant_id="7") for n, a in enumerate(amounts)])
     with running(loaded, kafka, spark, tmp_path, release="r7"):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "10 alerts")
-    before = group_offsets(kafka, loaded.name), bounds(kafka, kafka.topics.alerts(loaded.name), kafka.topics.partitions)
+    emitted = kafka.topics.detector(loaded.name).alerts
+    before = group_offsets(kafka, loaded.name), bounds(kafka, emitted, kafka.topics.partitions)
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.events) == ("r7", 20)
     assert (outcome.processed, outcome.cpu_seconds > 0) == (20, True)
@@ -94,7 +95,7 @@ def test_a_rule_with_other_settings_is_compared_with_its_live_release(
     outcome = tried(loaded, kafka, began, limit=200)
     assert (outcome.alerts, outcome.new, len(outcome.lost)) == (0, [], 10)
     assert {alert.reason for alert in outcome.lost} == {"over"}
-    after = group_offsets(kafka, loaded.name), bounds(kafka, kafka.topics.alerts(loaded.name), kafka.topics.partitions)
+    after = group_offsets(kafka, loaded.name), bounds(kafka, emitted, kafka.topics.partitions)
     assert before == after, "a trial writes nothing"
 
 

@@ -101,7 +101,7 @@ def offsets(kafka: KafkaSettings, loaded: LoadedDetector) -> dict[int, int]:
 
 
 def segments(kafka: KafkaSettings, loaded: LoadedDetector) -> list[CoverageSegment]:
-    return read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
+    return read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
 
 
 def test_a_batch_is_valid_as_a_whole(kafka: KafkaSettings, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_rebuild_folds_history_by_another_key_and_emits_only_new_alerts(
     for counted in counts.values():
         by_r1 = next(n for n in range(1, sent + 1) if n not in counted) - 1
         assert sorted(counted) == [*range(1, by_r1 + 1), *range(by_r1 + 4, sent + 4)]
-    stored = {record.key: record.value for record in committed(kafka, kafka.topics.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, kafka.topics.detector(name).state)}
     assert {len(json.loads(key)) for key, value in stored.items() if value is not None} == {2}
 
 
@@ -118,7 +118,7 @@ def test_fresh_drops_the_state_in_memory_and_in_its_topic(
     assert len(emitted) == sent * CARDS + 5
     newest = {a["entity"]["id"]: a["reason"] for a in sorted(emitted, key=lambda a: a["event_time"])}
     assert all(int(newest[f"{name}{c}"].split()[1]) < sent for c in range(CARDS))
-    stored = {record.key: record.value for record in committed(kafka, kafka.topics.state(name))}
+    stored = {record.key: record.value for record in committed(kafka, kafka.topics.detector(name).state)}
     assert stored[f'["{name}gone"]'.encode()] is None
 
 

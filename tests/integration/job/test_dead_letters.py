@@ -243,7 +243,7 @@ def test_dead_letters_of_a_stage_are_sent_to_their_origin_once(kafka: KafkaSetti
         ("upstream", TOPICS.notifications, "normalise", "did not come from a topic that it reads"),
         ("upstream", "no_such_topic", "normalise", "did not come from a topic that it reads"),
         ("downstream", TOPICS.raw_json, "decode", "did not come from a topic that it reads"),
-        ("downstream", TOPICS.alerts("x"), "deliver", "a webhook refused 1:0 in every attempt"),
+        ("downstream", TOPICS.detector("x").alerts, "deliver", "a webhook refused 1:0 in every attempt"),
     ],
 )
 def test_a_dead_letter_that_cannot_be_replayed_is_refused_with_the_reason(
@@ -255,7 +255,7 @@ def test_a_dead_letter_that_cannot_be_replayed_is_refused_with_the_reason(
 
 
 def test_a_truncated_record_is_not_replayed(kafka: KafkaSettings) -> None:
-    whole = dead(kafka, "downstream", kafka.topics.alerts("x"), "key", "decode")
+    whole = dead(kafka, "downstream", kafka.topics.detector("x").alerts, "key", "decode")
     dead_letter = _dead_letter("downstream", whole._replace(headers=truncated_headers(whole.headers, 3_000_000, 100)))
     assert (dead_letter.stage, dead_letter.origin) == ("decode", (3, 17)), "it says as much as one that is whole"
     with pytest.raises(UsageError, match="1:0 has only the beginning of a record"):

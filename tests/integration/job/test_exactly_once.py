@@ -152,12 +152,12 @@ def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, tmp_path: 
         old.join()
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "the new one's alerts")
     assert isinstance(old.error, Fenced)
-    assert len(read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))) == 10
+    assert len(read_by_kafka_python(kafka, kafka.topics.detector(loaded.name).alerts)) == 10
 
 
 def test_a_release_alongside_the_live_one_leaves_it_untouched(kafka: KafkaSettings, tmp_path: Path) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    ensure_topics(kafka, kafka.topics.shadow_topics(loaded.name, "dev"))
+    ensure_topics(kafka, kafka.topics.shadow(loaded.name, "dev").contracts())
     with running(loaded, kafka, None, tmp_path / "live", generation=3) as run:
         send(kafka, [event(1_000)])
         ends = clients.ends(kafka, kafka.topics.events)
@@ -169,7 +169,7 @@ def test_a_release_alongside_the_live_one_leaves_it_untouched(kafka: KafkaSettin
             send(kafka, [event(n, amount="150.00") for n in range(8)])
             wait_for(lambda: len(alerts(kafka, loaded.name)) >= 8, "the live alerts")
             wait_for(
-                lambda: len(committed(kafka, kafka.topics.shadow_alerts(loaded.name, "dev"))) >= 8,
+                lambda: len(committed(kafka, kafka.topics.shadow(loaded.name, "dev").alerts)) >= 8,
                 "the alerts of the other release",
             )
     assert len(alerts(kafka, loaded.name)) == 8
@@ -183,7 +183,10 @@ def test_one_poisoned_record_in_a_thousand_costs_one_dead_letter(
     send(kafka, many)
     with running(loaded, kafka, spark, tmp_path):
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 999, "999 alerts")
-    found = [dict(record.headers)["ce_id"] for record in read_by_kafka_python(kafka, kafka.topics.alerts(loaded.name))]
+    found = [
+        dict(record.headers)["ce_id"]
+        for record in read_by_kafka_python(kafka, kafka.topics.detector(loaded.name).alerts)
+    ]
     assert len(set(found)) == len(found) == 999
     (dead_letter,) = read_by_kafka_python(kafka, kafka.topics.dead_letters(loaded.name))
     headers = dict(dead_letter.headers)
@@ -228,7 +231,7 @@ def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
     headers = dict(dead_letter.headers)
     assert (dead_letter.key, json.loads(dead_letter.value)) == (b'["card_1"]', {"n": 1})
     assert headers["__connect.errors.stage"] == b"timer"
-    assert headers["__connect.errors.topic"] == kafka.topics.state(loaded.name).encode()
+    assert headers["__connect.errors.topic"] == kafka.topics.detector(loaded.name).state.encode()
     assert headers["__connect.errors.exception.message"].endswith(b'of key ["card_1"]: ValueError: not ready')
 
 
@@ -362,11 +365,11 @@ def _shadow_ids(
 ) -> set[bytes]:
     """The alert ids of a release alongside the live one, from the live one's offsets on in batches of `size`."""
     smaller = replace(loaded, declaration=loaded.declaration.model_copy(update={"max_batch": size}))
-    ensure_topics(kafka, kafka.topics.shadow_topics(loaded.name, release))
+    ensure_topics(kafka, kafka.topics.shadow(loaded.name, release).contracts())
     start = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
     move(kafka, f"{loaded.name}@{release}", start)
     end = sum(start.values()) + 30
     with running(smaller, kafka, spark, work, live=False, release=release) as run:
         wait_for(lambda: sum(run.runner.offsets.values()) >= end, "the end of the topic")
-    found = committed(kafka, kafka.topics.shadow_alerts(loaded.name, release))
+    found = committed(kafka, kafka.topics.shadow(loaded.name, release).alerts)
     return {dict(record.headers)["ce_id"] for record in found}

@@ -217,7 +217,7 @@ def _gaps_are_known(guarantee: str, loaded: LoadedDetector, kafka: KafkaSettings
     if guarantee != "at-most-once":
         assert skipped == []
         return
-    lines = read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
+    lines = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
     assert [gap.size for gap in skipped] == [EVENTS + 1], lines  # and the end of the transaction that sent them
 
 
@@ -268,7 +268,7 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka:
     declared = {"kind": "aggregate", "mode": "realtime", "trigger": "1m", "lateness": "10m", "window": "1m"}
     loaded = new_detector(kafka, Detector(minutes, settings=Settings), tmp_path, **declared)
     before = group_offsets(kafka, loaded.name)
-    _takes_only_short_records(kafka, kafka.topics.alerts(loaded.name))
+    _takes_only_short_records(kafka, kafka.topics.detector(loaded.name).alerts)
     identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
     writer = AlertEncoder(identity, loaded.declaration, Settings())
     claims = Claims(kafka, identity, kafka.topics.partitions, loaded.declaration)

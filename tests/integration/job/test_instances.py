@@ -43,7 +43,7 @@ def share(job: Job) -> int:
 
 def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
     committed = {partition: offset for partition, (offset, _) in group_offsets(kafka, loaded.name).items()}
-    covered = intervals(read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment), committed)
+    covered = intervals(read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment), committed)
     assert (gaps(covered), overlaps(covered)) == ([], [])
 
 

@@ -175,7 +175,7 @@ def test_a_gap_is_backfilled_once_also_after_an_interrupted_backfill(
 def _moved(kafka: KafkaSettings, detector: str) -> dict[int, int]:
     return next(
         line.since
-        for line in read_log(kafka, kafka.topics.coverage(detector), CoverageSegment)
+        for line in read_log(kafka, kafka.topics.detector(detector).coverage, CoverageSegment)
         if line.reason == OFFSETS_RESET
     )
 
@@ -218,16 +218,15 @@ def test_newest_first_processes_new_events_and_concurrently_the_backlog_once(
     def steps() -> list[CoverageSegment]:
         return [
             line
-            for line in read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment)
+            for line in read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
             if line.reason == BACKFILLED
         ]
 
     end = ends(kafka)
     with running(loaded, kafka, spark, tmp_path, generation=5):
         wait_for(steps, "a step of what was left behind")
-    start = next(
-        line for line in read_log(kafka, kafka.topics.coverage(loaded.name), CoverageSegment) if line.generation == 5
-    )
+    coverage = read_log(kafka, kafka.topics.detector(loaded.name).coverage, CoverageSegment)
+    start = next(line for line in coverage if line.generation == 5)
     assert (start.ended, start.since) == (before, end)
     assert gaps(coverage_of(kafka, loaded.name)), "the first process did not end in the middle"
     worker = BackfillWorker(loaded, JobSettings(release="r1"), kafka, spark, JobMetrics(loaded.name))
@@ -253,7 +252,7 @@ def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
 ) -> None:
     ids = large(kafka, 8)
     process(over_limit)
-    last = read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment)[-1].since
+    last = read_log(kafka, kafka.topics.detector(over_limit.name).coverage, CoverageSegment)[-1].since
     group = kafka.topics.prefixed(over_limit.name)
     clients.clients(kafka).admin.delete_consumer_groups([group])[group].result(30)
     with pytest.raises(
@@ -264,10 +263,8 @@ def test_a_group_that_lost_its_offsets_does_not_start_from_scratch(
     offset_reset.commit(kafka, OffsetReset(over_limit.name, kafka.topics.events, last, ends(kafka), "keep", None))
     process(over_limit, at_least=9)
     # nobody knows how far it had come: its coverage promises no more than what is sure
-    assert (
-        intervals(read_log(kafka, kafka.topics.coverage(over_limit.name), CoverageSegment), ends(kafka))[0].begin
-        >= last[0]
-    )
+    coverage = read_log(kafka, kafka.topics.detector(over_limit.name).coverage, CoverageSegment)
+    assert intervals(coverage, ends(kafka))[0].begin >= last[0]
 
 
 def test_offsets_after_the_end_of_the_topic_are_refused(

@@ -144,7 +144,8 @@ def test_its_records_equal_those_of_micro_batch_mode(kafka: KafkaSettings, spark
         with running(loaded, kafka, spark, tmp_path / mode):
             send(kafka, sent)
             wait_for(lambda name=loaded.name: len(alerts(kafka, name)) == 3, "three alerts")  # type: ignore[misc]
-        found.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
+        records = committed(kafka, kafka.topics.detector(loaded.name).alerts)
+        found.append([_as_said(record, loaded.name) for record in records])
     assert sorted(found[0], key=str) == sorted(found[1], key=str)
 
 

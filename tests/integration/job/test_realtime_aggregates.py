@@ -101,7 +101,7 @@ def test_threshold_crossings_are_published_at_once_and_once_while_the_group_chan
         further = [f"card_{first + n}" for n in range(20)]
         send(kafka, uses(8 * first, each=4, cards=further))
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards) + each_once("3", cards=further), "the first band")
-        _write_as_a_stranger(kafka, kafka.topics.changelog(loaded.name))
+        _write_as_a_stranger(kafka, kafka.topics.detector(loaded.name).changelog)
         send(kafka, uses(8 * first + 80, each=4, cards=further))
         cards.extend(further)
         wait_for(lambda: crossings(kafka, loaded.name) == both(cards), "the second band")
@@ -235,7 +235,8 @@ def test_it_emits_what_micro_batch_mode_emits_and_may_change_to_it(
         with running(loaded, kafka, spark, tmp_path):
             send(kafka, uses(100, each=4))
             wait_for(lambda name=loaded.name: crossings(kafka, name) == each_once("3"), "the crossings")  # type: ignore[misc]
-        emitted.append([_as_said(record, loaded.name) for record in committed(kafka, kafka.topics.alerts(loaded.name))])
+        records = committed(kafka, kafka.topics.detector(loaded.name).alerts)
+        emitted.append([_as_said(record, loaded.name) for record in records])
     assert sorted(emitted[0], key=str) == sorted(emitted[1], key=str)
     other = _changed(loaded, mode="micro-batch", trigger=timedelta(seconds=1))
     left = LoadedDetector(loaded.name, "2.0.0", loaded.detector, other, tmp_path)

@@ -140,7 +140,7 @@ def lead(kafka: KafkaSettings, agent: str) -> None:
     producer.init_transactions(30)
     producer.begin_transaction()
     lease = Lease(agent=agent, host="elsewhere", folder="/jobs")
-    producer.produce(kafka.topics.leases, lease.model_dump_json().encode(), b"leader", partition=0)
+    producer.produce(kafka.topics.control.leases, lease.model_dump_json().encode(), b"leader", partition=0)
     producer.commit_transaction(30)
 
 

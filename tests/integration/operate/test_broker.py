@@ -96,13 +96,13 @@ def test_a_producer_continues_after_the_broker_was_stopped_for_longer_than_its_s
 
 def test_a_leader_leads_again_after_the_broker_was_suspended(own: EmbeddedBroker) -> None:
     kafka = KafkaSettings(bootstrap=own.bootstrap)
-    ensure_topics(kafka, kafka.topics.control_topics())
+    ensure_topics(kafka, kafka.topics.control.contracts())
     one = Leadership(kafka, Lease(agent="one", host="here", folder="/jobs"), LeaseTiming(renew=0.2, call=1.0))
     wait_for(lambda: _leads(one), "its lead")
     with _suspended(own), pytest.raises(BrokerUnavailable):
         wait_for(lambda: not one.tick(), "the loss of its lead")
     wait_for(lambda: _leads(one), "its lead again")
-    one.write([(kafka.topics.status, "spotter", DeploymentStatus(detector="spotter", reason="again"))])
+    one.write([(kafka.topics.control.status, "spotter", DeploymentStatus(detector="spotter", reason="again"))])
     one.resign()
     one.close()
 

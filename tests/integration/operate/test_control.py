@@ -28,7 +28,7 @@ def first(kafka: KafkaSettings) -> Iterator[DeploymentSpec]:
     """The first spec of a detector of the test's own, which no agent of another test sees."""
     first = DeploymentSpec(detector=f"test_{uuid.uuid4().hex[:8]}", revision="", release="r1", what="deploy")
     yield first
-    put(kafka, kafka.topics.deployments, first.detector, None)
+    put(kafka, kafka.topics.control.deployments, first.detector, None)
 
 
 def put(kafka: KafkaSettings, topic: str, key: str, record: BaseModel | bytes | None) -> None:
@@ -42,17 +42,17 @@ def observe(kafka: KafkaSettings, wanted: DeploymentSpec, outcome: ChangeOutcome
     live = outcome in (ChangeOutcome.WATCHED, ChangeOutcome.DONE)
     status = {"detector": wanted.detector, "revision": wanted.revision, "outcome": outcome} | more
     status |= {"process": list(wanted.process)} if live else {}
-    put(kafka, kafka.topics.status, wanted.detector, DeploymentStatus.model_validate(status))
+    put(kafka, kafka.topics.control.status, wanted.detector, DeploymentStatus.model_validate(status))
 
 
 def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSettings, control: Control) -> None:
     one, other = f"test_{uuid.uuid4().hex[:8]}", f"test_{uuid.uuid4().hex[:8]}"
     for reason in ("first", "second"):
-        put(kafka, kafka.topics.status, one, DeploymentStatus(detector=one, reason=reason))
-    with follow(kafka, kafka.topics.status, DeploymentStatus) as table:
+        put(kafka, kafka.topics.control.status, one, DeploymentStatus(detector=one, reason=reason))
+    with follow(kafka, kafka.topics.control.status, DeploymentStatus) as table:
         assert table.rows[one].reason == "second"
-        put(kafka, kafka.topics.status, other, DeploymentStatus(detector=other))
-        put(kafka, kafka.topics.status, one, None)
+        put(kafka, kafka.topics.control.status, other, DeploymentStatus(detector=other))
+        put(kafka, kafka.topics.control.status, one, None)
         changed: set[str] = set()
         while not {one, other} <= changed:
             changed |= set(table.poll(1.0))
@@ -62,9 +62,9 @@ def test_a_table_holds_the_last_record_of_every_key_and_follows(kafka: KafkaSett
 
 def test_an_unreadable_record_changes_nothing(kafka: KafkaSettings, control: Control) -> None:
     name = f"test_{uuid.uuid4().hex[:8]}"
-    put(kafka, kafka.topics.status, name, DeploymentStatus(detector=name, reason="readable"))
-    put(kafka, kafka.topics.status, name, b'{"detector": 7')
-    with follow(kafka, kafka.topics.status, DeploymentStatus) as table:
+    put(kafka, kafka.topics.control.status, name, DeploymentStatus(detector=name, reason="readable"))
+    put(kafka, kafka.topics.control.status, name, b'{"detector": 7')
+    with follow(kafka, kafka.topics.control.status, DeploymentStatus) as table:
         assert table.rows[name].reason == "readable"
 
 
@@ -112,7 +112,7 @@ def test_a_spec_that_was_rolled_back_is_not_done(kafka: KafkaSettings, control: 
     two = control.change(one, "deploy", release="r2")
     observe(kafka, two, ChangeOutcome.FAILED, reason="it ended")
     back = one.model_copy(update={"revision": "back", "undoes": two.revision, "message": "it ended", "by": "agent"})
-    put(kafka, kafka.topics.deployments, first.detector, back)
+    put(kafka, kafka.topics.control.deployments, first.detector, back)
     with pytest.raises(ChangeFailed, match="it ended"):
         control.await_outcome(two, LONG, lambda _: None)
 
@@ -149,9 +149,9 @@ def test_a_spec_that_takes_too_long_ends_the_wait_with_an_exit_code_of_its_own(
 def test_without_an_agent_the_wait_says_so_before_its_time_is_up(
     kafka: KafkaSettings, first: DeploymentSpec, agent: str
 ) -> None:
-    put(kafka, kafka.topics.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))
+    put(kafka, kafka.topics.control.leases, "leader", Lease(agent=agent, host="here", folder="/jobs"))
     with Control(kafka, no_agent_seconds=1.0) as control:
         wanted = control.apply(first)
         with pytest.raises(ChangeFailed, match="no agent answers"):
             control.await_outcome(wanted, LONG, lambda _: None)
-    put(kafka, kafka.topics.leases, "leader", Lease(agent="", host="here", folder="/jobs"))
+    put(kafka, kafka.topics.control.leases, "leader", Lease(agent="", host="here", folder="/jobs"))

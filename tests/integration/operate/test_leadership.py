@@ -42,7 +42,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def row(kafka: KafkaSettings, name: str, reason: str) -> Row:
-    return kafka.topics.status, name, DeploymentStatus(detector=name, reason=reason)
+    return kafka.topics.control.status, name, DeploymentStatus(detector=name, reason=reason)
 
 
 def test_the_follower_becomes_leader_at_once_when_the_leader_resigns(
@@ -73,7 +73,7 @@ def test_a_leader_that_no_longer_renews_loses_the_leadership_and_stores_nothing(
     assert not one.leading
     assert not one.tick()
     other.write([row(kafka, name, "of the second")])
-    with follow(kafka, kafka.topics.status, DeploymentStatus) as status:
+    with follow(kafka, kafka.topics.control.status, DeploymentStatus) as status:
         assert status.rows[name].reason == "of the second"
         assert f"{name}_too" not in status.rows
 

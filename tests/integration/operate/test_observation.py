@@ -291,10 +291,10 @@ def test_state_shows_what_a_fold_remembers(kafka: KafkaSettings, spark: SparkSes
 
 
 def test_state_of_an_aggregate_goes_by_alert_id(kafka: KafkaSettings, app: str, tmp_path: Path) -> None:
-    ensure_topics(kafka, kafka.topics.detector_topics(app))
+    ensure_topics(kafka, kafka.topics.detector(app).contracts())
     producer = Producer(kafka.client())
     for key, value in ((b"gone", b"x"), (b"an-id", NOW.isoformat().encode()), (b"gone", None)):
-        producer.produce(kafka.topics.state(app), value, key, 0)
+        producer.produce(kafka.topics.detector(app).state, value, key, 0)
     assert producer.flush(10) == 0
     assert answer(kafka, tmp_path, "state", app, "an-id") == [{"key": ["an-id"], "closes": NOW.isoformat()}]
     assert answer(kafka, tmp_path, "state", app, "gone") == []

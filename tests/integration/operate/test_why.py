@@ -38,7 +38,7 @@ def desk(kafka: KafkaSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def kafka(kafka: KafkaSettings) -> KafkaSettings:
-    ensure_topics(kafka, kafka.topics.detector_topics(DETECTOR))
+    ensure_topics(kafka, kafka.topics.detector(DETECTOR).contracts())
     return kafka
 
 
@@ -65,9 +65,9 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
         "trigger": {"partition": event_position[1], "offset": event_position[2]},
     }
     value = Codec.of("alert").encode(fields)
-    position = written(kafka, kafka.topics.alerts(DETECTOR), value)
+    position = written(kafka, kafka.topics.detector(DETECTOR).alerts, value)
     desk.take(ReceivedRecord(*position, CARD.encode(), value, []))
-    assert len(committed(kafka, kafka.topics.alerts(DETECTOR))) >= 1
+    assert len(committed(kafka, kafka.topics.detector(DETECTOR).alerts)) >= 1
     with desk.store.transaction() as t:
         t.deliveries.settle([Attempt(delivery, DUE, desk.now, "HTTP 503") for delivery in t.deliveries.due("ops", 1)])
 
@@ -91,7 +91,7 @@ def test_the_whole_path_of_an_alert_is_shown(kafka: KafkaSettings, desk: Desk) -
 
 def test_records_deleted_by_retention_are_reported_as_such(kafka: KafkaSettings, desk: Desk) -> None:
     value = Codec.of("alert").encode(alert_fields(2, DETECTOR))
-    desk.take(ReceivedRecord(kafka.topics.alerts(DETECTOR), 0, 10_000_000, b"k", value, []))
+    desk.take(ReceivedRecord(kafka.topics.detector(DETECTOR).alerts, 0, 10_000_000, b"k", value, []))
     run = invoke("why", alert_fields(2, DETECTOR)["alert_id"], cwd=ROOT, **kafka.variables)
     assert run.returncode == 0, run.stderr
     assert "no longer in its topic" in run.stdout

@@ -48,9 +48,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SchemaRegistr
 def kafka(broker: Broker) -> KafkaSettings:
     """A platform of the test's own, with the topic of schemas alone."""
     platform = KafkaSettings(bootstrap=broker.bootstrap, topic_prefix=f"t{uuid.uuid4().hex[:8]}.")
-    ensure_topics(
-        platform, [topic for topic in platform.topics.platform_topics() if topic.name == platform.topics.schemas]
-    )
+    schemas = platform.topics.control.schemas
+    ensure_topics(platform, [topic for topic in platform.topics.platform_topics() if topic.name == schemas])
     return platform
 
 

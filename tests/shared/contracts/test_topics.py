@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lozenge.contracts.topics import EVENT_RETENTION, PREFIX_PATTERN, Topic, Topics, shadow_name
+from lozenge.contracts.topics import EVENT_RETENTION, PREFIX_PATTERN, Topic, Topics
 
 PLAIN = Topics()
 OTHER = Topics(prefix="team-a.", partitions=7)
@@ -13,34 +13,10 @@ OTHER = Topics(prefix="team-a.", partitions=7)
 def every_topic(topics: Topics) -> list[Topic]:
     return [
         *topics.platform_topics(("terminal", "merchant")),
-        *topics.detector_topics("large_amount"),
-        *topics.shadow_topics("large_amount", "1.0.0+ab12/x"),
-        topics.resolution_topic("large_amount"),
+        *topics.detector("large_amount").contracts(),
+        *topics.shadow("large_amount", "1.0.0+ab12/x").contracts(),
+        topics.resolutions("large_amount"),
     ]
-
-
-@pytest.mark.parametrize("topics", [PLAIN, OTHER])
-def test_the_alert_pattern_matches_the_platforms_live_detectors_alone(topics: Topics) -> None:
-    assert re.match(topics.alerts_pattern, topics.alerts("large_amount"))
-    others = [Topics("team-ax"), Topics("team-a"), Topics("x"), PLAIN if topics is OTHER else OTHER]
-    strangers = [topics.shadow_alerts("large_amount", "r7+ab"), *(other.alerts("a") for other in others)]
-    assert not [name for name in strangers if re.match(topics.alerts_pattern, name)]
-
-
-@pytest.mark.parametrize("topics", [PLAIN, OTHER])
-def test_an_alert_topic_names_its_detector(topics: Topics) -> None:
-    assert topics.detector_of(topics.alerts("card_velocity")) == "card_velocity"
-    for stranger in (topics.events, Topics("x").alerts("card_velocity")):
-        with pytest.raises(ValueError, match="not an alert topic"):
-            topics.detector_of(stranger)
-
-
-@pytest.mark.parametrize("topics", [PLAIN, OTHER])
-def test_a_dead_letter_topic_names_its_app(topics: Topics) -> None:
-    assert topics.app_of_dead_letters(topics.dead_letters("upstream")) == "upstream"
-    shadow = topics.dead_letters(shadow_name("large_amount", "r7"))
-    strangers = (topics.events, shadow, Topics("x").dead_letters("upstream"))
-    assert [topics.app_of_dead_letters(name) for name in strangers] == [None] * 3
 
 
 @pytest.mark.parametrize("topics", [PLAIN, OTHER, Topics("p" * 64)])
@@ -66,16 +42,16 @@ def test_what_is_keyed_as_events_has_the_platforms_partitions() -> None:
         OTHER.feedback,
         OTHER.dead_letters("upstream"),
         OTHER.dead_letters("downstream"),
-        OTHER.alerts("x"),
+        OTHER.detector("x").alerts,
         OTHER.dead_letters("x"),
-        OTHER.state("x"),
+        OTHER.detector("x").state,
     }
-    declared = {t.name: t.partitions for t in [*OTHER.platform_topics(), *OTHER.detector_topics("x")]}
+    declared = {t.name: t.partitions for t in [*OTHER.platform_topics(), *OTHER.detector("x").contracts()]}
     assert {name for name, partitions in declared.items() if partitions == 7} == keyed
 
 
 def test_state_is_compacted() -> None:
-    state = next(t for t in PLAIN.detector_topics("x") if t.name == PLAIN.state("x"))
+    state = next(t for t in PLAIN.detector("x").contracts() if t.name == PLAIN.detector("x").state)
     assert state.config["cleanup.policy"] == "compact"
 
 

@@ -73,7 +73,7 @@ def _rebuilt(folder: Path) -> Path | None:
 @contextmanager
 def _own_topics(kafka: KafkaSettings, name: str, release: str, source: str, last: timedelta) -> Iterator[None]:
     """Creates topics and a group that starts `last` ago, and removes them at the end."""
-    created = kafka.topics.shadow_topics(name, release)
+    created = kafka.topics.shadow(name, release).contracts()
     group = f"{name}@{release}"
     group_id = kafka.topics.prefixed(group)
     starts = offsets_at(kafka, source, kafka.partitions, datetime.now(UTC) - last)
@@ -101,7 +101,7 @@ def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> I
     ended = threading.Event()
 
     def print_alerts() -> None:
-        codec, topic = Codec.of("alert"), kafka.topics.shadow_alerts(name, release)
+        codec, topic = Codec.of("alert"), kafka.topics.shadow(name, release).alerts
         consumer = Consumer(
             kafka.client(group_id="lozenge-dev", enable_auto_commit=False, isolation_level="read_committed")
         )

@@ -132,7 +132,7 @@ def _warm_up(builder: QueryBuilder, ranges: Ranges, partitions: int) -> None:
 
 def _live_alerts(kafka: KafkaSettings, detector: str, since: datetime) -> Iterator[Mapping[str, Any]]:
     """The alerts that the live release has published; none if it has never been deployed."""
-    topic = kafka.topics.alerts(detector)
+    topic = kafka.topics.detector(detector).alerts
     if topic not in partitions(kafka):
         return
     codec = Codec.of("alert")

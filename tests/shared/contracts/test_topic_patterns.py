@@ -1,0 +1,35 @@
+"""A platform recognises its own alert topics and dead-letter topics among those of a broker."""
+
+import re
+
+import pytest
+
+from lozenge.contracts.topic_patterns import alert_topics, app_of_dead_letters, detector_of
+from lozenge.contracts.topics import Topics
+
+PLAIN = Topics()
+OTHER = Topics(prefix="team-a.", partitions=7)
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_the_alert_pattern_matches_the_platforms_live_detectors_alone(topics: Topics) -> None:
+    assert re.match(alert_topics(topics), topics.detector("large_amount").alerts)
+    others = [Topics("team-ax"), Topics("team-a"), Topics("x"), PLAIN if topics is OTHER else OTHER]
+    strangers = [topics.shadow("large_amount", "r7+ab").alerts, *(other.detector("a").alerts for other in others)]
+    assert not [name for name in strangers if re.match(alert_topics(topics), name)]
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_an_alert_topic_names_its_detector(topics: Topics) -> None:
+    assert detector_of(topics, topics.detector("card_velocity").alerts) == "card_velocity"
+    for stranger in (topics.events, Topics("x").detector("card_velocity").alerts):
+        with pytest.raises(ValueError, match="not an alert topic"):
+            detector_of(topics, stranger)
+
+
+@pytest.mark.parametrize("topics", [PLAIN, OTHER])
+def test_a_dead_letter_topic_names_its_app(topics: Topics) -> None:
+    assert app_of_dead_letters(topics, topics.dead_letters("upstream")) == "upstream"
+    shadow = topics.dead_letters(topics.shadow("large_amount", "r7").name)
+    strangers = (topics.events, shadow, Topics("x").dead_letters("upstream"))
+    assert [app_of_dead_letters(topics, name) for name in strangers] == [None] * 3
