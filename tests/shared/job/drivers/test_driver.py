@@ -83,10 +83,8 @@ def test_closing_ends_the_wait_of_the_thread_of_spark(waits_for: str, handover: 
 
 def test_after_closing_no_thread_begins_to_wait_and_no_batch_reaches_the_loop(handover: Handover) -> None:
     handover.close()
-    with pytest.raises(Abandoned):
-        handover.admission(planned())
-    with pytest.raises(Abandoned):
-        handover.acceptance(processed())
+    assert isinstance(in_thread(handover.admission, planned()).exception(SECONDS), Abandoned)
+    assert isinstance(in_thread(handover.acceptance, processed()).exception(SECONDS), Abandoned)
     assert handover.take(0) is None
 
 

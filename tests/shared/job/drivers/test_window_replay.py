@@ -79,3 +79,9 @@ def test_without_any_processed_record_no_time_is_asked(monkeypatch: pytest.Monke
     topic = Topic(monkeypatch, ends={0: 0, 1: 0})
     assert rewound(KAFKA, "events", {0: 0, 1: 0}, SPAN) == {0: 0, 1: 0}
     assert topic.asked == []
+
+
+def test_a_partition_whose_records_are_removed_meanwhile_begins_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic(monkeypatch, ends={0: 500})
+    monkeypatch.setattr(topic, "_first", lambda *_: -1)
+    assert rewound(KAFKA, "events", {0: 201}, SPAN) == {0: 201}
