@@ -4,11 +4,14 @@ Usage: `python -m tests.deploy.sparkless_tool backtest|backfill FOLDER ...`. Out
 """
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
-from lozenge.detector.definition import Settings
+from confluent_kafka import Message
+
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
@@ -21,33 +24,36 @@ from tests.deploy.sparkless_rule import draft_alerts
 TOOLS: dict[str, Any] = {"backtest": backtest, "backfill": backfill}
 
 
-class SparklessBuilder:
-    """In the place of a `QueryBuilder`: it builds no query, and reads the ranges itself."""
+class SparklessReader:
+    """In the place of an `EventReader`: it reads the ranges itself."""
 
-    def __init__(
-        self, loaded: LoadedDetector, identity: Identity, settings: Settings, kafka: KafkaSettings, spark: object
-    ) -> None:
-        self._identity, self._settings, self._kafka = identity, settings, kafka
+    def __init__(self, identity: Identity, declaration: Manifest, kafka: KafkaSettings, spark: object) -> None:
+        self._identity, self._kafka = identity, kafka
 
     def learn(self) -> None:
         """Nothing: the events of these tests have the newest schema."""
 
-    def evaluate(self, ranges: Ranges) -> BatchResult:
-        """The result over `ranges`."""
-        settings: Any = self._settings
+    def read(self, ranges: Ranges) -> Iterator[Message]:
+        """The records of `ranges`."""
         messages = read(self._kafka, self._identity.input, {p: begin for p, (begin, _) in ranges.items()})
-        within = (m for m in messages if (m.offset() or 0) < ranges[m.partition() or 0][1])
-        return BatchResult(list(draft_alerts(within, settings.limit)))
+        return (m for m in messages if (m.offset() or 0) < ranges[m.partition() or 0][1])
+
+
+class SparklessBuilder:
+    """In the place of a `QueryBuilder`: it builds no query."""
+
+    def __init__(self, loaded: LoadedDetector, identity: Identity, settings: Any, events: SparklessReader) -> None:
+        self.settings, self.events = settings, events
 
 
 def _evaluate(builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: int) -> BatchResult:
-    return builder.evaluate(ranges)
+    return BatchResult(list(draft_alerts(builder.events.read(ranges), builder.settings.limit)))
 
 
 def main() -> int:
     """Runs the tool; returns its exit code."""
     tool = TOOLS[sys.argv.pop(1)]
-    replaced: dict[str, Any] = {"QueryBuilder": SparklessBuilder, "evaluate": _evaluate}
+    replaced: dict[str, Any] = {"EventReader": SparklessReader, "QueryBuilder": SparklessBuilder, "evaluate": _evaluate}
     with patch.multiple(tool, spark_session=lambda *_, **__: None, **replaced):
         code: int = tool.main()
     return code
