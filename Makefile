@@ -14,8 +14,9 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
-# above so many starts of Spark the integration tests fail
-MAX_SPARK_STARTS ?= 60
+# above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too
+MAX_SPARK_STARTS ?= 22
+MAX_SPARK_STARTS_IN_ALL ?= 30
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -46,7 +47,7 @@ demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended a
 
 .PHONY: test
 test: .venv/.ready ## every test, then a short unattended demo; it ends with the JVMs of them all
-	@$(PYTHON) -m tests.plugins.jvm_starts --max-spark-starts $(MAX_SPARK_STARTS) $(MAKE) --no-print-directory test-parts
+	@$(PYTHON) -m tests.plugins.jvm_starts --max-spark-starts $(MAX_SPARK_STARTS_IN_ALL) $(MAKE) --no-print-directory test-parts
 
 .PHONY: test-parts
 test-parts: check test-unit test-integration

@@ -6,17 +6,29 @@ Processes that share a run take whole files. A long file that began last would l
 import pytest
 
 FIRST = (
-    "test_real_jobs.py",
-    "test_downstream.py",
-    "test_downstream_evaluation.py",
     "test_campaign.py",
-    "test_upstream.py",
-    "test_changes.py",
     "test_author.py",
-    "test_cut_over.py",
+    "test_upstream.py",
+    "test_realtime_aggregates.py",
+    "test_real_jobs.py",
+    "test_realtime.py",
     "test_exactly_once.py",
+    "test_dead_letters.py",
+    "test_cut_over.py",
+    "test_changes.py",
+    "test_downstream.py",
+    "test_guarantees.py",
+    "test_take_overs.py",
+    "test_offsets.py",
+    "test_downstream_evaluation.py",
+    "test_labelled_data.py",
+    "test_backtest.py",
+    "test_broker.py",
+    "test_agents.py",
+    "test_queries.py",
+    "test_instances.py",
 )
-"""Files with more than a minute of work, in an order in which those that wait run next to those that compute."""
+"""Files with more than half a minute of work, the longest first."""
 
 
 @pytest.hookimpl(trylast=True)

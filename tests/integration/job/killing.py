@@ -1,18 +1,21 @@
-"""A detector in a folder, as a process of its own, killed again and again while events come."""
+"""A detector in a folder, as a process of its own, killed while events come."""
 
 import os
 import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
+from lozenge.detector.loader import find
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
-from tests.integration.harness import alerts, begin_at_the_end, send, wait_for
+from tests.integration.harness import alerts, begin_at_the_end, running, send, wait_for
 
 PROJECT = """
 [project]
@@ -35,23 +38,29 @@ def detector_folder(parent: Path, module: str, declared: Mapping[str, str]) -> P
     return folder
 
 
-def run_through_kills(
-    kafka: KafkaSettings, folder: Path, bursts: Sequence[list[dict[str, Any]]], alerts_each: int, kind: str = "rule"
+def run_through_a_kill(
+    kafka: KafkaSettings,
+    spark: SparkSession,
+    folder: Path,
+    bursts: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+    alerts_each: int,
+    kind: str = "rule",
 ) -> None:
-    """Starts it from the end of the events topic on, and again for each burst of events, and kills it in its middle.
+    """Starts it at the end of the events topic, kills it at the first alert of a burst, and starts it again.
 
-    That is at the first of its alerts, of which each burst raises so many; at the last burst, when all have come.
+    The second start is in this process. It gets a burst too, and ends when all alerts have come; each raises so many.
     """
     name, log = folder.name, folder.parent / "log"
     ensure_topics(kafka, kafka.topics.detector(name).contracts())
     begin_at_the_end(kafka, name, kind)
-    for generation, burst in enumerate(bursts, 1):
-        enough = generation * alerts_each if generation == len(bursts) else (generation - 1) * alerts_each + 1
-        with _job(kafka, folder, generation, log) as process:
-            wait_for(lambda: "query starts" in log.read_text() or _ended(process), "its start")
-            send(kafka, burst)
-            wait_for(lambda: len(alerts(kafka, name)) >= enough or _ended(process), "alerts")  # noqa: B023
-            assert not _ended(process), log.read_text()
+    with _job(kafka, folder, 1, log) as process:
+        wait_for(lambda: "query starts" in log.read_text() or _ended(process), "its start")
+        send(kafka, bursts[0])
+        wait_for(lambda: alerts(kafka, name) or _ended(process), "an alert")
+        assert not _ended(process), log.read_text()
+    with running(find(f"{folder}{os.sep}"), kafka, spark, folder.parent, generation=2):
+        send(kafka, bursts[1])
+        wait_for(lambda: len(alerts(kafka, name)) >= 2 * alerts_each, "all alerts")
 
 
 @contextmanager

@@ -29,8 +29,6 @@ from tests.integration.job.take_overs import (
     DiesAfterClaim,
     a_detector,
     relieved,
-    survives_poison_at_the_cut_over,
-    survives_the_death_of_the_old_one,
     survives_the_kill_of_the_new_one,
 )
 from tests.integration.job.traffic import (
@@ -126,19 +124,6 @@ def test_a_kill_after_the_claim_of_an_aggregate_loses_and_doubles_nothing(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     survives_the_kill_of_the_new_one(DiesAfterClaim, a_detector("aggregate", kafka, tmp_path), kafka, spark, tmp_path)
-
-
-def test_the_death_of_an_aggregate_inside_its_transaction_loses_and_doubles_nothing(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    loaded = a_detector("aggregate", kafka, tmp_path)
-    survives_the_death_of_the_old_one("inside its transaction", loaded, kafka, spark, tmp_path)
-
-
-def test_a_query_that_fails_between_claim_and_first_transaction_restarts_at_the_claimed_offsets(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    survives_poison_at_the_cut_over(a_detector("aggregate", kafka, tmp_path), kafka, spark, tmp_path)
 
 
 def test_keep_carries_state_over_to_a_release_whose_state_has_a_further_field(

@@ -175,19 +175,19 @@ def test_a_release_alongside_the_live_one_leaves_it_untouched(kafka: KafkaSettin
     assert len(alerts(kafka, loaded.name)) == 8
 
 
-def test_one_poisoned_record_in_a_thousand_costs_one_dead_letter(
+def test_one_poisoned_record_in_a_hundred_costs_one_dead_letter(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
     loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
-    many = [event(n, card=f"card_{n % 97}", merchant_id="poison" if n == 678 else "7") for n in range(1_000)]
+    many = [event(n, card=f"card_{n % 97}", merchant_id="poison" if n == 67 else "7") for n in range(100)]
     send(kafka, many)
     with running(loaded, kafka, spark, tmp_path):
-        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 999, "999 alerts")
+        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 99, "99 alerts")
     found = [
         dict(record.headers)["ce_id"]
         for record in read_by_kafka_python(kafka, kafka.topics.detector(loaded.name).alerts)
     ]
-    assert len(set(found)) == len(found) == 999
+    assert len(set(found)) == len(found) == 99
     (dead_letter,) = read_by_kafka_python(kafka, kafka.topics.dead_letters(loaded.name))
     headers = dict(dead_letter.headers)
     assert headers["__connect.errors.stage"] == b"detect"
@@ -235,21 +235,6 @@ def test_a_timer_that_raises_becomes_a_dead_letter_of_stage_timer(
     assert headers["__connect.errors.exception.message"].endswith(b'of key ["card_1"]: ValueError: not ready')
 
 
-def test_an_alert_that_cannot_be_written_becomes_a_dead_letter_of_stage_encode(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    def scored(events: DataFrame, settings: Limit, tables: Tables) -> DataFrame:
-        return events.select(*alert(reason=F.lit("scored"), score=F.col("amount") / 100))
-
-    loaded = new_detector(kafka, Detector(scored, settings=Limit), tmp_path)
-    send(kafka, [event(1), event(2, amount="150.00"), event(3)])
-    with running(loaded, kafka, spark, tmp_path):
-        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    (dead_letter,) = committed(kafka, kafka.topics.dead_letters(loaded.name))
-    assert Codec.of("event").decode(dead_letter.value)["event_id"] == "event-2"
-    assert dict(dead_letter.headers)["__connect.errors.stage"] == b"encode"
-
-
 def test_a_batch_too_large_for_the_driver_is_made_smaller(
     kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -287,31 +272,6 @@ def test_a_new_release_of_an_aggregate_counts_open_windows_whole(
     assert {card: n for card, n in entities.items() if card.startswith("open_")} == {f"open_{n}": 1 for n in range(20)}
     after = group_offsets(kafka, loaded.name)
     assert all(after[partition][0] >= offset for partition, (offset, _) in before.items())
-
-
-def test_bytes_that_are_no_event_become_a_dead_letter_of_stage_decode(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
-    send(kafka, [event(1, amount="150.00"), b"\x00\x00\x00\x00\x01garbage", b"not framed", event(2, amount="150.00")])
-    with running(loaded, kafka, spark, tmp_path):
-        wait_for(lambda: len(alerts(kafka, loaded.name)) >= 2, "2 alerts")
-    dead_letters = committed(kafka, kafka.topics.dead_letters(loaded.name))
-    assert sorted(dead_letter.value for dead_letter in dead_letters) == [b"\x00\x00\x00\x00\x01garbage", b"not framed"]
-    assert {dict(dead_letter.headers)["__connect.errors.stage"] for dead_letter in dead_letters} == {b"decode"}
-
-
-def test_a_detector_that_raises_on_everything_commits_nothing(
-    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
-) -> None:
-    loaded = new_detector(kafka, Detector(over_and_fragile, settings=Limit), tmp_path)
-    before = group_offsets(kafka, loaded.name)
-    send(kafka, [event(n, merchant_id="poison") for n in range(16)])
-    with running(loaded, kafka, spark, tmp_path) as run:
-        wait_for(lambda: "10 of the first 10 records" in run.runner.circuit_open, "the breaker")
-    after = group_offsets(kafka, loaded.name)
-    assert {p: o for p, (o, _) in after.items()} == {p: o for p, (o, _) in before.items()}
-    assert committed(kafka, kafka.topics.dead_letters(loaded.name)) == []
 
 
 def test_a_fold_that_raises_on_everything_commits_nothing(

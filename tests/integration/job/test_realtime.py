@@ -30,7 +30,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.job.killing import detector_folder, run_through_kills
+from tests.integration.job.killing import detector_folder, run_through_a_kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -279,11 +279,13 @@ def test_a_standby_has_run_its_query_and_published_nothing(
     assert report.status.finished_at
 
 
-def test_alerts_published_before_a_kill_are_not_published_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_alerts_published_before_a_kill_are_not_published_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
     """Its first process dies in the middle of a burst, long before a batch would end."""
     folder = detector_folder(tmp_path, MODULE, {"kind": "rule", "mode": "realtime"})
     many = 2_000
-    run_through_kills(kafka, folder, [some_events(n * many, many) for n in range(2)], many)
+    run_through_a_kill(kafka, spark, folder, (some_events(0, many), some_events(many, many)), many)
     ids = [alert["evidence"]["event_ids"][0] for alert in alerts(kafka, folder.name)]
     assert len(ids) == len(set(ids)) == 2 * many
 

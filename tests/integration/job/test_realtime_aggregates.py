@@ -37,7 +37,7 @@ from tests.integration.harness import (
     send,
     wait_for,
 )
-from tests.integration.job.killing import detector_folder, run_through_kills
+from tests.integration.job.killing import detector_folder, run_through_a_kill
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("no_short_batches")]
 
@@ -307,12 +307,15 @@ def test_job_specs_standby_live_and_changed_settings(kafka: KafkaSettings, spark
     assert sorted(digests.values()) == [20, 20]
 
 
-def test_alerts_published_before_a_kill_are_not_published_again(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_alerts_published_before_a_kill_are_not_published_again(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
     """Its first process dies in the middle of a burst, long before a batch would end."""
     cards = [f"card_{n}" for n in range(500)]
     folder = detector_folder(tmp_path, MODULE, DECLARED | {"trigger": "1m"})
     many = 3 * len(cards)
-    run_through_kills(kafka, folder, [uses(n * many, each=3, cards=cards) for n in range(2)], many, "aggregate")
+    bursts = uses(0, each=3, cards=cards), uses(many, each=3, cards=cards)
+    run_through_a_kill(kafka, spark, folder, bursts, many, "aggregate")
     assert crossings(kafka, folder.name) == each_once(*map(str, range(1, 7)), cards=cards)
 
 
