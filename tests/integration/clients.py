@@ -8,6 +8,7 @@ from confluent_kafka import (
     Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
+    KafkaError,
     KafkaException,
     Producer,
     TopicPartition,
@@ -149,12 +150,13 @@ def group_offsets(kafka: KafkaSettings, group: str, topic: str) -> dict[int, tup
 
 
 def _patiently(ask: Callable[[], T]) -> T:
-    """`ask`, again while the broker starts or the group's coordinator is loading."""
+    """`ask`, again while the broker starts, elects leaders, or loads the group's coordinator."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while True:
         try:
             return ask()
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > deadline:
+            again = error.args[0].retriable() or error.args[0].code() == KafkaError._NOENT  # no leaders yet
+            if not again or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
