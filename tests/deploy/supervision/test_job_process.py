@@ -92,7 +92,8 @@ def test_temporary_files_of_a_killed_job_are_gone_with_its_next_start(start: Cal
 
 def test_a_later_process_with_the_number_of_its_leader_is_not_the_job(start: Callable[..., JobProcess]) -> None:
     first = start("sleep 60")
-    recycled = msgspec.structs.replace(first.record, pid=os.getpid(), created=first.record.created - 100)
+    created = psutil.Process().create_time() - 100
+    recycled = msgspec.structs.replace(first.record, pid=os.getpid(), created=created)
     (first.folder / RECORD).write_bytes(msgspec.json.encode(recycled))
     assert not JobProcess(first.folder).alive()
 
