@@ -3,6 +3,8 @@
 All times are monotonic, in seconds.
 """
 
+from collections.abc import Callable
+
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder
 from lozenge_downstream.pipeline.pipeline import Pipeline
@@ -33,9 +35,9 @@ class PeriodicTasks:
         self._retention_at = self._gauges_at = 0.0
         self._silence_check_at = started + SILENCE_CHECK_SECONDS  # alerts that are not read yet look like silence
 
-    def run_due(self, now: float, lag: int) -> None:
+    def run_due(self, now: float, lag: Callable[[], int]) -> None:
         """Runs the tasks that are due. Only without a `lag` it is known which detectors are silent."""
-        if now >= self._silence_check_at and not lag:
+        if now >= self._silence_check_at and not lag():
             self._silence_check_at = now + SILENCE_CHECK_SECONDS
             with self._store.transaction(exclusive=True) as t:
                 self._pipeline.raise_silence_alarms(t)

@@ -106,7 +106,7 @@ class Notifier:
         self._renew_leases()
         if self._routing.reload():
             self._apply_routing()
-        self._periodic.run_due(time.monotonic(), self._consumer.lag())
+        self._periodic.run_due(time.monotonic(), self._consumer.lag)
 
     def _process(self, records: list[ReceivedRecord]) -> None:
         started = time.monotonic()

@@ -24,7 +24,7 @@ class Tasks:
 
     def run(self, after: float, lag: int = 0) -> None:
         """Runs what is due so many seconds after the start."""
-        self._tasks.run_due(STARTED + after, lag)
+        self._tasks.run_due(STARTED + after, lambda: lag)
 
 
 @pytest.fixture
