@@ -82,7 +82,7 @@ class SparklessJob:
             if self._spec.standby:
                 self._stopped.wait(0.05)
             else:
-                if self._spec.shared and self._assignment.changed():
+                if self._spec.shared and self._assignment.changed:
                     self._claim(self._stamp.generation)
                 self._process()
             self._reporter.progressed()

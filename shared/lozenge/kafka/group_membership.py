@@ -26,7 +26,8 @@ _POLL_SECONDS = 0.1
 class Membership:
     """A member of `group` from `join` to `leave`; reads no record and commits nothing.
 
-    Used by one thread; the group is followed in another one, which gives nothing up before `settle` was called.
+    Used by one thread; the group is followed in another one, which gives up nothing that `settle` has returned before
+    `settle` was called again.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Membership:
         )
         self._partitions: frozenset[Partition] = frozenset()
         self._leaving: frozenset[Partition] = frozenset()
+        self._worked_on: frozenset[Partition] = frozenset()
         self._changing = threading.Lock()  # what is to be given up and what is left change as one
         self._given_up = threading.Event()
         self._ends = threading.Event()
@@ -66,16 +68,12 @@ class Membership:
         """What this member is to work on; where it differs from what `settle` returned, it has to settle again."""
         return self._partitions
 
-    @property
-    def leaving(self) -> frozenset[Partition]:
-        """What it has to give up, which waits for `settle`."""
-        return self._leaving
-
     def settle(self) -> frozenset[Partition]:
         """Says that it works on nothing now, so that what has to be given up can be; returns what to work on next."""
         with self._changing:
             if self._leaving:
                 self._given_up.set()
+            self._worked_on = self._partitions
             return self._partitions
 
     def _follow(self) -> None:
@@ -96,7 +94,8 @@ class Membership:
             self._given_up.clear()
             self._leaving = _topic_partitions(partitions)
             self._partitions -= self._leaving
-        if not self._ends.is_set() and not self._given_up.wait(GIVE_UP_SECONDS):
+            worked_on = self._leaving & self._worked_on  # what came and went between two calls of `settle` is free
+        if worked_on and not self._ends.is_set() and not self._given_up.wait(GIVE_UP_SECONDS):
             logger().warning("giving up partitions that are still worked on", partitions=sorted(self._leaving))
         self._leaving = frozenset()
         consumer.incremental_unassign(partitions)

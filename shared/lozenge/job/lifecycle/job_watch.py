@@ -57,7 +57,7 @@ class JobWatch:
         if state is JobState.PAUSED and time.monotonic() - self._entered > RETRY_INTERVAL_SECONDS:
             yield Happened(JobEvent.RETRY_DUE)
         yield from self._new_spec(state)
-        if self._parts.assignment.changed():
+        if self._parts.assignment.changed:
             yield Happened(JobEvent.ASSIGNMENT_CHANGED)
         if state in _REPLANS and self._replan_due(state):
             yield Happened(JobEvent.REPLAN_DUE)

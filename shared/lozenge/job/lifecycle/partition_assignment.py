@@ -24,17 +24,10 @@ class PartitionAssignment:
             self._membership.join()
         return _numbers(self._membership.settle())
 
+    @property
     def changed(self) -> bool:
-        """Whether the assigned partitions differ from the claimed ones.
-
-        Partitions that came and went meanwhile are given up: the job has never worked on them.
-        """
-        if self._membership is None:
-            return False
-        leaving = _numbers(self._membership.leaving)
-        if leaving and not leaving & self.claimed:
-            self._membership.settle()
-        return _numbers(self._membership.partitions) != self.claimed
+        """Whether the assigned partitions differ from the claimed ones."""
+        return self._membership is not None and _numbers(self._membership.partitions) != self.claimed
 
     def leave(self) -> None:
         """Leaves the group, if the job is a member."""

@@ -200,6 +200,7 @@ class ScriptedAssignment:
         self.exclusive, self._member = False, True
         return self.partitions
 
+    @property
     def changed(self) -> bool:
         return self._member and self.partitions != self.claimed
 

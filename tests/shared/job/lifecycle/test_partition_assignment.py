@@ -13,7 +13,6 @@ class Group:
 
     members = 0
     partitions = frozenset({("events", 1)})
-    leaving = frozenset[tuple[str, int]]()
 
     def __init__(self, kafka: object, group: str, topics: list[str]) -> None:
         assert (group, topics) == ("one", ["events"])
@@ -22,7 +21,6 @@ class Group:
         type(self).members += 1
 
     def settle(self) -> frozenset[tuple[str, int]]:
-        type(self).leaving = frozenset()
         return self.partitions
 
     def leave(self) -> None:
@@ -47,7 +45,7 @@ def assignment() -> PartitionAssignment:
 
 def test_a_job_that_is_the_only_one_is_no_member(group: type[Group]) -> None:
     alone = assignment()
-    assert (alone.changed(), group.members) == (False, 0)
+    assert (alone.changed, group.members) == (False, 0)
     alone.leave()
     assert group.members == 0
 
@@ -58,17 +56,17 @@ def test_an_instance_is_a_member_until_it_leaves(group: type[Group]) -> None:
     assert group.members == 1
     one.claimed = frozenset({1})
     one.leave()
-    assert (group.members, one.claimed, one.changed()) == (0, frozenset(), False)
+    assert (group.members, one.claimed, one.changed) == (0, frozenset(), False)
 
 
 def test_an_assignment_differs_until_it_is_claimed(group: type[Group]) -> None:
     one = assignment()
     one.claimed = one.assigned()
-    assert not one.changed()
+    assert not one.changed
     group.partitions = frozenset({("events", 1), ("events", 2)})
-    assert one.changed()
+    assert one.changed
     one.claimed = one.assigned()
-    assert (one.claimed, one.changed()) == (frozenset({1, 2}), False)
+    assert (one.claimed, one.changed) == (frozenset({1, 2}), False)
 
 
 def test_an_instance_is_not_the_only_one(group: type[Group]) -> None:
@@ -76,22 +74,3 @@ def test_an_instance_is_not_the_only_one(group: type[Group]) -> None:
     one.exclusive = True
     one.assigned()
     assert not one.exclusive
-
-
-def test_a_partition_that_came_and_went_is_given_up_at_once(group: type[Group]) -> None:
-    """Else the group waits a minute for an instance that does not work on it."""
-    one = assignment()
-    one.claimed = one.assigned()
-    group.leaving = frozenset({("events", 2)})
-    assert not one.changed()
-    assert group.leaving == frozenset()
-
-
-def test_a_claimed_partition_is_given_up_at_a_batch_boundary_only(group: type[Group]) -> None:
-    one = assignment()
-    one.claimed = one.assigned()
-    group.partitions, group.leaving = frozenset(), frozenset({("events", 1)})
-    assert one.changed()
-    assert group.leaving, "the batch under way may still commit"
-    one.claimed = one.assigned()
-    assert (group.leaving, one.claimed) == (frozenset(), frozenset())
