@@ -108,7 +108,7 @@ class MeetsPoison(JobLoop):
     def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
         if action is not JobAction.CUT_OVER:
             return super()._perform(action, happened)
-        run = self.progress.run
+        run = self.current.run
         assert run is not None
         in_flight, run.in_flight = run.in_flight, True  # so that it waits for a batch
         assert super()._perform(action, happened) is None

@@ -86,7 +86,7 @@ class Halting(JobLoop):
         raise Crash("killed here")
 
     def _perform(self, action: JobAction, happened: Happened) -> Happened | None:
-        batch, run = happened.about, self.progress.run
+        batch, run = happened.about, self.current.run
         if action not in (JobAction.ADMIT, JobAction.ACCEPT) or not self.armed or run is None or batch.ends == run.read:
             return super()._perform(action, happened)
         if action is JobAction.ADMIT and self.step == BEFORE:
@@ -195,7 +195,7 @@ def _die(
     send_a_batch(kafka, loaded.name, hour)
     run.join()
     assert isinstance(run.error, Crash)
-    dying.progress.output.committer.refresh()  # as it may on its way out
+    dying.current.output.committer.refresh()  # as it may on its way out
     samples = dying.parts.metrics.snapshot()["samples"]
     in_vain = samples["lozenge_offsets_begun_total"] - samples["lozenge_offsets_committed_total"]
     if spark is None:  # an aggregate counts again what lies before

@@ -191,7 +191,7 @@ def test_a_release_that_leaves_the_mode_publishes_nothing_again(
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 150, "the alerts of both")
         send(kafka, some_events(150, 1))
         wait_for(lambda: len(alerts(kafka, realtime.name)) >= 151, "the last alert")
-        output = run.runner.progress.output
+        output = run.runner.current.output
         assert isinstance(output, LiveOutput)
         assert output.committer._skipped == ResumeFilter()
     ids = [alert["alert_id"] for alert in alerts(kafka, realtime.name)]

@@ -17,9 +17,10 @@ from lozenge.job.drivers.driver import (
     TriggerEnded,
 )
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
-from lozenge.job.lifecycle.job_parts import Happened, JobParts, Progress, QueryRun
+from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import JobEvent
 from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, Output
+from lozenge.job.lifecycle.query_planner import QueryRun
 from lozenge.job.lifecycle.start_actions import metadata
 
 EVENT_OF: Mapping[type[QueryEvent], JobEvent] = {
@@ -34,13 +35,13 @@ EVENT_OF: Mapping[type[QueryEvent], JobEvent] = {
 class BatchActions:
     """Each action returns the event that follows from it, if one does."""
 
-    def __init__(self, parts: JobParts, progress: Progress, circuit: CircuitBreaker) -> None:
-        self._parts, self._progress, self._circuit = parts, progress, circuit
+    def __init__(self, parts: JobParts, current: Current, circuit: CircuitBreaker) -> None:
+        self._parts, self._current, self._circuit = parts, current, circuit
 
     def admit(self, planned: BatchPlanned) -> None:
         """Lets Spark's thread begin with a batch."""
         run, output = self._running()
-        if self._is_committed(planned.number, output):
+        if _is_committed(planned.number, run, output):
             planned.answer.set_result(Admission.RECOUNT)
             return
         run.in_flight = True
@@ -84,7 +85,7 @@ class BatchActions:
                 parts.metrics.batch_progress(lag, read)
                 parts.reporter.update(lag=lag)
                 return
-            case TriggerEnded(events, lag) if isinstance(self._progress.output, LiveOutput):
+            case TriggerEnded(events, lag) if isinstance(self._current.output, LiveOutput):
                 parts.metrics.records(events)
                 parts.metrics.lag(lag)
                 parts.reporter.update(lag=lag)
@@ -127,14 +128,14 @@ class BatchActions:
     def _take(self, batch: BatchProcessed) -> bool:
         """Whether the output of a standby was published with it."""
         run, output = self._running()
-        if self._is_committed(batch.number, output):
+        if _is_committed(batch.number, run, output):
             run.read |= batch.ends
             return False
         planner, offsets = self._parts.planner, output.position.offsets
         begins = {p: max(run.read[p], offsets[p]) for p in batch.ends}
         excluded = first_reached(planner.builder.events.excluded, begins, batch.ends)
         result = batch.result._replace(failed_records=[*excluded, *batch.result.failed_records])
-        committed = output.accept(run, replace(batch, result=result), metadata(self._parts, batch.number))
+        committed = output.accept(run, replace(batch, result=result), metadata(self._parts, run, batch.number))
         run.read |= batch.ends
         run.batch, run.in_flight = batch.number, False
         if committed:  # a standby may start again at its first offsets
@@ -145,15 +146,16 @@ class BatchActions:
         self._parts.reporter.first_batch_done()
         if not isinstance(output, CutOver) or not committed:
             return False
-        self._progress.output = output.live
+        self._current.output = output.live
         return True
 
-    def _is_committed(self, batch: int, output: Output) -> bool:
-        """Whether the transaction of a batch was committed before a crash."""
-        last = output.position.metadata
-        return last.checkpoint == self._parts.planner.checkpoint.id and last.batch >= batch
-
     def _running(self) -> tuple[QueryRun, Output]:
-        assert self._progress.run is not None
-        assert self._progress.output is not None
-        return self._progress.run, self._progress.output
+        assert self._current.run is not None
+        assert self._current.output is not None
+        return self._current.run, self._current.output
+
+
+def _is_committed(batch: int, run: QueryRun, output: Output) -> bool:
+    """Whether the transaction of a batch was committed before a crash."""
+    last = output.position.metadata
+    return last.checkpoint == run.checkpoint and last.batch >= batch

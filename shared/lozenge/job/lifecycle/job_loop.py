@@ -18,7 +18,7 @@ from contextlib import suppress
 from lozenge.contracts.topics import Topic
 from lozenge.job.lifecycle.batch_actions import BatchActions
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
-from lozenge.job.lifecycle.job_parts import Happened, JobParts, Progress
+from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import TRANSITIONS, JobAction, JobEvent, JobState
 from lozenge.job.lifecycle.job_watch import JobWatch
 from lozenge.job.lifecycle.outputs import LiveOutput
@@ -31,17 +31,17 @@ class JobLoop:
     """The job of one detector. `run` returns after `stop`; it raises if a restart or an operator is needed."""
 
     def __init__(self, parts: JobParts) -> None:
-        self.parts, self.progress, self.state = parts, Progress(), JobState.STARTING
+        self.parts, self.current, self.state = parts, Current(), JobState.STARTING
         self._stop = threading.Event()
         circuit = CircuitBreaker(parts.reporter, parts.metrics)
-        self._starts = StartActions(parts, self.progress, circuit)
-        self._batches = BatchActions(parts, self.progress, circuit)
-        self._watch = JobWatch(parts, self.progress, self._batches, self._stop)
+        self._starts = StartActions(parts, self.current, circuit)
+        self._batches = BatchActions(parts, self.current, circuit)
+        self._watch = JobWatch(parts, self.current, self._batches, self._stop)
 
     @property
     def offsets(self) -> Mapping[int, int]:
         """The committed offsets by partition; of a standby those at which it began."""
-        return self.progress.output.position.offsets if self.progress.output is not None else {}
+        return self.current.output.position.offsets if self.current.output is not None else {}
 
     @property
     def circuit_open(self) -> str:
@@ -69,17 +69,17 @@ class JobLoop:
                 parts.driver.close()
             parts.backfill.stop()
             parts.assignment.leave()
-        if isinstance(self.progress.output, LiveOutput):
-            self.progress.output.committer.close()
+        if isinstance(self.current.output, LiveOutput):
+            self.current.output.committer.close()
         parts.claims.group.close()
         parts.reporter.update(finished_at=time.time())
 
     def advance(self) -> None:
         """One round: polls, and handles what is found until the state or the query is another."""
-        state, run = self.state, self.progress.run
+        state, run = self.state, self.current.run
         for happened in self._watch.poll(state):
             self.handle(happened)
-            if self.state is not state or self.progress.run is not run:
+            if self.state is not state or self.current.run is not run:
                 return
         self._heed_stop()
 

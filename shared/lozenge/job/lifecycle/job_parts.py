@@ -4,20 +4,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lozenge.detector.manifest import Manifest
-from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import Claims
 from lozenge.job.drivers.driver import QueryDriver
-from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.backfill_worker import BackfillWorker
 from lozenge.job.lifecycle.job_state import JobEvent
 from lozenge.job.lifecycle.outputs import Output
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
-from lozenge.job.lifecycle.query_planner import QueryPlanner
+from lozenge.job.lifecycle.query_planner import QueryPlanner, QueryRun
 from lozenge.job.lifecycle.recovery import Recovery
 from lozenge.job.lifecycle.spec_watcher import SpecWatcher
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.job.operators.operator import Operator
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 
@@ -41,26 +38,8 @@ class JobParts:
 
 
 @dataclass(slots=True)
-class QueryRun:
-    """A query under one configuration. It has `read` so far, each partition up to an offset, with the last `batch`.
-
-    While a batch is `in_flight`, the operator is ahead of what was accepted, so the next query can't take its state.
-    `shared` and `tables` are the sharing and the version of the reference tables that it was planned for.
-    """
-
-    operator: Operator
-    read: dict[int, int]
-    encoder: AlertEncoder
-    config: EffectiveConfig
-    shared: bool
-    tables: str
-    batch: int = -1
-    in_flight: bool = False
-
-
-@dataclass(slots=True)
-class Progress:
-    """How far a job has come: the output that is installed, the query that runs or ran last, and whether it is warm."""
+class Current:
+    """What a job has now: the output that is installed, the query that runs or ran last, and whether it is warm."""
 
     output: Output | None = None
     run: QueryRun | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from lozenge.job.lifecycle.batch_actions import EVENT_OF, BatchActions
 from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS
-from lozenge.job.lifecycle.job_parts import Happened, JobParts, Progress
+from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import DRAINS, QUERY_RUNS, STANDBY_RUNS, JobEvent, JobState
 from lozenge.job.lifecycle.outputs import LiveOutput, StandbyOutput
 from lozenge.process.shutdown import STOP_SECONDS, Stop
@@ -26,8 +26,8 @@ _REPLANS = STANDBY_RUNS | {JobState.LIVE, JobState.PAUSED}
 class JobWatch:
     """Used by the thread of the loop. `entered` is called whenever the state changes."""
 
-    def __init__(self, parts: JobParts, progress: Progress, batches: BatchActions, stop: Stop) -> None:
-        self._parts, self._progress, self._batches, self._stop = parts, progress, batches, stop
+    def __init__(self, parts: JobParts, current: Current, batches: BatchActions, stop: Stop) -> None:
+        self._parts, self._current, self._batches, self._stop = parts, current, batches, stop
         self._entered = self._tables_polled = self._readiness_polled = time.monotonic()
 
     def entered(self) -> None:
@@ -52,8 +52,8 @@ class JobWatch:
             return
         if state in STANDBY_RUNS and self._caught_up():
             yield Happened(JobEvent.CAUGHT_UP)
-        if isinstance(self._progress.output, LiveOutput):
-            self._progress.output.refresh()
+        if isinstance(self._current.output, LiveOutput):
+            self._current.output.refresh()
         if state is JobState.PAUSED and time.monotonic() - self._entered > RETRY_INTERVAL_SECONDS:
             yield Happened(JobEvent.RETRY_DUE)
         yield from self._new_spec(state)
@@ -73,7 +73,7 @@ class JobWatch:
         if time.monotonic() - self._readiness_polled < READINESS_POLL_SECONDS:
             return False
         self._readiness_polled = time.monotonic()
-        output, run = self._progress.output, self._progress.run
+        output, run = self._current.output, self._current.run
         assert isinstance(output, StandbyOutput)
         assert run is not None
         lag = output.lag(self._parts.claims.group.glance().offsets, run.read)
@@ -87,7 +87,7 @@ class JobWatch:
 
     def _replan_due(self, state: JobState) -> bool:
         """Whether the query that runs, or ran last, is not the one that there should be."""
-        run, specs, planner = self._progress.run, self._parts.specs, self._parts.planner
+        run, specs, planner = self._current.run, self._parts.specs, self._parts.planner
         assert run is not None
         if specs.config != run.config or specs.spec.shared != run.shared:
             return True

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from lozenge.job.batch_result import BatchResult, DraftAlert, count
-from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.claim import StartPosition
 from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
 from lozenge.job.commit.standby_buffer import StandbyBuffer
 from lozenge.job.drivers.driver import BatchProcessed
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
+from lozenge.job.lifecycle.query_planner import QueryRun
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
-from lozenge.job.operators.operator import Operator
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.process.logging import logger
@@ -23,14 +22,6 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 
 REFRESH_SECONDS = 6 * 3600.0
 """How often an idle group commits the same offsets again, so that they do not expire."""
-
-
-class Evaluation(Protocol):
-    """The query of which a batch comes: its operator, how far it has read, and how its alerts are encoded."""
-
-    operator: Operator
-    read: dict[int, int]
-    encoder: AlertEncoder
 
 
 class Output(Protocol):
@@ -41,7 +32,7 @@ class Output(Protocol):
         """The committed offsets, and the metadata of the last commit; of a standby those at which it began."""
         ...
 
-    def accept(self, run: Evaluation, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
+    def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Takes the result of a batch; whether it is committed."""
         ...
 
@@ -53,7 +44,7 @@ class StandbyOutput:
         self.position = start
         self.buffer = StandbyBuffer(start)
 
-    def accept(self, run: Evaluation, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
+    def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Buffers; what a standby processes has no effect yet."""
         self.buffer.add(batch.result)
         return False
@@ -79,7 +70,7 @@ class LiveOutput:
         """Those of the last transaction."""
         return StartPosition(self.committer.offsets, self.committer.metadata)
 
-    def accept(self, run: Evaluation, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
+    def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Commits; raises Fenced, BrokerUnavailable."""
         self._metrics.begun(batch.uncounted)
         result = batch.result
@@ -96,7 +87,7 @@ class LiveOutput:
             self._metrics.latency(seconds, number)
         return True
 
-    def publish(self, run: Evaluation, alerts: Sequence[DraftAlert]) -> None:
+    def publish(self, run: QueryRun, alerts: Sequence[DraftAlert]) -> None:
         """Publishes alerts ahead of the offsets of their events; raises BrokerUnavailable."""
         count(self._metrics, BatchResult(self.committer.publish(alerts, run.encoder)))
 
@@ -130,12 +121,12 @@ class CutOver:
         """The claimed one."""
         return self.live.position
 
-    def accept(self, run: Evaluation, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
+    def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Buffers, and publishes if it can now."""
         self._buffer.add(batch.result)
         return self.publish(run, {**run.read, **batch.ends}, metadata)
 
-    def publish(self, run: Evaluation, read: dict[int, int], metadata: CommitMetadata) -> bool:
+    def publish(self, run: QueryRun, read: dict[int, int], metadata: CommitMetadata) -> bool:
         """Commits what is buffered if the query has `read` what the replaced job has committed; whether it did."""
         since = dict(self.live.committer.offsets)
         if any(read[p] < offset for p, offset in since.items()):

@@ -8,10 +8,10 @@ from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.live_committer import LiveCommitter
 from lozenge.job.drivers.driver import QueryPlan
 from lozenge.job.lifecycle.circuit_breaker import CircuitBreaker
-from lozenge.job.lifecycle.job_parts import Happened, JobParts, Progress, QueryRun
+from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import JobEvent
 from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, StandbyOutput
-from lozenge.job.lifecycle.query_planner import PlannedStart
+from lozenge.job.lifecycle.query_planner import PlannedStart, QueryRun
 from lozenge.process.logging import logger
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.job_status import JobPhase
@@ -23,8 +23,8 @@ WARM_UP_OFFSETS = 1_000
 class StartActions:
     """Each action returns the event that follows from it."""
 
-    def __init__(self, parts: JobParts, progress: Progress, circuit: CircuitBreaker) -> None:
-        self._parts, self._progress, self._circuit = parts, progress, circuit
+    def __init__(self, parts: JobParts, current: Current, circuit: CircuitBreaker) -> None:
+        self._parts, self._current, self._circuit = parts, current, circuit
 
     def start(self) -> Happened:
         """Claims the partitions to process, if they have changed, and starts a query; a standby claims nothing."""
@@ -48,41 +48,41 @@ class StartActions:
     def warm_up(self, stopped: Callable[[], bool]) -> Happened:
         """Lets Spark plan and compile, so that claimed partitions need not wait for it; ends early once `stopped`."""
         parts = self._parts
-        if not self._progress.warm:
+        if not self._current.warm:
             parts.reporter.update(phase=JobPhase.WARMING_UP)
             newest = parts.planner.newest(WARM_UP_OFFSETS)
             with suppress(Exception):  # a failure on these events is handled where they are processed
                 parts.driver.warm_up(newest, stopped)
-        self._progress.warm = True
+        self._current.warm = True
         return Happened(JobEvent.WARM)
 
     def cut_over(self) -> Happened | None:
         """Claims. From then on the replaced job commits nothing more, and the buffer is published once it can be."""
-        parts, progress, run = self._parts, self._progress, self._progress.run
+        parts, current, run = self._parts, self._current, self._current.run
         assert run is not None
-        standby = progress.output
+        standby = current.output
         assert isinstance(standby, StandbyOutput)
         live = self._claim(parts.reporter.status.digest)  # the settings it processed with
-        progress.output = cut = CutOver(standby.buffer, live, parts.kafka, parts.reporter, parts.metrics)
+        current.output = cut = CutOver(standby.buffer, live, parts.kafka, parts.reporter, parts.metrics)
         parts.assignment.exclusive = True
         self._start_backfill()
-        published = not run.in_flight and cut.publish(run, run.read, metadata(parts, run.batch))
+        published = not run.in_flight and cut.publish(run, run.read, metadata(parts, run, run.batch))
         self.report_spec()
         if not published:
             return None
-        progress.output = live
+        current.output = live
         return Happened(JobEvent.BUFFER_PUBLISHED)
 
     def report_spec(self) -> None:
         """Reports a spec that is in force; one for which the query is planned again is reported when that starts."""
-        run, specs = self._progress.run, self._parts.specs
+        run, specs = self._current.run, self._parts.specs
         if run is not None and run.config == specs.config:
             self._parts.reporter.update(rejected="", revision=specs.spec.revision)
 
     def _claim_all(self) -> None:
-        parts, output = self._parts, self._progress.output
+        parts, output = self._parts, self._current.output
         if not parts.assignment.exclusive:
-            self._progress.output = self._claim(parts.specs.config.settings.digest)
+            self._current.output = self._claim(parts.specs.config.settings.digest)
             parts.reporter.update(generation=parts.specs.spec.generation)
             parts.assignment.exclusive = True
             self._start_backfill()
@@ -95,9 +95,9 @@ class StartActions:
         parts.backfill.stop()  # several instances would backfill the same gaps; `lozenge backfill` can
         assigned = parts.assignment.assigned()
         if assigned and assigned != parts.assignment.claimed:
-            standby = isinstance(self._progress.output, StandbyOutput)
+            standby = isinstance(self._current.output, StandbyOutput)
             live = self._claim(parts.specs.config.settings.digest, assigned)
-            self._progress.output, self._progress.run = live, None  # its state is of other partitions
+            self._current.output, self._current.run = live, None  # its state is of other partitions
             if standby:
                 self._drop_buffer(live)
         parts.assignment.claimed = assigned
@@ -105,7 +105,7 @@ class StartActions:
 
     def _claim(self, digest: str, among: Collection[int] | None = None) -> LiveOutput:
         """From now on nobody else commits for these partitions, and their committed offsets are known."""
-        parts, output = self._parts, self._progress.output
+        parts, output = self._parts, self._current.output
         if isinstance(output, LiveOutput):
             output.committer.close()
         was_standby = isinstance(output, StandbyOutput)
@@ -122,7 +122,7 @@ class StartActions:
                 f"cutting over to {parts.identity.app}: the query stopped before the standby output was published",
                 hint="see the log above; nothing was published, and the previous release resumes at the same offsets",
             )
-        self._progress.output, self._progress.run = live, None
+        self._current.output, self._current.run = live, None
         generation, offsets = parts.specs.spec.generation, live.committer.offsets
         parts.reporter.went_live(generation, offsets, offsets)
         logger().info("cut over, live", generation=generation, since=offsets)
@@ -134,18 +134,18 @@ class StartActions:
 
     def _start_standby(self) -> Happened:
         planned = self._parts.planner.standby(self._parts.claims)
-        self._progress.output = StandbyOutput(planned.position)
+        self._current.output = StandbyOutput(planned.position)
         self._start_query(planned, JobPhase.STANDBY, None)
         return Happened(JobEvent.STANDBY_STARTED)
 
     def _start_live(self) -> Happened:
-        parts, run, output = self._parts, self._progress.run, self._progress.output
+        parts, run, output = self._parts, self._current.run, self._current.output
         assert isinstance(output, LiveOutput)
         output.committer.record_settings(parts.specs.config.settings.digest)
         previous = run.operator if run is not None and not run.in_flight else None
         # a standby that runs no query leaves its state policy to the first query after it
-        replaces = self._progress.warm and not parts.reporter.status.first_batch_at
-        replaces = replaces and not parts.driver.capabilities.standby
+        waited = self._current.warm and not parts.driver.capabilities.standby
+        replaces = waited and not parts.reporter.status.first_batch_at
         planned = parts.planner.live(output.position, previous, replaces=replaces)
         self._start_query(planned, JobPhase.LIVE, output.committer)
         return Happened(JobEvent.LIVE_STARTED)
@@ -153,14 +153,21 @@ class StartActions:
     def _start_query(self, planned: PlannedStart, phase: JobPhase, committer: LiveCommitter | None) -> None:
         parts, spec, config = self._parts, self._parts.specs.spec, self._parts.specs.config
         encoder = AlertEncoder(parts.identity, parts.declaration, config.settings)
-        tables = parts.planner.builder.tables_version()
-        self._progress.run = QueryRun(planned.operator, planned.begins, encoder, config, spec.shared, tables)
+        self._current.run = QueryRun(
+            operator=planned.operator,
+            read=planned.begins,
+            encoder=encoder,
+            config=config,
+            shared=spec.shared,
+            tables=planned.tables,
+            checkpoint=parts.planner.checkpoint.id,
+        )
         parts.driver.start(QueryPlan(planned.operator, planned.begins, config.trigger, committer))
         offsets = dict(planned.position.offsets)
         parts.reporter.query_started(phase, spec.revision, config.settings.digest, offsets)
 
 
-def metadata(parts: JobParts, batch: int) -> CommitMetadata:
+def metadata(parts: JobParts, run: QueryRun, batch: int) -> CommitMetadata:
     """The metadata of a commit up to this batch of the query."""
     ahead = not parts.driver.capabilities.fenced
-    return CommitMetadata(parts.specs.spec.generation, parts.planner.checkpoint.id, batch, ahead)
+    return CommitMetadata(parts.specs.spec.generation, run.checkpoint, batch, ahead)

@@ -99,8 +99,8 @@ def paused_instance(folder: Path) -> ScriptedJob:
 
 
 def fail(job: ScriptedJob, error: Exception | None = None) -> None:
-    assert job.progress.run is not None
-    ends = dict.fromkeys(job.progress.run.read, 10)
+    assert job.current.run is not None
+    ends = dict.fromkeys(job.current.run.read, 10)
     job.driver.events.append(QueryFailed(error or ValueError("broken"), 0, ends))
     job.advance()
 

@@ -152,7 +152,7 @@ class ScriptedPlanner:
         self.planned += 1
         self.checkpoint.id = f"c{self.planned}"
         operator: Any = ScriptedOperator()
-        return PlannedStart(position, operator, dict(position.offsets))
+        return PlannedStart(position, operator, dict(position.offsets), self.tables)
 
 
 class ScriptedDriver:

@@ -88,8 +88,8 @@ def test_a_batch_that_fails_is_recovered_and_its_operator_is_dropped(tmp_path: P
 def test_a_query_that_fails_between_batches_keeps_the_state(tmp_path: Path) -> None:
     job = live(tmp_path)
     job.batch(0, 4, 4)
-    assert job.progress.run is not None
-    operator = job.progress.run.operator
+    assert job.current.run is not None
+    operator = job.current.run.operator
     fail(job)
     assert isinstance(operator, ScriptedOperator)
     assert job.planner.adopted[-1] is operator

@@ -207,7 +207,7 @@ def test_an_idle_group_is_committed_again_before_it_expires(tmp_path: Path) -> N
     job = live(tmp_path)
     job.advance()
     assert job.log.transactions == 0
-    output = job.progress.output
+    output = job.current.output
     assert isinstance(output, LiveOutput)
     output._committed_at -= REFRESH_SECONDS
     job.advance()

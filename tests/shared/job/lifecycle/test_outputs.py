@@ -9,8 +9,8 @@ import pytest
 from lozenge.errors import Fenced
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.drivers.driver import BatchProcessed
-from lozenge.job.lifecycle.job_parts import QueryRun
 from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, StandbyOutput
+from lozenge.job.lifecycle.query_planner import QueryRun
 from lozenge.protocol.commit_metadata import CommitMetadata
 from tests.shared.job.lifecycle.scripted import ScriptedJob, alert
 
@@ -21,13 +21,13 @@ def job(tmp_path: Path) -> ScriptedJob:
 
 
 def live(job: ScriptedJob) -> LiveOutput:
-    assert isinstance(job.progress.output, LiveOutput)
-    return job.progress.output
+    assert isinstance(job.current.output, LiveOutput)
+    return job.current.output
 
 
 def run_of(job: ScriptedJob) -> QueryRun:
-    assert job.progress.run is not None
-    return job.progress.run
+    assert job.current.run is not None
+    return job.current.run
 
 
 def batch(number: int, *ends: int, alerts: Sequence[DraftAlert] = (), **more: Any) -> BatchProcessed:

@@ -37,6 +37,10 @@ class Operators:
         self.limits.append(most)
         return SimpleNamespace(restore=lambda kafka: self._took("stored"), adopt_state=self._took)
 
+    def tables_version(self) -> str:
+        """Each plan reads tables that have just changed."""
+        return f"before plan {len(self.begins)}"
+
     def _took(self, state: object) -> int:
         self.states.append(state)
         return 1
@@ -185,3 +189,10 @@ def test_a_source_that_takes_no_limit_gets_none(tmp_path: Path) -> None:
 def test_the_newest_offsets_end_where_the_topic_begins(tmp_path: Path) -> None:
     planner, _ = planner_of("rule", tmp_path)
     assert planner.newest(10) == {0: (90, 100), 1: (7, 9)}
+
+
+def test_tables_that_change_while_a_query_is_planned_are_not_taken_for_those_of_the_plan(tmp_path: Path) -> None:
+    planner, _ = planner_of("rule", tmp_path)
+    claims: Any = Claims()
+    assert planner.live(StartPosition(HERE, CommitMetadata()), None).tables == "before plan 0"
+    assert planner.standby(claims).tables == "before plan 1"

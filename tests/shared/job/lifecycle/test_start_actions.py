@@ -95,8 +95,8 @@ def test_a_rebuilt_state_does_not_survive_a_query_that_fails_at_the_cut_over(tmp
 def test_new_settings_hold_from_a_batch_boundary_on_with_the_state_of_the_operator(tmp_path: Path) -> None:
     job = live(tmp_path)
     job.batch(0, 4, 4)
-    assert job.progress.run is not None
-    operator = job.progress.run.operator
+    assert job.current.run is not None
+    operator = job.current.run.operator
     job.driver.at_boundary = False
     job.plan_batch(1, 8, 8)
     new_settings(job)
