@@ -175,10 +175,8 @@ class Controller:
 
     def _next_generation(self) -> int:
         """A generation above all that ever committed, was reported, or was started here."""
-        return (
-            max(newest_generation(self._launcher.found(self._folder)), self._reporter.status.generation, self._newest())
-            + 1
-        )
+        started_here = newest_generation(self._launcher.found(self._folder))
+        return max(started_here, self._reporter.status.generation, self._newest()) + 1
 
     def _folder_for(self, spec: DeploymentSpec, generation: int, standby: bool) -> Path:
         """The folder of a new job. A restarted job keeps its folder, which has an aggregate's checkpoint."""

@@ -5,7 +5,6 @@ from typing import TypeVar
 
 from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
-from lozenge.job.commit.claim import StartPosition
 
 MAX_BUFFERED = 100_000
 """The most alerts and failed records in memory. More means that the live job is stuck or this one alerts too much."""
@@ -14,14 +13,10 @@ T = TypeVar("T", DraftAlert, FailureWithoutRecord)
 
 
 class StandbyBuffer:
-    """Alerts and failures after the offsets that the live job has committed.
+    """Alerts and failures after the offsets that the live job has `committed`."""
 
-    `offsets` and `metadata` are those at which the standby began.
-    """
-
-    def __init__(self, start: StartPosition) -> None:
-        self.offsets, self.metadata = dict(start.offsets), start.metadata
-        self._committed: Mapping[int, int] = start.offsets
+    def __init__(self, committed: Mapping[int, int]) -> None:
+        self._committed = committed
         self._alerts: list[DraftAlert] = []
         self._failed: list[FailedRecord] = []
         self._failures: list[FailureWithoutRecord] = []

@@ -12,6 +12,9 @@ from enum import Enum
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
+from pyspark.sql.streaming import StreamingQuery
+
+from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.job.commit.live_committer import LiveCommitter
 from lozenge.job.operators.operator import Operator
@@ -63,7 +66,8 @@ class BatchProcessed:
     """Batch `number` is processed up to the offsets `ends`, and what has to be accepted is `result`.
 
     `began` is a monotonic time. `uncounted` offsets of it were not counted as begun before. Spark itself has published
-    `emitted` alerts, with `latencies` as seconds and their number. Spark's thread may wait for the answer.
+    `emitted` alerts; `latencies` are numbers of alerts, each with the seconds that they took. Spark's thread may wait
+    for the answer.
     """
 
     number: int
@@ -153,6 +157,12 @@ class QueryDriver(Protocol):
 
     def close(self) -> None:
         """Stops the query and ends whatever it holds."""
+
+
+def await_end(query: StreamingQuery, app: str, seconds: float) -> None:
+    """Returns after `seconds`; raises why the query has ended, if it has before: nobody has stopped it."""
+    if query.awaitTermination(seconds):  # type: ignore[arg-type]
+        raise DetectorError(f"running {app}: its query ended by itself")
 
 
 class Abandoned(Exception):

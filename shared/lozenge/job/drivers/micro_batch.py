@@ -25,6 +25,7 @@ from lozenge.job.drivers.driver import (
     QueryFailed,
     QueryPlan,
     TriggerEnded,
+    await_end,
 )
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges, stop_at_too_many
@@ -117,12 +118,10 @@ class MicroBatchDriver:
     def _failed(self, query: StreamingQuery) -> QueryFailed | None:
         """Why the query has ended, if it has without a stop."""
         try:
-            ended = query.awaitTermination(0.001)  # type: ignore[arg-type]
+            await_end(query, self._app, 0.001)
         except Exception as error:
             return QueryFailed(error)
-        if not ended:
-            return None
-        return QueryFailed(DetectorError(f"running {self._app}: its query ended by itself"))
+        return None
 
     def _on_batch(self, operator: Operator, handover: Handover) -> Callable[[DataFrame, int], None]:
         def on_batch(frame: DataFrame, number: int) -> None:

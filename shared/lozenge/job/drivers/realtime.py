@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.live_committer import LiveCommitter
 from lozenge.job.drivers.driver import (
@@ -27,11 +27,11 @@ from lozenge.job.drivers.driver import (
     BatchProcessed,
     BatchProgressed,
     Capabilities,
-    Handover,
     QueryEvent,
     QueryFailed,
     QueryPlan,
     TriggerEnded,
+    await_end,
 )
 from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
@@ -123,7 +123,7 @@ class RealtimeDriver:
         self._identity, self._kafka, self._spark, self._group = identity, kafka, spark, group
         self._builder, self._checkpoint, self._publisher = builder, checkpoint, publisher
         self._partitions = kafka.topics.partitions
-        self._handover = Handover()
+        self._lag_polls: SimpleQueue[BatchProgressed] = SimpleQueue()
         self.batch_duration = RealtimeBatchDuration(spark, short_batches)
         self._running: _RunningQuery | None = None
 
@@ -148,7 +148,7 @@ class RealtimeDriver:
         duration = self.batch_duration.begin(plan.trigger.total_seconds())
         writer = realtime_writer(written.rows, written.options, duration).queryName(self._identity.app)
         query = writer.option("checkpointLocation", str(self._checkpoint.folder)).start()
-        self._handover = Handover()
+        self._lag_polls = SimpleQueue()
         self._running = running = _RunningQuery(plan.committer, plan.begins, query, lag)
         running.polls.enter_context(polling(lag, lambda: self._group.ends(running.committed), self._report_lag))
 
@@ -159,11 +159,9 @@ class RealtimeDriver:
         until = time.monotonic() + seconds
         try:
             yield from self._publisher.poll(seconds)
-            while (progress := self._handover.take(0)) is not None:
-                yield progress
-            left = max(until - time.monotonic(), 0.001)
-            if running.query.awaitTermination(left):  # type: ignore[arg-type]
-                raise DetectorError(f"running {self._identity.app}: its query ended by itself")
+            while not self._lag_polls.empty():
+                yield self._lag_polls.get()
+            await_end(running.query, self._identity.app, max(until - time.monotonic(), 0.001))
             yield from self._ended(running)
         except Exception as error:
             self._publisher.stopped()
@@ -222,7 +220,7 @@ class RealtimeDriver:
 
     def _report_lag(self, progress: LiveProgress) -> None:
         """Spark reports progress only at the end of a batch, minutes later."""
-        self._handover.put(BatchProgressed(progress.lag, progress.read))
+        self._lag_polls.put(BatchProgressed(progress.lag, progress.read))
 
 
 class _RunningQuery:

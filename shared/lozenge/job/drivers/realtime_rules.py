@@ -14,7 +14,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from lozenge.job.batch_result import BatchResult
 from lozenge.job.drivers.driver import AlertsDrafted, QueryPlan
 from lozenge.job.drivers.realtime import EndedBatch, RealtimeRows
 from lozenge.job.identity import Identity
@@ -66,8 +65,7 @@ class RulePublisher:
     def ended(self, trigger: TriggerProgress) -> EndedBatch:
         """What Spark has counted."""
         counts = trigger.progress.observedMetrics[_PUBLISHED].asDict()
-        found = [(count, seconds) for count, seconds in latencies(counts)]
-        return EndedBatch(BatchResult([]), counts[COUNT], found)
+        return EndedBatch(emitted=counts[COUNT], latencies=list(latencies(counts)))
 
     def stopped(self) -> None:
         """Drops what an ended query has not sent yet, so that no alert is written after the recovery read."""

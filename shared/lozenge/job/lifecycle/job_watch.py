@@ -63,8 +63,10 @@ class JobWatch:
             yield Happened(JobEvent.REPLAN_DUE)
 
     def _drained(self, state: JobState) -> bool:
-        """Whether the query may be stopped. On a stop of the job the batch is never cut short: who sent the signal
-        limits how long that may take."""
+        """Whether the query may be stopped.
+
+        On a stop of the job the batch is never cut short: who sent the signal limits how long that may take.
+        """
         overdue = state is JobState.REPLANNING and time.monotonic() - self._entered > STOP_SECONDS
         return overdue or self._parts.driver.at_boundary
 

@@ -42,7 +42,7 @@ class StandbyOutput:
 
     def __init__(self, start: StartPosition) -> None:
         self.position = start
-        self.buffer = StandbyBuffer(start)
+        self.buffer = StandbyBuffer(start.offsets)
 
     def accept(self, run: QueryRun, batch: BatchProcessed, metadata: CommitMetadata) -> bool:
         """Buffers; what a standby processes has no effect yet."""

@@ -8,15 +8,13 @@ from lozenge.detector.events import Alert
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.commit import standby_buffer
-from lozenge.job.commit.claim import StartPosition
 from lozenge.job.commit.standby_buffer import StandbyBuffer
-from lozenge.protocol.commit_metadata import CommitMetadata
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def begun(offsets: dict[int, int]) -> StandbyBuffer:
-    return StandbyBuffer(StartPosition(offsets, CommitMetadata(1)))
+    return StandbyBuffer(offsets)
 
 
 def draft(position: tuple[int, int] | None) -> DraftAlert:

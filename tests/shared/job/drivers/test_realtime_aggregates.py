@@ -1,7 +1,7 @@
 """An aggregate in Real-Time Mode: rows become alerts once, and a batch ends with all that it has to publish."""
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,9 +16,9 @@ from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
 from lozenge.spark.kafka_sink import UNBATCHED
 from lozenge.spark.query_progress import TriggerProgress
+from tests.shared.job.alert_rows import GROUP_ROW
 from tests.shared.job.drivers.scripted import IDENTITY, KAFKA
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FRAME: Any = "the alerts"
 TRIGGER: Any = TriggerProgress(1, 0, FRAME)
 
@@ -29,22 +29,7 @@ class Row:
     def __init__(self, card: str, key: str = "0/3", **columns: Any) -> None:
         self.alert_id = IDENTITY.alert_id(card, key)
         self.decoded = 0
-        self._columns = {
-            "entity": card,
-            "severity": "low",
-            "score": 0.5,
-            "title": "Many",
-            "reason": "many",
-            "evidence": [],
-            "values": None,
-            "labels": None,
-            "event_time": NOON,
-            "trigger": None,
-            "dedup_key": key,
-            "closes": NOON,
-            "traceparent": None,
-            "arrived": None,
-        } | columns
+        self._columns = GROUP_ROW | {"entity": card, "dedup_key": key} | columns
 
     def columns(self) -> Mapping[str, Any]:
         self.decoded += 1

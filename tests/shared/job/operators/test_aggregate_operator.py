@@ -1,6 +1,5 @@
 """An aggregate emits an alert for a row only while that alert is new."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -9,22 +8,8 @@ from lozenge.contracts.topics import Topics
 from lozenge.job.identity import Identity
 from lozenge.job.operators.aggregate_operator import AggregateOperator
 from lozenge.job.operators.emitted_alerts import EmittedAlerts
+from tests.shared.job.alert_rows import GROUP_ROW
 
-NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-ROW: dict[str, Any] = {
-    "severity": "low",
-    "score": 0.5,
-    "title": "Many",
-    "reason": "many",
-    "evidence": [],
-    "values": None,
-    "labels": None,
-    "event_time": NOON,
-    "trigger": None,
-    "closes": NOON,
-    "traceparent": None,
-    "arrived": None,
-}
 NO_FRAME: Any = None
 """The operator passes its DataFrame to Spark and evaluates only the rows that come back."""
 
@@ -36,7 +21,7 @@ def operator() -> AggregateOperator:
 
 def batch(*keys: tuple[str, str]) -> pa.Table:
     """Rows of `lozenge.alert` columns, one for each entity and deduplication key."""
-    return pa.Table.from_pylist([ROW | {"entity": entity, "dedup_key": key} for entity, key in keys])
+    return pa.Table.from_pylist([GROUP_ROW | {"entity": entity, "dedup_key": key} for entity, key in keys])
 
 
 def emitted(aggregate: AggregateOperator, *keys: tuple[str, str]) -> list[tuple[str, str]]:
