@@ -209,14 +209,7 @@ class DetectorTopics:
 
     def contracts(self) -> list[Topic]:
         """All of them, and that of its dead letters."""
-        partitions = self.platform.partitions
-        return [
-            Topic(self.alerts, partitions, _KEPT_30_DAYS),
-            Topic(self.platform.dead_letters(self.name), partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}),
-            Topic(self.state, partitions, _REWRITTEN),
-            Topic(self.changelog, 1, _TRANSIENT),
-            Topic(self.coverage, 1, _KEPT),
-        ]
+        return [*_contracts_of_a_job(self, _KEPT_30_DAYS), Topic(self.coverage, 1, _KEPT)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +239,15 @@ class ShadowTopics:
 
     def contracts(self) -> list[Topic]:
         """All of them, and that of its dead letters."""
-        partitions = self.platform.partitions
-        return [
-            Topic(self.alerts, partitions, _KEPT_7_DAYS),
-            Topic(self.platform.dead_letters(self.name), partitions, {**_KEPT_7_DAYS, **_DEAD_LETTERS}),
-            Topic(self.state, partitions, _REWRITTEN),
-            Topic(self.changelog, 1, _TRANSIENT),
-        ]
+        return _contracts_of_a_job(self, _KEPT_7_DAYS)
+
+
+def _contracts_of_a_job(job: DetectorTopics | ShadowTopics, kept: Mapping[str, str]) -> list[Topic]:
+    """What every job writes; its alerts and dead letters are `kept` so long."""
+    partitions = job.platform.partitions
+    return [
+        Topic(job.alerts, partitions, kept),
+        Topic(job.platform.dead_letters(job.name), partitions, {**kept, **_DEAD_LETTERS}),
+        Topic(job.state, partitions, _REWRITTEN),
+        Topic(job.changelog, 1, _TRANSIENT),
+    ]

@@ -54,8 +54,7 @@ def relieved(
     **standby: Any,
 ) -> Iterator[tuple[Traffic, Job]]:
     """Under traffic r1 runs, r2 is a standby and cuts over; r1 must have been fenced. Cards begin with the name."""
-    traffic = Traffic(kafka, loaded)
-    try:
+    with Traffic(kafka, loaded) as traffic:
         old, new = with_standby(loaded, by, kafka, spark, folder, **standby)
         assert group_offsets(kafka, loaded.name)[0][1].startswith("1/")
         new.order(generation=2)
@@ -65,8 +64,6 @@ def relieved(
         minute = traffic.rounds + 12  # even an aggregate emits something after it
         wait_for(lambda: traffic.rounds > minute, "a minute of events under r2")
         yield traffic, new
-    finally:
-        traffic.end()
     new.run.stop()
     assert new.run.error is None
 
@@ -121,8 +118,7 @@ def survives_the_kill_of_the_new_one(
     dies: type[JobLoop], loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession | None, folder: Path
 ) -> None:
     """r2 dies at a step of its cut-over: every alert comes once, from r1 or from the next start."""
-    traffic = Traffic(kafka, loaded)
-    try:
+    with Traffic(kafka, loaded) as traffic:
         old, new = with_standby(loaded, loaded, kafka, spark, folder, make=dies)
         new.order(generation=2)
         new.run.join()
@@ -139,17 +135,14 @@ def survives_the_kill_of_the_new_one(
             after = Job(loaded, kafka, spark, again, generation=3)
             after.wait(JobPhase.LIVE)
             wait_for(lambda: after.report.records > 0, "a batch after it")
-    finally:
-        sent = traffic.end()
-    await_each_once(kafka, loaded, loaded.declaration.kind, sent, after)
+    await_each_once(kafka, loaded, loaded.declaration.kind, traffic.rounds, after)
 
 
 def survives_the_death_of_the_old_one(
     step: str, loaded: LoadedDetector, kafka: KafkaSettings, spark: SparkSession | None, folder: Path
 ) -> None:
     """r1 dies at a step of a batch, and r2 cuts over: every alert comes once."""
-    traffic = Traffic(kafka, loaded)
-    try:
+    with Traffic(kafka, loaded) as traffic:
         old, new = with_standby(loaded, loaded, kafka, spark, folder, old=Mortal)
         assert isinstance(old.run.runner, Mortal)
         old.run.runner.dies = step
@@ -158,9 +151,7 @@ def survives_the_death_of_the_old_one(
         new.order(generation=2)
         new.wait(JobPhase.LIVE)
         wait_for(lambda: new.report.records > 0, "a batch of r2")
-    finally:
-        sent = traffic.end()
-    await_each_once(kafka, loaded, loaded.declaration.kind, sent, new)
+    await_each_once(kafka, loaded, loaded.declaration.kind, traffic.rounds, new)
 
 
 def survives_poison_at_the_cut_over(

@@ -3,8 +3,6 @@
 Their queries are Python. `lozenge scale` with Spark is in the tests of the agent.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,15 +25,6 @@ def loaded(request: pytest.FixtureRequest, kafka: KafkaSettings, tmp_path: Path)
     return new_detector(kafka, Detector(detect, settings=Above), tmp_path, kind=request.param, **declared)
 
 
-@contextmanager
-def traffic_to(kafka: KafkaSettings, loaded: LoadedDetector) -> Iterator[Traffic]:
-    traffic = Traffic(kafka, loaded)
-    try:
-        yield traffic
-    finally:
-        traffic.end()
-
-
 def share(job: Job) -> int:
     """How many partitions it processes."""
     return len(job.run.runner.parts.assignment.claimed)
@@ -50,7 +39,7 @@ def covered_once(kafka: KafkaSettings, loaded: LoadedDetector) -> None:
 def test_partitions_are_handed_over_while_events_come(
     kafka: KafkaSettings, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
-    with traffic_to(kafka, loaded) as traffic:
+    with Traffic(kafka, loaded) as traffic:
         one = Job(loaded, kafka, None, tmp_path / "r1", generation=1)
         one.wait(JobPhase.LIVE)
         one.order(generation=1, shared=True)
@@ -69,7 +58,7 @@ def test_partitions_are_handed_over_while_events_come(
 def test_the_partitions_of_an_instance_that_died_inside_its_transaction_lose_and_repeat_nothing(
     kafka: KafkaSettings, tmp_path: Path, loaded: LoadedDetector
 ) -> None:
-    with traffic_to(kafka, loaded) as traffic:
+    with Traffic(kafka, loaded) as traffic:
         one = Job(loaded, kafka, None, tmp_path / "r1", generation=1, shared=True)
         two = Job(loaded, kafka, None, tmp_path / "r2", make=Mortal, generation=2, shared=True)
         wait_for(lambda: share(one) == share(two) == 2 and two.report.records > 0, "both process their half")

@@ -62,6 +62,12 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def __enter__(self) -> "Traffic":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def end(self) -> int:
         """Stops it; returns the number of events sent per card."""
         self._stop.set()

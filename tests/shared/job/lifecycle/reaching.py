@@ -3,24 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lozenge.errors import Flood
 from lozenge.job.drivers.driver import AlertsDrafted, QueryFailed
-from lozenge.job.lifecycle import job_watch
 from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS
 from lozenge.job.lifecycle.job_state import JobEvent, JobState
 from tests.shared.job.lifecycle.scripted import ScriptedJob, alert
 
 S, E = JobState, JobEvent
 FLOOD = Flood("too many records fail", hint="fix the detector")
-
-
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything is polled in every round, without a pause."""
-    for name in ("STANDBY_POLL_SECONDS", "READINESS_POLL_SECONDS", "TABLE_POLL_SECONDS"):
-        monkeypatch.setattr(job_watch, name, 0.0)
-    monkeypatch.setattr(job_watch, "POLL_SECONDS", {})
 
 
 def state_of(job: ScriptedJob) -> JobState:

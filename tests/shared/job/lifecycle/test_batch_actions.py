@@ -17,7 +17,6 @@ from tests.shared.job.lifecycle.reaching import (
     fail,
     flood,
     live,
-    no_waiting,
     paused,
     replanning,
     retry,
@@ -26,12 +25,9 @@ from tests.shared.job.lifecycle.reaching import (
 )
 from tests.shared.job.lifecycle.scripted import Log, ScriptedOperator, alert
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 S, E = JobState, JobEvent
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_waiting(monkeypatch)
 
 
 def test_a_live_job_commits_each_batch_with_its_alerts_and_offsets(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from tests.shared.job.lifecycle.reaching import (
     made_live,
     new_settings,
     new_spec,
-    no_waiting,
     nothing,
     paused,
     paused_instance,
@@ -46,12 +45,9 @@ from tests.shared.job.lifecycle.reaching import (
 )
 from tests.shared.job.lifecycle.scripted import ScriptedJob
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 S, E = JobState, JobEvent
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_waiting(monkeypatch)
 
 
 Reach = Callable[[Path], ScriptedJob]

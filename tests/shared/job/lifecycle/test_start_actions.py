@@ -14,7 +14,6 @@ from tests.shared.job.lifecycle.reaching import (
     live,
     made_live,
     new_settings,
-    no_waiting,
     paused,
     ready,
     shared,
@@ -24,12 +23,9 @@ from tests.shared.job.lifecycle.reaching import (
 )
 from tests.shared.job.lifecycle.scripted import alert
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
+
 S, E = JobState, JobEvent
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_waiting(monkeypatch)
 
 
 def test_settings_that_come_with_the_cut_over_hold_after_it(tmp_path: Path) -> None:
