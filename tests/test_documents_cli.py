@@ -1,23 +1,14 @@
-"""`docs/cli.md` is what the command says of itself."""
+"""Every verb is described, and no document names one that does not exist."""
 
-import difflib
 import re
 from pathlib import Path
 
 import pytest
 
 from tests.documents import cli
+from tests.documents.page import ROOT
 
-ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "CHANGELOG.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-def test_the_page_is_generated_from_the_command() -> None:
-    committed, generated = cli.PAGE.read_text("utf-8"), cli.page()
-    difference = difflib.unified_diff(
-        committed.splitlines(), generated.splitlines(), "docs/cli.md", "the command's help", lineterm="", n=1
-    )
-    assert committed == generated, "\n".join([*difference, "", "Run `make docs` and commit docs/cli.md."])
 
 
 def test_every_verb_has_a_section_and_a_sentence() -> None:
@@ -31,7 +22,7 @@ def test_every_verb_has_a_section_and_a_sentence() -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_document_names_existing_verbs(document: Path) -> None:
-    verbs = re.findall(r"^### lozenge (.+)$", cli.PAGE.read_text("utf-8"), re.MULTILINE)
+    verbs = re.findall(r"^### lozenge (.+)$", cli.PAGE.committed(), re.MULTILINE)
     groups = {verb.split()[0] for verb in verbs if " " in verb}
     named = re.findall(r"`lozenge ([a-z][a-z-]*)(?: ([a-z]+))?", document.read_text("utf-8"))
     unknown = {

@@ -16,22 +16,33 @@ def _address(bind: str) -> str:
 
 
 class NotifierSettings(FromEnvironment):
-    """One notifier process.
-
-    `store` is a SQLAlchemy URL; notifiers of one store share the work. `keep_days` is the retention of the store. It
-    must be at least as long as alerts can be replayed, or a replay notifies a second time. `instance` must be unique
-    among the notifiers of a store; an earlier process of that name counts as dead, and this one replaces it at
-    once. The API listens at `bind` ("127.0.0.1:8470"; "" for none) and requires `token`, if it is set. `public_url` is
-    the address for people. With it and `link_secret`, each alert in a notification has a link to its feedback page.
-    """
+    """One notifier process. Notifiers with one store share the work."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_DOWNSTREAM_")
 
     store: SecretStr = SecretStr("sqlite:///lozenge-downstream.db")
+    """The SQLAlchemy URL of the store: SQLite or PostgreSQL."""
+
     routing: Path | None = None
+    """The routing file. Without one, notifications go to their topic alone."""
+
     instance: str = Field(default_factory=this_start)
+    """Unique among the notifiers of a store. An earlier process of that name counts as dead, and this one replaces it
+    at once."""
+
     keep_days: Annotated[int, Field(ge=1)] = 35
+    """The retention of the store. It must be at least as long as alerts can be replayed, or a replay notifies a second
+    time."""
+
     bind: Annotated[str, Field(pattern=r"^$|^\[?[^\s/]+\]?:\d+$"), AfterValidator(_address)] = ""
+    """Where the API listens, such as `127.0.0.1:8470`; empty for none."""
+
     token: SecretStr | None = None
+    """The bearer token that the API requires; none unless set."""
+
     public_url: str = ""
+    """The API's address for people. With it and `link_secret`, each alert in a notification has a link to its feedback
+    page."""
+
     link_secret: Annotated[SecretStr, Field(min_length=16)] | None = None
+    """Signs the links to feedback pages; at least 16 characters."""

@@ -1,12 +1,15 @@
 """`make docs`: writes every generated part of `docs/` again."""
 
-from tests.documents import cli
+from tests.documents import cli, platform, python_api, settings
+
+PAGES = (cli.PAGE, python_api.PAGE, *settings.PAGES, *platform.PAGES)
 
 
 def main() -> None:
     """Writes the pages and names them."""
-    cli.PAGE.write_text(cli.page(), "utf-8")
-    print(cli.PAGE.relative_to(cli.ROOT))
+    for page in PAGES:
+        page.path.write_text(page.current(), "utf-8")
+        print(page.name)
 
 
 if __name__ == "__main__":

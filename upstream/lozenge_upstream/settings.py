@@ -17,31 +17,46 @@ DEMO_TOKEN_KEY = "lozenge-demo-key-not-for-real-cards"
 
 
 class UpstreamSettings(FromEnvironment):
-    """An operator's settings; Kafka itself is configured by `LOZENGE_KAFKA_*`.
-
-    `token_key` turns card numbers into tokens. It must never change: another key gives every card another token.
-    `mappings` is a folder of further source formats. `rekeys` (JSON list) are the keys of further copies of the events.
-    `max_offsets` bounds one batch per source. A stop waits `stop_seconds` for the running batch, then aborts it.
-
-    In the mode "realtime" each record is emitted as it arrives, and offsets are committed every `commit_seconds`. The
-    first `short_batches` commits come every two seconds, see `spark.realtime_batches`. A large backlog is processed in
-    micro-batches first.
-    """
+    """One process of upstream. Kafka itself is configured by `LOZENGE_KAFKA_*`."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_UPSTREAM_")
 
     token_key: SecretStr = SecretStr(DEMO_TOKEN_KEY)
+    """Turns card numbers into tokens; at least 16 bytes. It must never change: another key gives every card another
+    token. The default is public and for demonstrations."""
+
     mappings: Path | None = None
+    """A folder of mappings of further source formats."""
+
     rekeys: Json[tuple[str, ...]] = ("terminal",)
+    """The keys of further copies of the events: `terminal`, `merchant`, `account`."""
+
     max_offsets: Annotated[int, Field(gt=0)] = 100_000
+    """The largest number of records of one source in one batch."""
+
     mode: Mode = "micro-batch"
+    """With `realtime` each record is emitted as it arrives. A large backlog is processed in micro-batches first."""
+
     commit_seconds: Annotated[float, Field(ge=LEAST_COMMIT_SECONDS)] = COMMIT_SECONDS
+    """The time between two commits of offsets in Real-Time Mode."""
+
     short_batches: Annotated[int, Field(ge=0)] | None = None
+    """How many of the first commits in Real-Time Mode come every two seconds, so that slow first ones are soon over."""
+
     trigger_seconds: Annotated[float, Field(gt=0)] = 1.0
+    """The time between two micro-batches."""
+
     stop_seconds: Annotated[float, Field(ge=0)] = 25.0
+    """How long a stop waits for the running batch before it aborts it."""
+
     cores: Annotated[int, Field(gt=0)] = 2
+    """Tasks that run at once."""
+
     memory_mb: Annotated[int, Field(ge=450)] = 640
+    """Largest heap of its JVM."""
+
     instance: str = Field(default_factory=this_start)
+    """Its name in metrics and logs, unique among starts; made of host, process and time unless set."""
 
     @field_validator("token_key")
     @classmethod

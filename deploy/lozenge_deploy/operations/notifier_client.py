@@ -26,12 +26,15 @@ class NotifierUnavailable(Retryable):
 
 
 class NotifierClientSettings(FromEnvironment):
-    """The address of its API, and its token."""
+    """The notifier that the command asks."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_NOTIFIER_")
 
     url: str = "http://127.0.0.1:8470"
+    """The address of its API."""
+
     token: SecretStr | None = None
+    """The bearer token of its API."""
 
 
 def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Any:

@@ -52,7 +52,10 @@ class Detector(Generic[S]):
     """A detector: its function and the class of its settings (defaults must make it run)."""
 
     detect: Callable[["DataFrame", S, Tables], "DataFrame | Fold[Any]"]
+    """Called with the events, the settings and the tables. It builds expressions and starts no Spark action."""
+
     settings: type[S]
+    """The class of its settings; `Settings` itself for a detector that has none."""
 
 
 def alert(
@@ -71,10 +74,20 @@ def alert(
 ) -> list["Column"]:
     """The columns of an alert, for `DataFrame.select(*alert(...))`.
 
-    A rule needs only `reason`: entity, time, trigger and evidence are those of the event. After a
-    `groupBy` name what the group lost: `entity` (the grouping key), `at` (a timestamp), `window` and the
-    `band` that was crossed, which together make the alert's id, so that it is raised once per crossing.
-    `values` become text; `evidence` is an array of event ids.
+    A rule needs only `reason`: entity, time, trigger and evidence are those of the event. After a `groupBy` name what
+    the group lost: `entity`, `at`, `window` and `band`. Raises ValueError if `window` comes without `entity` and `at`.
+
+    - `reason`: text for a person, with the amounts, places and times that decided.
+    - `score`: from 0 (harmless) to 1 (certain). An event whose score is null, NaN or outside is a dead letter.
+    - `title`: one line for a list; the manifest's unless given.
+    - `severity`: info, low, medium, high or critical; the manifest's unless given.
+    - `evidence`: an array of event ids; the event's own unless given.
+    - `values`: the values that decided, by name; they become text.
+    - `labels`: by name, for routes, silences and inhibition; they become text.
+    - `entity`: what the alert is about; the event's key unless given. After a `groupBy` the grouping key.
+    - `at`: the alert's event time; the event's unless given. After a `groupBy`, such as `F.max("event_time")`.
+    - `window`: the column of `F.window` that the group has.
+    - `band`: the limit that was crossed. Entity, window and band make the alert's id, so each is raised once.
     """
     from pyspark.sql import functions as F
 

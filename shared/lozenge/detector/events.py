@@ -51,18 +51,29 @@ def event_type(columns: tuple[str, ...]) -> Any:
 class Alert:
     """What a fold raises. The platform adds ids, detector, release, entity and times.
 
-    `reason` is for a person; `evidence` are event ids, oldest first; `values` are the values that
-    decided and become text; `score` runs from 0 to 1. `title` and `severity` default to the detector's
-    declaration. Raises ValueError with everything about it that could not be written.
+    Raises ValueError with everything about it that could not be written.
     """
 
     reason: str
+    """Text for a person, with the amounts, places and times that decided."""
+
     score: float = 0.5
+    """From 0 (harmless) to 1 (certain)."""
+
     evidence: Sequence[str | None] = ()
+    """Event ids, oldest first."""
+
     values: Mapping[str, object] = field(default_factory=dict)
+    """The values that decided, by name; they become text."""
+
     title: str | None = None
+    """One line for a list; the manifest's unless given."""
+
     severity: Severity | None = None
+    """The manifest's unless given."""
+
     labels: Mapping[str, str] = field(default_factory=dict)
+    """By name, for routes, silences and inhibition."""
 
     def __post_init__(self) -> None:
         if problems := list(self._problems()):

@@ -76,8 +76,14 @@ def fold(
 ) -> Fold[S]:
     """A stateful detector: `step` over the events of each distinct value of the columns `by`.
 
-    `by` must contain the detector's declared key, so that one key lives in one slot. `expires` bounds
-    the state: a key silent for longer is forgotten, once its last timer has fired.
+    - `events`: the events that it folds; filter and join before.
+    - `by`: one column or several. They must contain the detector's declared key, so that all events of one value are in
+      one partition.
+    - `state`: the class of the state of one value; each of its fields has a default.
+    - `step(state, event, settings)`: changes `state` in place and yields alerts and timers.
+    - `expires`: bounds the state. A value without events for longer is forgotten, once its last timer has fired.
+    - `on_timer(state, at, settings)`: called when a timer is due; yields as `step` does.
+    - `grace`: how long after its time a timer waits, on the clock of its partition, for events that are late.
     """
     columns = (by,) if isinstance(by, str) else tuple(by)
     return Fold(events, columns, state, step, expires, on_timer, grace)

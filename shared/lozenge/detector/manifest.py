@@ -27,13 +27,15 @@ class _Strict(BaseModel):
 
 
 class Table(_Strict):
-    """A reference table: a CSV (with header) or Parquet file next to the manifest, or an absolute path.
-
-    `columns` is Spark DDL ("mcc string, mcc_limit decimal(18,4)"); Parquet brings its own.
-    """
+    """A reference table: a CSV file with a header, or a Parquet file."""
 
     path: str
+    """The file, in the detector's folder or at an absolute path. A file in the folder belongs to the release. A file
+    at an absolute path may be replaced while the job runs (write a new one, then rename it)."""
+
     columns: str = ""
+    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". A Parquet file has
+    its own."""
 
     @model_validator(mode="after")
     def _csv_has_columns(self) -> "Table":
@@ -46,45 +48,71 @@ class Resources(_Strict):
     """What the detector's process may use."""
 
     cores: Annotated[int, Field(ge=1, le=64)] = 1
+    """Tasks that run at once; one for each input partition is enough."""
+
     memory_mb: Annotated[int, Field(ge=450)] = 512
+    """Largest heap of its JVM. Python, and what Arrow holds, come on top."""
 
 
 class Manifest(_Strict):
-    """A detector as the platform sees it.
-
-    - `lateness`, `window`: of an aggregate, its watermark's delay and the longest time over which it counts. A new
-      release reads that much again, to count the open windows whole.
-    - `state`: what a new release does with the state of the one before: start with it ("keep"), compute it from the
-      retained events before it goes live ("rebuild"), or start without any ("fresh").
-    - `missed`: what a job does that was down for longer than events are retained: "stop" until a person moves its
-      offsets, or "skip" the events that are gone.
-    - `guarantee`: whether a crash publishes the alerts of a batch once, again under equal ids, or not at all. A job
-      with "at-most-once" also starts at the newest event and without state.
-    - `backlog`: with "newest-first" a job with a lag above one `max_batch` starts at the newest event, and backfills
-      the rest concurrently.
-
-    In the mode "realtime" each event is processed when it comes, within milliseconds, instead of batch by batch.
-    `trigger` is then the time between two commits, a minute unless declared. After a crash the events since the last
-    commit are processed again, and their alerts are still published once. Each commit delays events: by 0.3 s in a
-    rule, by 0.6 to 0.9 s in an aggregate.
-    """
+    """A detector as the platform sees it."""
 
     kind: DetectorKind
+    """`rule` processes one event at a time, `stateful` folds the events of a key, `aggregate` counts in windows."""
+
     owner: Annotated[str, Field(min_length=1)]
+    """Who answers for it: a person or a team. Routes can match it."""
+
     key: Literal["card", "terminal", "merchant", "account"] = "card"
+    """The entity of its alerts, and the key of its input topic. All events of one entity are in one partition, in their
+    order. Upstream must write the copy of the events that has this key (`LOZENGE_UPSTREAM_REKEYS`)."""
+
     title: Annotated[str, Field(min_length=1)]
+    """The title of its alerts, unless an alert has its own."""
+
     severity: Severity = "medium"
+    """The severity of its alerts, unless an alert has its own."""
+
     guarantee: Literal["exactly-once", "at-least-once", "at-most-once"] = "exactly-once"
+    """Whether a crash publishes the alerts of a batch once, again under equal ids, or not at all. A job with
+    `at-most-once` also starts at the newest event and without state."""
+
     mode: Literal["micro-batch", "realtime"] = "micro-batch"
+    """With `realtime` each event is processed when it comes, within milliseconds, instead of batch by batch. It is for
+    rules and aggregates. After a crash the events since the last commit are processed again; their alerts are still
+    published once."""
+
     trigger: TextDuration = timedelta(seconds=1)
+    """The time between two batches; in Real-Time Mode between two commits, then `1m` unless declared and at least
+    `5s`. Such a commit delays events: by 0.3 s in a rule, by 0.6 to 0.9 s in an aggregate."""
+
     max_batch: Annotated[int, Field(ge=1)] = 200_000
+    """The largest number of events in one batch. A backlog is processed in batches of this size."""
+
     lateness: TextDuration | None = None
+    """Aggregates: how late an event may be, the delay of the watermark. An aggregate requires it."""
+
     window: TextDuration | None = None
+    """Aggregates: the longest time over which it counts. A new release reads that much again, to count open windows
+    completely. An aggregate requires it."""
+
     state: Literal["keep", "rebuild", "fresh"] = "keep"
+    """What a new release does with the state of the one before: start with it, compute it from the retained events
+    before it goes live, or start without any."""
+
     missed: Literal["stop", "skip"] = "stop"
+    """What a job does that was down for longer than events are retained: stop until a person moves its offsets, or skip
+    the events that are gone."""
+
     backlog: Literal["oldest-first", "newest-first"] = "oldest-first"
+    """Rules: with `newest-first` a job with a lag above one `max_batch` starts at the newest event, and backfills the
+    rest concurrently."""
+
     resources: Resources = Resources()
+    """What its process may use, as `[tool.lozenge.resources]`."""
+
     tables: dict[str, Table] = {}
+    """Its reference tables by name, each as `[tool.lozenge.tables.NAME]`."""
 
     @model_validator(mode="after")
     def _time_belongs_to_aggregates(self) -> "Manifest":

@@ -14,37 +14,50 @@ from lozenge.process.env_settings import FromEnvironment, this_start
 
 
 class JobSettings(FromEnvironment):
-    """How one process of a job starts.
-
-    - `release` is the release that its alerts name.
-    - `generation` rises with every start of the same detector.
-    - `live`: a job that is not live has its own group and topics, and shares nothing with the live one.
-    - `work` is the folder of the checkpoints.
-    - `settings` overrides the detector's settings, as JSON.
-    - `folder` belongs to this job alone: it has the job spec, the status and the checkpoint. The spec then replaces
-      `generation` and `settings`.
-    - `state` is the state with which a standby starts: the stored state, one rebuilt from the topic, or none.
-    - `cores` and `memory_mb`: None means as declared.
-    - `master` is a Spark cluster, such as spark://host:7077, whose executors read and process events with at most
-      `cores` cores. An aggregate's `work` must then be a folder that all of them can write.
-    - `short_batches` is how many batches in Real-Time Mode last only two seconds, see `realtime_batches`.
-    """
+    """How one process of a job starts. The agent sets these for the jobs that it starts."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_JOB_")
 
     release: str = "dev"
+    """The release that its alerts name."""
+
     generation: int = 1
+    """Rises with every start of the same detector."""
+
     instance: str = Field(default_factory=this_start)
+    """Its name in metrics and logs, unique among starts; made of host, process and time unless set."""
+
     live: bool = True
+    """A job that is not live has its own group and topics, and shares nothing with the live one."""
+
     work: Path = Path(".lozenge")
+    """The folder of the checkpoints."""
+
     settings: str = "{}"
+    """Values that replace the detector's settings, as JSON."""
+
     folder: Path | None = None
+    """A folder that belongs to this job alone, with its job spec, status and checkpoint. The spec then replaces
+    `generation` and `settings`."""
+
     state: Literal["keep", "rebuild", "fresh"] = "keep"
+    """The state with which a standby starts: the stored state, one rebuilt from the topic, or none."""
+
     cores: Annotated[int, Field(ge=1)] | None = None
+    """Tasks that run at once; as declared unless set."""
+
     memory_mb: Annotated[int, Field(ge=450)] | None = None
+    """Largest heap of its JVM; as declared unless set."""
+
     master: str | None = None
+    """A Spark cluster, such as `spark://host:7077`, whose executors read and process events with at most `cores` cores.
+    An aggregate's `work` must then be a folder that all of them can write."""
+
     short_batches: Annotated[int, Field(ge=0)] | None = None
+    """How many of the first batches in Real-Time Mode last two seconds, so that slow first commits are soon over."""
+
     debug: bool = False
+    """Whether errors are shown with their stack."""
 
 
 def detector_settings(loaded: LoadedDetector, overrides: Mapping[str, Any]) -> Settings:

@@ -29,16 +29,18 @@ T = TypeVar("T")
 
 
 class SchemaRegistrySettings(FromEnvironment):
-    """`SCHEMA_REGISTRY_URL`: the base of a registry's Confluent API; "" for none, ids then come from the lock file.
-
-    `basic_auth_user_info` is "user:password", `ssl_ca_location` a PEM file; their names are those of the client.
-    """
+    """A schema registry with the Confluent API. The names are those of its client."""
 
     model_config = SettingsConfigDict(env_prefix="SCHEMA_REGISTRY_")
 
     url: str = ""
+    """The base of the registry's API; empty for none, then schema ids come from the packaged lock file."""
+
     basic_auth_user_info: SecretStr = SecretStr("")
+    """`user:password`."""
+
     ssl_ca_location: str = ""
+    """A PEM file of certificate authorities."""
 
     @field_validator("url")
     @classmethod

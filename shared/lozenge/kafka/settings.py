@@ -24,23 +24,34 @@ _SHARED_NAMES = {"group_id", "transactional_id"}
 
 
 class KafkaSettings(FromEnvironment):
-    """A platform on a cluster: the connection, and the `topics` there.
-
-    `security` is the protocol of every client; the SASL fields matter only with SASL_*, `ca` (a PEM file) only
-    with *SSL, where None means the system's certificate authorities. Every process of a platform has the same
-    `topic_prefix` and `partitions`.
-    """
+    """A platform on a cluster: the connection, and the `topics` there. Every process reads these."""
 
     model_config = SettingsConfigDict(env_prefix="LOZENGE_KAFKA_")
 
     bootstrap: str = LOOPBACK
+    """One or more brokers, as `host:port,host:port`."""
+
     security: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """The protocol of every client."""
+
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = "SCRAM-SHA-512"
+    """How clients authenticate with `SASL_*`."""
+
     username: str = ""
+    """With `SASL_*`."""
+
     password: SecretStr = SecretStr("")
+    """With `SASL_*`. It appears in no log line and no error."""
+
     ca: Path | None = None
+    """With `*SSL`: a PEM file of certificate authorities; the system's unless set."""
+
     topic_prefix: Annotated[str, Field(validation_alias=PREFIX_VARIABLE, pattern=f"^{PREFIX_PATTERN}$")] = ""
+    """Begins the name of every topic, consumer group and transactional id. Equal in every process of a platform."""
+
     partitions: Annotated[int, Field(validation_alias=PARTITIONS_VARIABLE, ge=1, le=MOST_PARTITIONS)] = 4
+    """Partitions of raw and canonical topics, and of what is keyed as they are. Equal in every process of a
+    platform."""
 
     @classmethod
     def local(cls, bootstrap: str) -> Self:

@@ -33,16 +33,19 @@ class FromEnvironment(BaseSettings):
     )
 
     @classmethod
+    def variable_names(cls) -> dict[str, str]:
+        """The environment variable of each field."""
+        prefix = cls.model_config["env_prefix"]
+        return {n: str(field.validation_alias or f"{prefix}{n.upper()}") for n, field in cls.model_fields.items()}
+
+    @classmethod
     def load(cls, **given: Any) -> Self:
         """The settings of this process, `given` before the environment.
 
         Raises ConfigError with every problem: the variable's name and what is wrong, never its value, which may
         be secret. A variable of the prefix that is no setting is a problem too.
         """
-        prefix = cls.model_config["env_prefix"]
-        variables = {
-            name: str(field.validation_alias or f"{prefix}{name.upper()}") for name, field in cls.model_fields.items()
-        }
+        prefix, variables = cls.model_config["env_prefix"], cls.variable_names()
         known = variables.values()
         unknown = sorted(name for name in os.environ if name.upper().startswith(prefix) and name.upper() not in known)
         problems = [f"{name}: there is no such setting, only {', '.join(known)}" for name in unknown]
