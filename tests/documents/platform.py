@@ -112,7 +112,7 @@ def _labels(name: str) -> list[str]:
 
 
 def versions() -> str:
-    """What a detector's environment holds in addition to its own dependencies; a detector cannot choose other versions."""
+    """What every detector's environment holds; a detector cannot choose other versions."""
     lock = (ROOT / "requirements" / "runtime.txt").read_text("utf-8")
     found = re.findall(r"^([a-z0-9-]+)(?:\[[a-z]+\])?==(\S+)( ; [^\\]+)?", lock, re.MULTILINE)
     rows = [(f"`{n}`", version, marker.removeprefix(" ; ").strip()) for n, version, marker in found if n in LIBRARIES]
