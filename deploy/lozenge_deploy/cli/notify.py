@@ -128,7 +128,8 @@ def silence_add(
     asked = {"matchers": matchers, "author": _author(author), "reason": reason, "seconds": seconds}
     made = ask("POST", "/silences", asked, dry_run=dry_run)
     said = "it would be active" if dry_run else f"silence {made['id']} is active"
-    say(f"{said} until {moment(made['ends_at'])}", made, output)
+    matching = f"{made['matching_cases']} open cases have a matching alert"
+    say(f"{said} until {moment(made['ends_at'])}; {matching}", made, output)
     for detector in made["unknown_detectors"]:
         typer.echo(f"no alert of {detector} was received in a long time; check the name", err=True)
 

@@ -12,6 +12,8 @@ from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
 BATCH = 500
+MAX_COUNTED = 1_000
+"""Open cases that the answer to a new silence counts."""
 
 
 class OperatorApi:
@@ -72,7 +74,13 @@ class OperatorApi:
         with changing(self._store, request) as t:
             unknown = [name for name, alerts in t.received_alerts.accepted_within(names, t.now).items() if not alerts]
             made = t.silences.add(asked.matchers, asked.author, asked.reason, t.now + asked.seconds)
-        return {"id": made.id, "ends_at": made.ends_at, "unknown_detectors": unknown}
+            matching = t.case_queries.open(asked.matchers, MAX_COUNTED)
+        return {
+            "id": made.id,
+            "ends_at": made.ends_at,
+            "unknown_detectors": unknown,
+            "matching_cases": len(matching),
+        }
 
     def _end_silence(self, request: Request, _: Any) -> Any:
         id = request.path_params["id"]

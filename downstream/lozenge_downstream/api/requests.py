@@ -2,11 +2,11 @@
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
-from lozenge_downstream.routing.matchers import MatcherField
+from lozenge_downstream.routing.matchers import Matcher, MatcherField
 
 MAX_NUMBER, MAX_PARTITION = 2**63 - 1, 2**31 - 1
 """The greatest values of the store's columns."""
@@ -17,6 +17,16 @@ def _storable(given: object) -> object:
     if isinstance(given, str) and "\0" in given:
         raise ValueError("it contains a NUL")
     return given
+
+
+def _selective(matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
+    """As in Alertmanager, one matcher at least must not hold for a label that an alert does not have."""
+    if all(matcher.is_open for matcher in matchers):
+        raise ValueError(
+            "each also holds for alerts without its label, so this would mute every alert; "
+            "add a matcher that does not, such as 'detector = large_amount', or 'detector =~ \".+\"' to mute all"
+        )
+    return matchers
 
 
 _Id = Annotated[str, BeforeValidator(_storable)]
@@ -38,7 +48,9 @@ class CaseQuery(_Request):
 class NewSilence(_Request):
     """A silence from now on."""
 
-    matchers: Annotated[tuple[Annotated[MatcherField, BeforeValidator(_storable)], ...], Field(min_length=1)]
+    matchers: Annotated[
+        tuple[Annotated[MatcherField, BeforeValidator(_storable)], ...], Field(min_length=1), AfterValidator(_selective)
+    ]
     author: _Text
     reason: _Text
     seconds: _Seconds

@@ -28,7 +28,7 @@ class Channel(Base):
     """
 
     type: Literal["email"]
-    host: str
+    host: Annotated[str, Field(pattern=r"^[^\s/]+$")]
     port: Annotated[int, Field(ge=1, le=65_535)] = 587
     security: Literal["starttls", "tls", "none"] = "starttls"
     user: str | None = None

@@ -8,7 +8,7 @@ import msgspec
 
 from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel
-from lozenge_downstream.channels.base.secrets import Secret
+from lozenge_downstream.channels.base.secrets import SecretUrl
 
 COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
 PERMANENT = frozenset({400, 403, 404})
@@ -19,7 +19,7 @@ class Channel(HttpChannel):
     """`url` is a secret, because it authorises to post. `channel` overrides the webhook's own, where allowed."""
 
     type: Literal["slack"]
-    url: Secret
+    url: SecretUrl
     channel: str | None = None
 
     @asynccontextmanager
@@ -32,7 +32,7 @@ class Channel(HttpChannel):
 class Sender:
     """Renders and posts."""
 
-    def __init__(self, client: Client, url: Secret, channel: str | None) -> None:
+    def __init__(self, client: Client, url: SecretUrl, channel: str | None) -> None:
         self._client, self._url, self._channel = client, url, channel
 
     async def send(self, message: Message) -> Result:

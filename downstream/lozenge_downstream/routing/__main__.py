@@ -4,6 +4,7 @@ Both print JSON. Only `--secrets` requires each secret where the file refers to 
 Exit codes: 0 valid, 1 an example fails, 2 a file is invalid.
 """
 
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -39,7 +40,7 @@ def show(file: Path, alert: Path) -> int:
 def _labels(file: Path) -> dict[str, str]:
     doing, hint = f"reading the alert {file}", 'such as {"detector": "large_amount"}'
     try:
-        given: Any = msgspec.json.decode(file.read_bytes())
+        given: Any = msgspec.json.decode(file.read_bytes().removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{doing}: {error}", hint=hint) from error
     if isinstance(given, list) and len(given) > 1:

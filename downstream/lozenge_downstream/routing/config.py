@@ -39,7 +39,7 @@ from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
 from lozenge_downstream.routing.matchers import MatcherField
 from lozenge_downstream.routing.time_intervals import TimeInterval
-from lozenge_downstream.routing.tree import INHERITED, Route
+from lozenge_downstream.routing.tree import INHERITED, Name, Route
 
 NOT_OF_THE_ROOT = ("matchers", "continue", "mute_time_intervals", "active_time_intervals")
 AnyChannel = Annotated[Channel, channel_of()]
@@ -84,8 +84,8 @@ class Example(_Strict):
 class Routing(_Strict):
     """The configuration of notifications."""
 
-    channels: dict[str, AnyChannel] = {}
-    time_intervals: dict[str, TimeInterval] = {}
+    channels: dict[Name, AnyChannel] = {}
+    time_intervals: dict[Name, TimeInterval] = {}
     route: Route = Route()
     inhibit_rules: tuple[InhibitRule, ...] = ()
     rate_limit: RateLimit = RateLimit()
@@ -112,10 +112,15 @@ def routing(path: Path | None, *, secrets: bool = True) -> Routing:
 
 def _routing(path: Path, doing: str, secrets: bool) -> Routing:
     try:
-        raw = tomllib.loads(path.read_text("utf-8"))
+        text = path.read_bytes().decode("utf-8-sig")  # Windows' editors begin UTF-8 with a byte order mark
+        raw = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        problem = f"it is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}"
+        raise ConfigError(doing, problems=[problem], hint="save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(doing, problems=[str(error)]) from error
     if not raw:  # an editor or a full disk may leave it so
         raise ConfigError(doing, problems=["it is empty"], hint="write [route] if notifications go to Kafka only")

@@ -52,6 +52,13 @@ class Matcher:
             case _:
                 return rank(given) <= rank(self.value)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds for alerts without the label; of severities, which all alerts have, whether for each."""
+        if self.operator in (">=", "<="):
+            return all(self({SEVERITY: severity}) for severity in SEVERITIES)
+        return self({}) and (self.label != SEVERITY or all(self({SEVERITY: severity}) for severity in SEVERITIES))
+
     def __str__(self) -> str:
         value = self.value.replace("\\", "\\\\").replace('"', '\\"')
         return f'{self.label} {self.operator} "{value}"'

@@ -1,5 +1,4 @@
-"""Times of the week and of the year, as Alertmanager's time intervals.
-
+"""Times of the week and of the year, as Alertmanager's time intervals, and over midnight.
 
 [time_intervals.office]
 weekdays = ["mon-fri"]
@@ -8,14 +7,16 @@ location = "Europe/Berlin"
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Sequence
-from datetime import datetime, time
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+_DAY = 24 * 60
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]|24(?=:00)):([0-5]\d)")
@@ -40,7 +41,9 @@ def _month(text: str) -> str:
 
 
 def _span(text: str) -> str:
-    _minutes(text)
+    start, end = _minutes(text)
+    if start == end:
+        raise ValueError(f'{text!r} begins when it ends; "00:00-24:00" is the whole day')
     return text
 
 
@@ -53,7 +56,8 @@ def _day(day: int) -> int:
 class TimeInterval(BaseModel):
     """A moment is in it if it fits every list that is not empty. Ranges may wrap: "22:00-06:00", "sat-mon".
 
-    `days_of_month` count from 1, or, from the end of the month, from -1.
+    A time of day over midnight belongs to the day on which it begins: with the weekday "fri", "22:00-06:00" lasts from
+    Friday 22:00 until Saturday 06:00. `days_of_month` count from 1, or, from the end of the month, from -1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,12 +70,22 @@ class TimeInterval(BaseModel):
 
     def __contains__(self, moment: datetime) -> bool:
         here = moment.astimezone(ZoneInfo(self.location))
-        days = {here.day, here.day - _days_of(here) - 1}
+        today, yesterday = here.date(), here.date() - timedelta(days=1)
+        if not self.times:
+            return self._on(today)
+        minute = here.hour * 60 + here.minute
+        return any(
+            (start <= minute < (end if start < end else _DAY) and self._on(today))
+            or (minute < end < start and self._on(yesterday))
+            for start, end in self._times
+        )
+
+    def _on(self, day: date) -> bool:
+        days = {day.day, day.day - monthrange(day.year, day.month)[1] - 1}
         return (
-            (not self.weekdays or here.weekday() in self._weekdays)
-            and (not self.months or here.month - 1 in self._months)
+            (not self.weekdays or day.weekday() in self._weekdays)
+            and (not self.months or day.month - 1 in self._months)
             and (not self.days_of_month or not days.isdisjoint(self.days_of_month))
-            and (not self.times or any(_between(span, here.time()) for span in self._times))
         )
 
     @cached_property
@@ -105,13 +119,3 @@ def _minutes(text: str) -> tuple[int, int]:
         raise ValueError(f'{text!r} is no time of day such as "08:00-18:00"')
     hour, minute, to_hour, to_minute = map(int, found.groups())
     return hour * 60 + minute, to_hour * 60 + to_minute
-
-
-def _between(span: tuple[int, int], clock: time) -> bool:
-    minute, (start, end) = clock.hour * 60 + clock.minute, span
-    return start <= minute < end if start < end else minute >= start or minute < end
-
-
-def _days_of(moment: datetime) -> int:
-    following = (moment.year + moment.month // 12, moment.month % 12 + 1)
-    return (datetime(*following, 1) - datetime(moment.year, moment.month, 1)).days

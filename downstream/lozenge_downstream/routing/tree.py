@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from lozenge.durations import TextDuration
 from lozenge_downstream.routing.matchers import Labels, MatcherField, all_match
@@ -38,6 +38,29 @@ INHERITED = (
 )
 
 
+def _printable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError("it contains a line end, a NUL or another character that cannot be printed")
+    return name
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{', '.join(repeated)}: named twice")
+    return names
+
+
+def _alone_or_labels(names: tuple[str, ...]) -> tuple[str, ...]:
+    if ALONE[0] in names and names != ALONE:
+        raise ValueError('"..." makes each alert a case of its own, so it has no other label next to it')
+    return names
+
+
+Name = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+"""The name of a route, channel or time interval."""
+_Label = Annotated[str, Field(min_length=1)]
+
+
 class Route(BaseModel):
     """One route. A field that it does not set is its parent's, except the time intervals.
 
@@ -52,11 +75,11 @@ class Route(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Annotated[str, Field(min_length=1, max_length=100)] = "default"
+    name: Name = "default"
     matchers: tuple[MatcherField, ...] = ()
-    channels: tuple[str, ...] = ()
-    group_by: tuple[str, ...] = ALONE
-    group_wait: TextDuration = timedelta()
+    channels: Annotated[tuple[str, ...], AfterValidator(_distinct)] = ()
+    group_by: Annotated[tuple[_Label, ...], AfterValidator(_distinct), AfterValidator(_alone_or_labels)] = ALONE
+    group_wait: Annotated[TextDuration, Field(ge=timedelta())] = timedelta()
     group_interval: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(minutes=5)
     repeat_interval: Annotated[TextDuration, Field(gt=timedelta())] | None = None
     resolve_timeout: Annotated[TextDuration, Field(gt=timedelta())] = timedelta(hours=1)

@@ -6,7 +6,7 @@ import time
 from functools import cache
 from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
@@ -25,7 +25,7 @@ class FromEnvironment(BaseSettings):
     """Base of all settings: a subclass sets `env_prefix`; a field `name` is the variable `<prefix>NAME`.
 
     A field with a `validation_alias` is the variable of that name. A field that is no single value is annotated
-    `Json[...]` and written as JSON.
+    `Json[...]` and written as JSON. Spaces and line ends around a value are removed: secret stores and `echo` add them.
     """
 
     model_config = SettingsConfigDict(
@@ -37,6 +37,11 @@ class FromEnvironment(BaseSettings):
         """The environment variable of each field."""
         prefix = cls.model_config["env_prefix"]
         return {n: str(field.validation_alias or f"{prefix}{n.upper()}") for n, field in cls.model_fields.items()}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _trimmed(cls, given: Any) -> Any:
+        return given.strip().strip("\ufeff").strip() if isinstance(given, str) else given
 
     @classmethod
     def load(cls, **given: Any) -> Self:

@@ -203,6 +203,52 @@ def test_a_silence_names_a_detector_of_which_no_alert_has_come(client: Client, d
         assert made["unknown_detectors"] == unknown
 
 
+@pytest.mark.parametrize(
+    "matchers",
+    [
+        ['detector =~ ".*"'],
+        ['team !~ "fraud.+"'],
+        ['team = ""'],
+        ["team != fraud"],
+        ['severity =~ ".*"'],
+        ["severity >= info"],
+        ["severity <= critical"],
+        ['detector =~ ".*"', 'team = ""', "severity <= critical"],
+    ],
+    ids=str,
+)
+def test_a_silence_that_would_mute_every_alert_is_refused(client: Client, matchers: list[str]) -> None:
+    asked = {"author": "ann", "reason": "works", "seconds": 600, "matchers": matchers}
+    status, answer = client.ask("POST", "/silences", asked)
+    assert (status, "would mute every alert" in answer["error"]) == (422, True), answer
+    assert client.ask("POST", "/silences?dry_run", asked)[0] == 422
+    assert client.ask("GET", "/silences")[1] == []
+
+
+@pytest.mark.parametrize(
+    "matchers",
+    [
+        ['detector =~ ".+"'],
+        ['detector =~ ".*"', "entity = card:card-7"],
+        ["severity >= high"],
+        ["severity != critical"],
+        ['severity =~ "low|high"'],
+    ],
+    ids=str,
+)
+def test_a_silence_says_how_many_open_cases_match(
+    client: Client, desk: Desk, record: MakeRecord, matchers: list[str]
+) -> None:
+    desk.routing(route={"group_by": ["entity"]})
+    desk.take(record(), record(1, entity={"type": "card", "id": "card-8"}, severity="critical"))
+    asked = {"author": "ann", "reason": "works", "seconds": 600, "matchers": matchers}
+    status, answer = client.ask("POST", "/silences?dry_run", asked)
+    assert (status, answer["matching_cases"]) == (
+        200,
+        2 if matchers[0] in ('detector =~ ".+"', "severity >= high") else 1,
+    )
+
+
 def test_a_channel_that_is_off_is_turned_on(client: Client, desk: Desk) -> None:
     with desk.store.transaction() as t:
         t.deliveries.disable("ops", "HTTP 410")

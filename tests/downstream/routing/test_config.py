@@ -197,3 +197,44 @@ def test_whatever_a_file_holds_its_problem_is_reported(tmp_path: Path, text: str
 
 def test_every_file_in_the_folder_of_channels_is_a_type() -> None:
     assert kinds() == ["alertmanager", "apprise", "email", "kafka", "pagerduty", "slack", "webhook"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path, end: str) -> None:
+    text = f"[route]{end}group_by = ['entity']{end}"
+    (tmp_path / "routing.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert routing_file.routing(tmp_path / "routing.toml").route.group_by == ("entity",)
+
+
+@pytest.mark.parametrize(("encoding", "line"), [("latin-1", 2), ("utf-16", 1)])
+def test_a_file_that_is_not_utf_8_names_the_line(tmp_path: Path, encoding: str, line: int) -> None:
+    (tmp_path / "routing.toml").write_bytes('[route]\nname = "Prüfung"\n'.encode(encoding))
+    with pytest.raises(ConfigError, match=f"it is not UTF-8: line {line} has the byte 0x"):
+        routing_file.routing(tmp_path / "routing.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[channels.""]\ntype = "kafka"\ntopic = "t"\n', "channels..[key]: "),
+        ('[channels."a\\u0000"]\ntype = "kafka"\ntopic = "t"\n', "channels.a\0.[key]: it contains a line end, a NUL"),
+        ('[[route.routes]]\nname = "a\\n"\n', "route.routes.0.name: it contains a line end, a NUL"),
+        ('[route]\ngroup_by = ["..." , "entity"]\n', 'route.group_by: "..." makes each alert'),
+        ('[route]\ngroup_by = ["entity", "entity"]\n', "route.group_by: entity: named twice"),
+        ('[route]\ngroup_wait = "-1s"\n', "route.group_wait: "),
+        (WEBHOOK + "first_retry = inf\n", "channels.a.first_retry: "),
+        ('[channels.a]\ntype = "email"\nhost = ""\nfrom = "a@b"\nto = ["c@d"]\n', "channels.a.host: "),
+    ],
+    ids=lambda text: text[:40],
+)
+def test_what_would_fail_at_a_notification_is_refused_in_the_file(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, text)
+    assert any(found.startswith(problem) for found in caught.value.problems), caught.value.problems
+
+
+def test_a_channel_that_a_route_names_twice_is_refused(tmp_path: Path) -> None:
+    kafka = '[channels.a]\ntype = "kafka"\ntopic = "t"\n'
+    with pytest.raises(ConfigError) as caught:
+        routing(tmp_path, kafka + '[route]\nchannels = ["a", "a"]\n[[route.routes]]\nname = "r"\n')
+    assert caught.value.problems == ("route.channels: a: named twice",)

@@ -35,6 +35,14 @@ def test_values_come_from_the_environment_and_from_the_caller(monkeypatch: pytes
     assert Kitchen.load(ovens=3).ovens == 3
 
 
+@pytest.mark.parametrize("value", ["k 1\n", "k 1\r\n", " k 1 ", "\ufeffk 1\n"], ids=repr)
+def test_what_shells_and_secret_stores_add_is_no_part_of_a_value(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOZENGE_KITCHEN_KEY", value)
+    monkeypatch.setenv("LOZENGE_KITCHEN_OVENS", "2\n")
+    kitchen = Kitchen.load()
+    assert (kitchen.key.get_secret_value(), kitchen.ovens) == ("k 1", 2)
+
+
 def test_every_problem_is_reported_by_name_and_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOZENGE_KITCHEN_OVENS", "hush-1")
     monkeypatch.setenv("LOZENGE_KITCHEN_DISHES", "[hush-2")

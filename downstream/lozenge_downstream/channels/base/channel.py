@@ -35,6 +35,8 @@ class Drop:
 
 Result = Sent | Retry | Drop
 MAX_LINK_TITLE = 80
+MAX_RETRY = 7 * 86_400.0
+"""Seconds: the longest wait between two attempts."""
 MAX_URL = 1_000
 """Characters; programs do not open longer ones."""
 
@@ -86,8 +88,8 @@ class Channel(BaseModel, ABC):
     timeout: Annotated[float, Field(gt=0, le=120)] = 15.0
     concurrency: Annotated[int, Field(ge=1, le=256)] = 16
     attempts: Annotated[int, Field(ge=1, le=100)] = 11
-    first_retry: Annotated[float, Field(gt=0)] = 5.0
-    max_retry: Annotated[float, Field(gt=0)] = 43_200.0
+    first_retry: Annotated[float, Field(gt=0, le=MAX_RETRY)] = 5.0
+    max_retry: Annotated[float, Field(gt=0, le=MAX_RETRY)] = 43_200.0
 
     @abstractmethod
     def sender(self) -> AbstractAsyncContextManager[Sender]:

@@ -7,16 +7,29 @@ form of a reference is checked.
 import base64
 import binascii
 import os
+import unicodedata
 from pathlib import Path
 from typing import Self
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    HttpUrl,
+    SecretStr,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from lozenge.errors import Retryable
 
 MIN_SECRET_BYTES = 24
 SECRET_PREFIX = "whsec_"
 ELSEWHERE = {"secrets": "elsewhere"}
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that no receiver takes in a secret: control and format characters, and bytes that are no text."""
+_URL = TypeAdapter(HttpUrl)
 
 
 class SecretUnusable(Retryable, ValueError):
@@ -53,14 +66,29 @@ class Secret(BaseModel):
                 raise SecretUnusable(f"{self.location} is not set")
         else:
             try:
-                value = Path(self.file or "").read_text("utf-8").strip()
+                value = Path(self.file or "").read_text("utf-8")
             except OSError as error:
                 raise SecretUnusable(f"{self.location}: {error.strerror}") from None
-            except UnicodeDecodeError:
-                raise SecretUnusable(f"{self.location} holds no text") from None
+            except ValueError:
+                raise SecretUnusable(f"{self.location} holds no UTF-8 text") from None
+        # what editors, `echo` and secret stores put around it
+        value = value.strip().strip("\ufeff").strip()
         if not value:
             raise SecretUnusable(f"{self.location} is empty")
+        if any(unicodedata.category(character) in _INVISIBLE for character in value):
+            raise SecretUnusable(f"{self.location} contains a line end or another invisible character")
         return SecretStr(value)
+
+
+class SecretUrl(Secret):
+    """An HTTP URL that is a secret, because it authorises to post."""
+
+    def resolve(self) -> SecretStr:
+        """The current URL; raises SecretUnusable also if it is none."""
+        try:
+            return SecretStr(str(_URL.validate_python(super().resolve().get_secret_value())))
+        except ValidationError:
+            raise SecretUnusable(f"{self.location} does not hold an HTTP URL") from None
 
 
 class SigningSecret(Secret):
