@@ -61,4 +61,9 @@ class Sender:
         # restricts their target; a URL with `?redirect=yes` allows them
         asset = self._apprise.AppriseAsset(async_mode=False, service_timeout=0, http_redirects=False)
         services = self._apprise.Apprise(asset=asset)
-        return services if services.add(url) else None
+        if not services.add(url):
+            return None
+        for service in services:  # a service refuses what is longer than it takes, unless apprise cuts it
+            if "overflow=" not in url.lower():
+                service.overflow_mode = self._apprise.OverflowMode.TRUNCATE
+        return services

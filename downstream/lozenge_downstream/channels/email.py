@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Channel as Base
 from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent, with_links
 from lozenge_downstream.channels.base.secrets import Secret
@@ -19,6 +20,8 @@ from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 DOMAIN = "lozenge.invalid"
 PERMANENT = 500
+MAX_TITLE = 140
+"""Characters of a title in a subject: encoded, the header is shorter than the 998 bytes that RFC 5322 allows."""
 
 
 class Channel(Base):
@@ -94,12 +97,15 @@ def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:
     """The mail for a notification."""
     fields: Any = message.fields
     mail = EmailMessage()
-    mail["Subject"] = " ".join(f"[{fields['severity']}] {fields['title']} ({fields['status']})".split())
+    line = " ".join(fields["title"].split())
+    title = shortened(line, MAX_TITLE)
+    mail["Subject"] = f"[{fields['severity']}] {title} ({fields['status']})"
     mail["From"], mail["To"] = sender, ", ".join(to)
     mail["Date"] = format_datetime(datetime.fromisoformat(fields["created_at"]))
     mail["Message-ID"] = f"<{message.id}@{DOMAIN}>"
     mail["References"] = f"<{fields['case_id']}@{DOMAIN}>"
     mail["Auto-Submitted"] = "auto-generated"
     text = with_links(fields["text"], fields)
-    mail.set_content(f"{text}\n\n{fields['subject']}\ncase {fields['case_id']}\nnotification {message.id}\n")
+    whole = "" if title == line else f"{line}\n\n"
+    mail.set_content(f"{whole}{text}\n\n{fields['subject']}\ncase {fields['case_id']}\nnotification {message.id}\n")
     return mail

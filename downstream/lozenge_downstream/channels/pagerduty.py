@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from pydantic import HttpUrl
 
+from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import Secret
@@ -51,7 +52,7 @@ def event(fields: Any, key: str) -> dict[str, Any]:
         "event_action": action,
         "dedup_key": fields["case_id"],
         "payload": {
-            "summary": fields["title"][:MAX_SUMMARY],
+            "summary": shortened(fields["title"], MAX_SUMMARY),
             "source": fields["subject"],
             "severity": SEVERITIES.get(fields["severity"], "critical"),
             "timestamp": fields["event_time"],

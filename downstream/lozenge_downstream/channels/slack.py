@@ -6,13 +6,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Message, Result, links
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import SecretUrl
 
 COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
 PERMANENT = frozenset({400, 403, 404})
-MAX_TEXT = 2_900
+MAX_TITLE, MAX_TEXT = 1_000, 2_900
+"""Characters as sent, escaped. Slack takes 40,000 and recommends 4,000 at most; its clients fold longer ones."""
 
 
 class Channel(HttpChannel):
@@ -45,11 +47,11 @@ class Sender:
 def payload(fields: Any) -> dict[str, Any]:
     """The message in Slack's form; `&`, `<` and `>` are escaped, since they are its markup."""
     return {
-        "text": _escaped(f"{fields['title']} ({fields['status']})"),
+        "text": f"{_fitting(fields['title'], MAX_TITLE)} ({fields['status']})",
         "attachments": [
             {
                 "color": COLOURS.get(fields["severity"], COLOURS["critical"]),
-                "text": _escaped(fields["text"])[:MAX_TEXT],
+                "text": _fitting(fields["text"], MAX_TEXT),
                 "fields": [
                     {"title": title, "value": _escaped(str(value)), "short": True}
                     for title, value in (
@@ -65,6 +67,11 @@ def payload(fields: Any) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _fitting(text: str, most: int) -> str:
+    """As much of `text` as fits escaped, so that no escape is divided."""
+    return _escaped(shortened(text, most, lambda part: len(_escaped(part))))
 
 
 def _escaped(text: str) -> str:

@@ -3,6 +3,7 @@
 A record becomes an accepted alert, a duplicate, a rate-limited alert or a dead letter, each with a reason.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,14 +11,17 @@ from typing import Any, NamedTuple
 from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema
+from lozenge.contracts.texts import is_blank, shortened
 from lozenge.contracts.topic_patterns import detector_of
 from lozenge.contracts.topics import Topics
 from lozenge.errors import DecodeError, Poison
 from lozenge_downstream.dead_letter_encoder import dead_letter_record
 from lozenge_downstream.model import Classification, Number, PublishedAlert, ReceivedAlert, ReceivedRecord, labels_of
 
+MAX_TITLE = 500
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 NEW = "first alert with this id"
 DUPLICATE = "an alert with this id was received before"
 
@@ -102,7 +106,7 @@ def enrich(raw: Mapping[str, Any], record: ReceivedRecord, now: float) -> Publis
         entity_id=entity["id"],
         severity=raw["severity"],
         score=raw["score"],
-        title=raw["title"],
+        title=title(raw),
         text=text(raw),
         event_time=raw["event_time"],
         detected_at=raw["detected_at"].timestamp(),
@@ -127,4 +131,14 @@ def text(raw: Mapping[str, Any]) -> str:
     if len(facts) > MAX_EVIDENCE:
         facts[MAX_EVIDENCE:] = [f"and {len(facts) - MAX_EVIDENCE} more"]
     lines = "\n".join([raw["reason"], *(f"- {fact}" for fact in facts)])
-    return lines if len(lines) <= MAX_TEXT else lines[:MAX_TEXT] + " ..."
+    return shortened(_readable(lines), MAX_TEXT)
+
+
+def title(raw: Mapping[str, Any]) -> str:
+    """The title, bounded; of an alert whose title is blank the name of its detector, since receivers refuse none."""
+    return raw["detector"] if is_blank(raw["title"]) else shortened(_readable(raw["title"]), MAX_TITLE)
+
+
+def _readable(text: str) -> str:
+    """`text` with a mark for each control character: mail servers and other receivers refuse them."""
+    return _CONTROL.sub("\ufffd", text)

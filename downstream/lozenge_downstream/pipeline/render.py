@@ -1,6 +1,6 @@
 """Notifications as their consumers get them: an Avro record for Kafka, and the JSON text for channels."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,12 +10,16 @@ from lozenge.contracts import headers
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
+from lozenge.contracts.texts import shortened
 from lozenge.contracts.topics import DOWNSTREAM, Topics
 from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route
 
 TYPE = "lozenge.notification"
+MAX_SUBJECT = 500
+MAX_TITLE = 1000
+MAX_LABEL = 1000
 MAX_TEXT = 8000
 MAX_ALERTS = 20
 """Alerts in the text and body of a notification; `alert_ids` has all."""
@@ -63,10 +67,10 @@ class Renderer:
 
 
 def subject(case: Case, alerts: Sequence[PublishedAlert]) -> str:
-    """The subject of a case: the entity if all its alerts share one, else the labels of its group."""
+    """The subject of a case: the entity if all its alerts share one, else the labels of its group. It is bounded."""
     if case.group.keys() <= {"alert_id"} or case.group.get("entity"):
-        return alerts[0].subject
-    return ",".join(f"{name}={value}" for name, value in sorted(case.group.items()))
+        return shortened(alerts[0].subject, MAX_SUBJECT)
+    return shortened(",".join(f"{name}={value}" for name, value in sorted(case.group.items())), MAX_SUBJECT)
 
 
 def fields_of(
@@ -96,7 +100,7 @@ def fields_of(
 def title(case: Case, worst: PublishedAlert) -> str:
     """One line: the title of the alert with the highest score, and the other detectors of the case."""
     others = sorted(case.scores.keys() - {worst.detector})
-    return f"{worst.title}; also {', '.join(others)}" if others else worst.title
+    return shortened(f"{worst.title}; also {', '.join(others)}", MAX_TITLE) if others else worst.title
 
 
 def text(alerts: Sequence[PublishedAlert]) -> str:
@@ -105,7 +109,12 @@ def text(alerts: Sequence[PublishedAlert]) -> str:
     if len(alerts) > MAX_ALERTS:
         parts.append(f"... and {len(alerts) - MAX_ALERTS} more alerts")
     whole = "\n\n".join(parts)
-    return whole if len(whole) <= MAX_TEXT else whole[:MAX_TEXT] + " ..."
+    return shortened(whole, MAX_TEXT)
+
+
+def _bounded(labels: Mapping[str, str]) -> dict[str, str]:
+    """Labels as receivers get them; routes, silences and inhibitions see the whole ones."""
+    return {name: shortened(value, MAX_LABEL) for name, value in labels.items()}
 
 
 def document(
@@ -120,16 +129,16 @@ def document(
     data = {
         **fields,
         "subject": key,
-        "group": case.group,
+        "group": _bounded(case.group),
         "detector": alerts[0].detector,
-        "entity": {"type": alerts[0].entity_type, "id": alerts[0].entity_id},
+        "entity": {"type": alerts[0].entity_type, "id": shortened(alerts[0].entity_id, MAX_LABEL)},
         "alerts": [
             {
                 "alert_id": a.id,
                 "title": a.title,
                 "reason": a.text,
                 "score": a.score,
-                "labels": a.labels,
+                "labels": _bounded(a.labels),
                 "event_time": a.event_time,
                 "resolves_at": datetime.fromtimestamp(resolves_at(route, a), UTC),
                 **({"feedback_url": link(a.id)} if link else {}),

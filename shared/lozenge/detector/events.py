@@ -4,6 +4,7 @@ Read `lozenge.detector.fold` for the code that is called with these; rules and a
 use `lozenge.alert` instead.
 """
 
+import re
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from typing import Any, Literal, get_args
 Severity = Literal["info", "low", "medium", "high", "critical"]
 MAX_CHARACTERS = 200_000
 """The most text that one alert may hold, so that no broker finds its record too large."""
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Event:
@@ -87,6 +89,11 @@ class Alert:
         for what, text in texts.items():
             if not isinstance(text, str):
                 yield f"{what} is {type(text).__name__}, not text"
+            elif _LONE_SURROGATE.search(text):
+                yield f"{what} has half of a character (a lone surrogate)"
+        for name, value in self.values.items():
+            if _LONE_SURROGATE.search(str(value)):
+                yield f"value {name} has half of a character (a lone surrogate)"
         if not isinstance(self.score, Real | Decimal) or not 0 <= self.score <= 1:
             yield f"score {self.score!r} does not lie between 0 and 1"
         if self.severity is not None and self.severity not in get_args(Severity):

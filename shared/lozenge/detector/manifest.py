@@ -10,9 +10,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.contracts.texts import is_blank
 from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.durations import TextDuration
@@ -20,6 +21,12 @@ from lozenge.errors import ConfigError
 
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
+
+
+def _visible(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("it shows nothing: receivers of notifications refuse a blank text")
+    return text
 
 
 class _Strict(BaseModel):
@@ -60,14 +67,14 @@ class Manifest(_Strict):
     kind: DetectorKind
     """`rule` processes one event at a time, `stateful` folds the events of a key, `aggregate` counts in windows."""
 
-    owner: Annotated[str, Field(min_length=1)]
+    owner: Annotated[str, Field(min_length=1), AfterValidator(_visible)]
     """Who answers for it: a person or a team. Routes can match it."""
 
     key: Literal["card", "terminal", "merchant", "account"] = "card"
     """The entity of its alerts, and the key of its input topic. All events of one entity are in one partition, in their
     order. Upstream must write the copy of the events that has this key (`LOZENGE_UPSTREAM_REKEYS`)."""
 
-    title: Annotated[str, Field(min_length=1)]
+    title: Annotated[str, Field(min_length=1), AfterValidator(_visible)]
     """The title of its alerts, unless an alert has its own."""
 
     severity: Severity = "medium"

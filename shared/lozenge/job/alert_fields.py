@@ -11,7 +11,7 @@ from lozenge.job.identity import Identity
 
 
 class Source(NamedTuple):
-    """Where a value comes from: from the alert's `column`, or from the `constant` if that is empty or there is none."""
+    """Where a value comes from: from the alert's `column`, or from the `constant` if that is blank or there is none."""
 
     column: str = ""
     constant: str | None = None

@@ -44,3 +44,16 @@ def test_apprise_gets_the_link_to_the_feedback_page(
         assert send(message_with_links, type="apprise", url={"env": "APPRISE"}) == Sent()
     ((_, body),) = got
     assert body["message"].endswith(f"right or wrong?\n{LINK}")
+
+
+@pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+@pytest.mark.parametrize(("option", "longest"), [("", 250), ("?overflow=upstream", 1_000)])
+def test_apprise_cuts_what_a_service_would_refuse_unless_its_url_says_otherwise(
+    message: Message, option: str, longest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = Message(message.id, "", {**message.fields, "title": "t" * 600})
+    with receiving() as (url, got):
+        monkeypatch.setenv("APPRISE", url.replace("http://", "json://") + option)
+        assert send(long, type="apprise", url={"env": "APPRISE"}) == Sent()
+    ((_, body),) = got
+    assert len(body["title"]) == min(longest, len(f"[high] {'t' * 600} (opened)"))

@@ -41,6 +41,7 @@ def over(events: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
             reason=F.concat(F.lit("over: "), F.col("amount").cast("string")),
             score=F.col("amount").cast("double") / 1000,
             severity=F.when(F.col("amount") > 500, "critical"),
+            title=F.when(F.col("amount") > 900, "\u3000\u200b\u2800 ").when(F.col("amount") > 500, "\u200bfive"),
             values={"amount": F.col("amount"), "account": F.col("account_id")},
             labels={"country": F.col("country")},
         )

@@ -37,3 +37,13 @@ def test_an_alert_reports_all_of_its_problems() -> None:
 
 def test_an_alert_takes_values_of_any_type() -> None:
     Alert(reason="", score=Decimal("0.5"), values={"n": 1, "amount": Decimal(3)}, evidence=[None])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"title": "\ud83d"}, {"labels": {"a": "\ud83d"}}, {"values": {"a": "\udc00"}}, {"values": {"\udc00": 1}}],
+    ids=ascii,
+)
+def test_an_alert_with_half_of_a_character_is_refused_since_no_record_can_hold_it(fields: Any) -> None:
+    with pytest.raises(ValueError, match="has half of a character"):
+        Alert(**{"reason": "seen", **fields})

@@ -169,3 +169,12 @@ def test_real_time_mode_is_refused_where_it_cannot_keep_what_is_declared(declare
     text = "\n".join(f'{name} = "{value}"' for name, value in ({"mode": "realtime"} | declared).items())
     [problem] = problems(GOOD.replace('kind = "rule"\n', f"{text}\n").replace('trigger = "500ms"\n', ""))
     assert why in problem
+
+
+@pytest.mark.parametrize("field", ["title", "owner"])
+@pytest.mark.parametrize("text", [" ", "\\t", "\u3000", "\u200b"], ids=ascii)
+def test_a_title_or_owner_that_shows_nothing_is_refused(field: str, text: str) -> None:
+    value = {"title": "Large amount", "owner": "fraud"}[field]
+    (problem,) = problems(GOOD.replace(f'{field} = "{value}"', f'{field} = "{text}"'))
+    assert problem.startswith(f"tool.lozenge.{field} (line ")
+    assert "it shows nothing" in problem

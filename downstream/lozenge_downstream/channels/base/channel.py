@@ -8,6 +8,8 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from lozenge.contracts.texts import shortened
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -56,7 +58,7 @@ def links(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
     There are none if the notifier has no feedback pages.
     """
     titled = ((" ".join(alert["title"].split()), alert.get("feedback_url", "")) for alert in fields["alerts"])
-    return [(title[:MAX_LINK_TITLE], url) for title, url in titled if 0 < len(url) <= MAX_URL]
+    return [(shortened(title, MAX_LINK_TITLE), url) for title, url in titled if 0 < len(url) <= MAX_URL]
 
 
 def with_links(text: str, fields: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.headers import cloud_event
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
+from lozenge.contracts.texts import is_blank
 from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
@@ -68,6 +69,8 @@ def filled(fields: Fields, columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _value(source: Source, columns: Mapping[str, Any]) -> Any:
     found = columns[source.column] if source.column else None
+    if source.constant is not None and isinstance(found, str) and is_blank(found):
+        return source.constant
     return source.constant if found is None or found == "" else found
 
 

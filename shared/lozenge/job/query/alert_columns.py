@@ -13,6 +13,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.alert import ALERT_TYPE, OWNER
 from lozenge.contracts.partitioner import partition_column
 from lozenge.contracts.schemas import newest
+from lozenge.contracts.texts import VISIBLE
 from lozenge.detector.events import MAX_CHARACTERS, Severity
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
@@ -118,7 +119,7 @@ def _value(source: Source) -> Column:
     if not source.column:
         return constant
     column = F.col(source.column)
-    return column if source.constant is None else F.when(F.length(column) > 0, column).otherwise(constant)
+    return column if source.constant is None else F.when(column.rlike(VISIBLE), column).otherwise(constant)
 
 
 def _headers(identity: Identity) -> Column:

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from lozenge import Settings
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.partitioner import partition_of
@@ -76,6 +78,11 @@ def test_a_record_names_release_settings_and_both_times() -> None:
 def test_title_and_severity_are_those_of_the_declaration_unless_the_detector_gives_its_own() -> None:
     assert [written()[name] for name in ("title", "severity")] == ["A test", "high"]
     assert [written(title="T", severity="low")[name] for name in ("title", "severity")] == ["T", "low"]
+
+
+@pytest.mark.parametrize("title", ["", "  ", "\n", "\u3000", "\u200b", "\ufeff"], ids=ascii)
+def test_a_title_that_shows_nothing_is_that_of_the_declaration(title: str) -> None:
+    assert written(title=title)["title"] == "A test"
 
 
 def test_no_detector_can_name_another_owner() -> None:

@@ -1,0 +1,44 @@
+"""Texts that show nothing, and texts that are too long."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lozenge.contracts.texts import is_blank, shortened
+
+BLANK = ["", " ", "\n\t", "\u3000", "\u200b\u200b", "\ufeff", "\u2800", "\u3164", "\x00", "\u00a0 \u2028"]
+
+
+@pytest.mark.parametrize("text", BLANK, ids=ascii)
+def test_a_text_without_a_visible_character_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(text + "ä" + text)
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "short"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcdefg", 6, "abc..."),
+        ("abe\u0301fgh", 6, "ab..."),  # not before an accent
+        ("a👩\u200d👩\u200d👧bcd", 7, "a..."),
+        ("a👍\U0001f3fdbcdef", 6, "a👍\U0001f3fd..."),
+        ("a👍\U0001f3fdbcdef", 5, "a..."),
+        ("abc", 2, "..."),
+    ],
+    ids=ascii,
+)
+def test_the_beginning_of_a_text_ends_with_dots(text: str, most: int, short: str) -> None:
+    assert shortened(text, most) == short
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(3, 30))
+def test_a_shortened_text_fits_and_is_a_beginning(text: str, most: int) -> None:
+    for size in (len, lambda part: len(part.encode())):
+        short = shortened(text, most, size)
+        assert size(short) <= most
+        assert short == text if size(text) <= most else text.startswith(short.removesuffix("..."))
+        end = short.removesuffix("...")
+        assert short == text or not unicodedata.category(text[len(end)]).startswith("M") or not end
