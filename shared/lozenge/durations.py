@@ -10,6 +10,10 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d
 _PATTERN = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
 
+class TooLong(ValueError):
+    """More days than a timedelta holds."""
+
+
 def duration(text: str | timedelta) -> timedelta:
     """The timedelta that `text` names; raises ValueError with the accepted form."""
     if isinstance(text, timedelta):
@@ -21,7 +25,7 @@ def duration(text: str | timedelta) -> timedelta:
     try:
         value = timedelta(**{_UNITS[unit]: float(number)})
     except OverflowError:
-        raise ValueError(f"{text!r} is longer than the longest duration") from None
+        raise TooLong(f"{text!r} is longer than the longest duration") from None
     return -value if sign == "-" else value
 
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show
 from tests.mutations import Guard, changed_since, copied, guards, transitions
 
 JOB_STATE = "shared/lozenge/job/lifecycle/job_state.py"

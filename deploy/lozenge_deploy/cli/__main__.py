@@ -14,6 +14,7 @@ from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
 from lozenge_deploy.cli.options import DEBUG
+from lozenge_deploy.cli.printing.terminal import echo, never_fail_to_encode
 from lozenge_deploy.cli.status import status
 from lozenge_deploy.cli.why import why
 
@@ -67,7 +68,7 @@ def _version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        typer.echo(f"lozenge {version('lozenge-platform')}")
+        echo(f"lozenge {version('lozenge-platform')}")
         raise typer.Exit
 
 
@@ -85,14 +86,24 @@ _debug = False
 
 
 def main() -> None:
-    """Runs the command; a known error becomes one sentence and a hint."""
+    """Runs the command; an error becomes one sentence and a hint, and a stack trace only with `--debug`."""
+    never_fail_to_encode()
     try:
         app()
-    except LozengeError as error:
+    except Exception as error:
         if _debug:
             raise
-        print(f"lozenge: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        known = error if isinstance(error, LozengeError) else _unexpected(error)
+        echo(f"lozenge: {known}", err=True)
+        sys.exit(known.exit_code)
+
+
+def _unexpected(error: Exception) -> LozengeError:
+    """An error that no command expects: a fault of Lozenge."""
+    return LozengeError(
+        f"unexpected {type(error).__name__}: {error}",
+        hint="this is a fault in Lozenge; `lozenge --debug` with the same command shows where, for a report",
+    )
 
 
 if __name__ == "__main__":

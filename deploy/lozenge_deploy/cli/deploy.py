@@ -19,7 +19,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import OutputFormat, show, show_backtest, show_cost
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest, show_cost
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5

@@ -7,7 +7,8 @@ import typer
 
 from lozenge.errors import DetectorError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of
-from lozenge_deploy.cli.output import OutputFormat, say, show
+from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_fields
+from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def ls(
     if rows or output is OutputFormat.JSON:
         show(rows, output)
     else:
-        typer.echo("no unresolved dead letters", err=True)
+        echo("no unresolved dead letters", err=True)
 
 
 @app.command("show")
@@ -72,11 +73,7 @@ def show_(
         newest = sorted(unresolved(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
         _list(target, newest, output)
         return
-    found = details(kafka, target, where)
-    if output is OutputFormat.JSON:
-        show([found], output)
-    else:
-        show([{"field": field, "value": value} for field, value in found.items()], output)
+    show_fields(details(kafka, target, where), output)
 
 
 @app.command()
@@ -149,7 +146,7 @@ def _process(
         target, python, kafka, present.release, present.settings, choice, in_order=in_order, message=message
     ):
         steps.append(step)
-        typer.echo(f"{step['dead_letters']} processed, {step['remaining']} remaining", err=True)
+        echo(f"{step['dead_letters']} processed, {step['remaining']} remaining", err=True)
     done: dict[str, Any] = {
         what: sum(s[what] for s in steps) for what in ("dead_letters", "alerts", "failed_again", "blocked")
     }
@@ -207,4 +204,4 @@ def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: OutputForma
     if dead_letters or output is OutputFormat.JSON:
         show([row_of(dead_letter) for dead_letter in dead_letters], output, brief=_BRIEF)
     else:
-        typer.echo(f"{target}: no unresolved dead letters", err=True)
+        echo(f"{target}: no unresolved dead letters", err=True)

@@ -6,7 +6,8 @@ import typer
 
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, app_of, folder_of
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
+from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
     from lozenge.detector.manifest import Manifest
@@ -18,10 +19,9 @@ BROKER_SECONDS = 1.0
 def describe(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show what a detector declares, its topics and its live release; from its release if it has no folder here."""
     fields = _fields_of(name)
-    if output is OutputFormat.JSON:
-        show([fields], output)
-    else:
-        show([{"field": field, "value": value} for field, value in fields.items() if value not in ({}, [])], output)
+    if output is not OutputFormat.JSON:
+        fields = {name: value for name, value in fields.items() if value not in ({}, [])}
+    show_fields(fields, output)
 
 
 def peek(
@@ -52,7 +52,7 @@ def state(
     if entries or output is OutputFormat.JSON:
         show(entries, output)
     else:
-        typer.echo(f"{app} has no state of {key}", err=True)
+        echo(f"{app} has no state of {key}", err=True)
 
 
 def doctor(output: OUTPUT = OutputFormat.TABLE) -> None:
@@ -63,7 +63,7 @@ def doctor(output: OUTPUT = OutputFormat.TABLE) -> None:
     show([{"check": each.what, "ok": "yes" if each.ok else "NO", "found": each.found} for each in checks], output)
     failed = [each for each in checks if not each.ok]
     for each in failed:
-        typer.echo(f"{each.what}: {each.fix}", err=True)
+        echo(f"{each.what}: {each.fix}", err=True)
     if failed:
         raise typer.Exit(1)
 

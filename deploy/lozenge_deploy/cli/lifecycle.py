@@ -8,7 +8,7 @@ import typer
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.local import DEFAULT, FOLDER, scale_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 if TYPE_CHECKING:

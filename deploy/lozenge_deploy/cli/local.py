@@ -13,7 +13,7 @@ import typer
 
 from lozenge.errors import LozengeError, UsageError
 from lozenge_deploy.cli.options import DRY_RUN, OUTPUT
-from lozenge_deploy.cli.output import OutputFormat, say
+from lozenge_deploy.cli.printing.output import OutputFormat, say
 from lozenge_deploy.supervision.child import last_error
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]

@@ -1,6 +1,5 @@
 """`lozenge logs`: the log of an app, from all machines on which it ran."""
 
-import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +8,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import NAME, OUTPUT, app_of
-from lozenge_deploy.cli.output import OutputFormat
+from lozenge_deploy.cli.printing.output import OutputFormat
+from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json, visible
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -47,7 +47,7 @@ def logs(
     elif not lines:
         if not LogReader(kafka, app_of(name)).latest(1)[0]:
             _refuse_unknown(kafka, app_of(name))
-        typer.echo(f"no line of {app_of(name)} at level {level} or above was shipped in the last 7 days", err=True)
+        echo(f"no line of {app_of(name)} at level {level} or above was shipped in the last 7 days", err=True)
 
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
@@ -61,20 +61,23 @@ def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
 
 
 def _print(line: Mapping[str, Any], output: OutputFormat) -> None:
-    typer.echo(json.dumps(line) if output is OutputFormat.JSON else text_of(line))
+    print_json(line, indent=None) if output is OutputFormat.JSON else echo(text_of(line))
 
 
 def text_of(line: Mapping[str, Any]) -> str:
-    """A line for people: time, level, instance and release, event, other fields; a stack trace below."""
+    """A line for people: time, level, instance and release, event, other fields; a stack trace indented below.
+
+    What a field holds stays in its line, so that none looks like another line.
+    """
     fields = {name: value for name, value in line.items() if value not in (None, "")}
     time, level, event = (str(fields.pop(name, "")) for name in ("time", "level", "event"))
     source = f"{fields.pop('instance', '')}/{fields.pop('release', '')}"
     fields.pop("app", None)
     stack = fields.pop("exception", "")
     more = " ".join(f"{name}={_value(value)}" for name, value in fields.items())
-    first = "  ".join(part for part in (time[:23], f"{level:<7}", source, event, more) if part)
-    return f"{first}\n{stack}" if stack else first
+    first = visible("  ".join(part for part in (time[:23], f"{level:<7}", source, event, more) if part))
+    return "\n".join([first, *(f"    {visible(line)}" for line in str(stack).split("\n") if line)])
 
 
 def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json_text(value, ascii_only=False)

@@ -9,7 +9,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, seconds_of
-from lozenge_deploy.cli.output import OutputFormat, moment, say, show, show_readable
+from lozenge_deploy.cli.printing.output import OutputFormat, moment, say, show, show_readable
+from lozenge_deploy.cli.printing.terminal import echo
 
 routes = typer.Typer(help="The routing file.", no_args_is_help=True)
 cases = typer.Typer(help="The cases that group alerts.", no_args_is_help=True)
@@ -58,7 +59,7 @@ def routes_test(
     elif failed:
         show(failed, output)
     else:
-        typer.echo(f"{file} is valid, and its {count} examples hold" if count else f"{file} is valid")
+        echo(f"{file} is valid, and its {count} examples hold" if count else f"{file} is valid")
     raise typer.Exit(code)
 
 
@@ -91,7 +92,7 @@ def cases_ls(
     rows = ask("GET", f"/cases?{urlencode(asked)}")
     show_readable(rows, output, "there is no such open case", times=CASE_TIMES, brief=CASE_BRIEF)
     if len(rows) == count:
-        typer.echo(f"these are the newest {count}; there may be more: -n", err=True)
+        echo(f"these are the newest {count}; there may be more: -n", err=True)
 
 
 @cases.command("show")
@@ -108,7 +109,7 @@ def cases_show(
         return
     alerts = found.pop("alerts")
     show_readable([found], output, "", times=CASE_TIMES, brief=CASE_BRIEF)
-    typer.echo()
+    echo("")
     show_readable(alerts, output, "the case has no alert", times=("received_at",))
 
 
@@ -131,7 +132,7 @@ def silence_add(
     matching = f"{made['matching_cases']} open cases have a matching alert"
     say(f"{said} until {moment(made['ends_at'])}; {matching}", made, output)
     for detector in made["unknown_detectors"]:
-        typer.echo(f"no alert of {detector} was received in a long time; check the name", err=True)
+        echo(f"no alert of {detector} was received in a long time; check the name", err=True)
 
 
 @silence.command("ls")

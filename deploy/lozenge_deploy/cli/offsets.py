@@ -8,7 +8,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
-from lozenge_deploy.cli.output import OutputFormat, say, show
+from lozenge_deploy.cli.printing.output import OutputFormat, say, show
+from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, await_change, await_quietly, show_changes
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def offsets(
             f"resetting offsets of {name}: --state needs a target", hint="add --to, --at, --earliest or --latest"
         )
     moment = offset_reset.moment_of(at) if at is not None else None
+    if moment is not None:
+        echo(f"--at {at} is {moment:%Y-%m-%d %H:%M:%S} in UTC", err=True)
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
     with Control(kafka) as control:
         present = control.deployed(detector)
@@ -116,7 +119,7 @@ def _stopped(
         await_quietly(control, stopped, limit)
         yield stopped
     except BaseException:
-        typer.echo(f"the offsets of {present.detector} were not reset; it resumes as before", err=True)
+        echo(f"the offsets of {present.detector} were not reset; it resumes as before", err=True)
         as_before = {"state": control.pending(present), "restart": present.restart}
         control.change(stopped, "resume", "its offsets were not reset", goal=present.goal, before=None, **as_before)
         raise
@@ -159,14 +162,14 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Output
         present = control.deployed(detector)
     rows = gap_rows(coverage_of(kafka, detector))
     if dry_run or not rows:
-        show(rows, output) if rows or output is OutputFormat.JSON else typer.echo(f"{detector}: no gaps")
+        show(rows, output) if rows or output is OutputFormat.JSON else echo(f"{detector}: no gaps")
         return
     releases = Releases(kafka)
     python = environment_for(releases.get(detector, present.release), releases)
     steps = []
     for step in detector_process.backfill(detector, python, kafka, present.release, present.settings):
         steps.append(step)
-        typer.echo(f"{step['events']} events, {step['alerts']} alerts; {step['remaining']} events remaining", err=True)
+        echo(f"{step['events']} events, {step['alerts']} alerts; {step['remaining']} events remaining", err=True)
     done = {what: sum(step[what] for step in steps) for what in ("events", "alerts", "dead_letters")}
     done |= {"expired": max((step["expired"] for step in steps), default=0)}
     gone = f"; {done['expired']} events are no longer retained" if done["expired"] else ""

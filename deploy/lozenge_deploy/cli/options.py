@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lozenge.errors import UsageError
-from lozenge_deploy.cli.output import OutputFormat
+from lozenge_deploy.cli.printing.output import OutputFormat
+
+LONGEST = timedelta(days=36_500)
+"""The most that an option may ask for: no record is older and no process lasts longer."""
 
 
 def _names(incomplete: str) -> list[str]:
@@ -87,4 +91,7 @@ def seconds_of(text: str, option: str) -> float:
         raise UsageError(f"reading {option}: {error}", hint=f'write it as {option} "10m"') from error
     if seconds < 0:
         raise UsageError(f"reading {option}: {text} is negative", hint=f'write it as {option} "10m"')
+    if seconds > LONGEST.total_seconds():
+        hint = f"the longest is {LONGEST.days}d"
+        raise UsageError(f"reading {option}: {text} is longer than anything is kept", hint=hint)
     return seconds

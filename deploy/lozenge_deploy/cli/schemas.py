@@ -1,6 +1,5 @@
 """`lozenge schemas`: the schemas of the platform's records, for a schema registry and consumers that use one."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +7,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT
-from lozenge_deploy.cli.output import OutputFormat, say, show
+from lozenge_deploy.cli.printing.output import OutputFormat, say, show
+from lozenge_deploy.cli.printing.terminal import print_json
 
 if TYPE_CHECKING:
     from lozenge.contracts.schemas import Schema
@@ -30,7 +30,7 @@ def export(
 
     schemas = ids_in_use(announced(KafkaSettings.load()))
     if apicurio is None:
-        typer.echo(json.dumps(import_requests(schemas), indent=2))
+        print_json(import_requests(schemas), indent=2)
         return
     try:
         write_apicurio_archive(schemas, apicurio)

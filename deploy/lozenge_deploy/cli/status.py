@@ -1,6 +1,5 @@
 """`lozenge status`: what should run and what does; of one app also its offsets and lag."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +8,8 @@ import typer
 
 from lozenge.errors import UsageError
 from lozenge_deploy.cli.options import OUTPUT, app_of
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show
+from lozenge_deploy.cli.printing.terminal import clear, echo
 
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
@@ -41,8 +41,8 @@ def status(
         with Deployments(kafka) as deployments:
             while True:
                 members = deployments.all()
-                if watch and sys.stdout.isatty():
-                    typer.echo("\x1b[H\x1b[2J", nl=False)  # cursor home, clear the screen
+                if watch:
+                    clear()
                 if name:
                     _show_one(readings, members, kafka, app_of(name), output)
                 else:
@@ -67,12 +67,12 @@ def _show_all(
             where = lag_of(kafka, row["app"])
             row["lag"] = where.offsets if where else None
     if not rows and output is not OutputFormat.JSON:
-        typer.echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
+        echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
         return
     show(rows, output, brief=_BRIEF)
     for row in rows if output is not OutputFormat.JSON else ():
         if row["reason"]:
-            typer.echo(f"{row['app']} {row['phase'] or 'runs'}: {row['reason']}\n  -> {row['next']}")
+            echo(f"{row['app']} {row['phase'] or 'runs'}: {row['reason']}\n  -> {row['next']}")
 
 
 def _show_one(
@@ -90,9 +90,9 @@ def _show_one(
     if row["committed_lag"] is not None and not _reports_its_lag(row):
         row["lag"] = row["committed_lag"]  # newer than what it last reported
     if output is not OutputFormat.JSON:
-        typer.echo(_summary(row))
+        echo(_summary(row))
         if row["reason"]:
-            typer.echo(f"{row['reason']}\n  -> {row['next']}")
+            echo(f"{row['reason']}\n  -> {row['next']}")
     show([row], output, brief=(*_BRIEF, "alerts_last_hour"))
 
 

@@ -1,12 +1,12 @@
 """Waiting until a requested change is complete, with its progress on standard error."""
 
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show
+from lozenge_deploy.cli.printing.terminal import echo, visible
 
 if TYPE_CHECKING:
     from lozenge_deploy.control.client import Control
@@ -39,7 +39,7 @@ def await_change(
         status = observed.model_dump(mode="json") if observed else None
         show([{"detector": wanted.detector, **more, "status": status}], output)
     else:
-        typer.echo(sentence)
+        echo(sentence)
 
 
 def await_quietly(control: "Control", wanted: "DeploymentSpec", timeout: float) -> None:
@@ -66,7 +66,7 @@ class _Progress:
         step = f"{observed.phase}{': ' + observed.reason if observed.reason else ''}"
         if step != self._last:
             self._last = step
-            print(f"{time.monotonic() - self._started_at:5.1f} s  {step}", file=sys.stderr, flush=True)
+            echo(visible(f"{time.monotonic() - self._started_at:5.1f} s  {step}"), err=True)
 
     def summary(self, wanted: "DeploymentSpec", observed: "DeploymentStatus") -> str:
         from lozenge_deploy.control.records import format_offsets

@@ -3,7 +3,7 @@
 from typing import Any
 
 from lozenge_deploy.cli.options import ALERT, OUTPUT
-from lozenge_deploy.cli.output import OutputFormat, labels, moment, show
+from lozenge_deploy.cli.printing.output import OutputFormat, labels, moment, show
 
 
 def why(alert_id: ALERT, output: OUTPUT = OutputFormat.TABLE) -> None:

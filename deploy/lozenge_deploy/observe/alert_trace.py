@@ -1,6 +1,6 @@
 """The origin of an alert: the event that triggered it and its raw record, as far as the topics still have them."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from confluent_kafka import Message
@@ -10,6 +10,7 @@ from lozenge.errors import DecodeError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import record_at
+from lozenge_deploy.observe.record_view import time_of
 
 GONE = "no longer in its topic"
 
@@ -21,37 +22,40 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     """
     settle_ids(kafka, ())
     alert = _decoded(record_at(kafka, topic, partition, offset), "alert")
-    if alert is None:
-        return [_step(None, "alert", GONE, topic, partition, offset)]
+    if isinstance(alert, str):
+        return [_step(None, "alert", alert, topic, partition, offset)]
     detail = f"{alert['detector']} {alert['release']}: {alert['reason']}"
-    steps = [_step(alert["detected_at"], "alert", detail, topic, partition, offset)]
+    steps = [_step(_time(alert["detected_at"]), "alert", detail, topic, partition, offset)]
     trigger = alert["trigger"]
     if trigger is None:
         return steps
     events = kafka.topics.events_by(alert["entity"]["type"])
     where = events, trigger["partition"], trigger["offset"]
     event = _decoded(record_at(kafka, *where), "event")
-    if event is None:
-        return [_step(None, "event", GONE, *where), *steps]
+    if isinstance(event, str):
+        return [_step(None, "event", event, *where), *steps]
     detail = f"{event['event_id']}: {event['amount']} {event['currency']}, {event['auth_result']}"
     raw = event["raw"]
     source = raw["topic"], raw["partition"], raw["offset"]
     record = record_at(kafka, *source)
-    raw_step = _step(_written(record), "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *source)
-    return [raw_step, _step(event["event_time"], "event", detail, *where), *steps]
+    written = (time_of(record) or "-")[:19].replace("T", " ") if record else None
+    raw_step = _step(written, "raw record", f"{len(record.value() or b'')} bytes" if record else GONE, *source)
+    return [raw_step, _step(_time(event["event_time"]), "event", detail, *where), *steps]
 
 
-def _decoded(message: Message | None, contract: str) -> dict[str, Any] | None:
+def _decoded(message: Message | None, contract: str) -> dict[str, Any] | str:
+    """The record as data, or why there is none."""
+    if message is None:
+        return GONE
     try:
-        return Codec.of(contract).decode(message.value()) if message else None
-    except DecodeError:
-        return None
+        return Codec.of(contract).decode(message.value())
+    except DecodeError as error:
+        return f"unreadable: {error.message}"
 
 
-def _written(message: Message | None) -> datetime | None:
-    return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC) if message else None
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def _step(at: datetime | None, what: str, detail: str, topic: str, partition: int, offset: int) -> dict[str, Any]:
-    when = f"{at:%Y-%m-%d %H:%M:%S}" if at else "-"
-    return {"when": when, "what": what, "detail": detail, "where": f"{topic} {partition}:{offset}"}
+def _step(when: str | None, what: str, detail: str, topic: str, partition: int, offset: int) -> dict[str, Any]:
+    return {"when": when or "-", "what": what, "detail": detail, "where": f"{topic} {partition}:{offset}"}

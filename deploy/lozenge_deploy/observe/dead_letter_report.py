@@ -10,7 +10,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.observe.topic_tail import decoded, text
+from lozenge_deploy.observe.record_view import decoded, text
 
 Row = dict[str, Any]
 

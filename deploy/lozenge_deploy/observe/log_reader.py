@@ -10,6 +10,7 @@ from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.topics import LOG_PARTITIONS
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, reader, tail
+from lozenge_deploy.observe.record_view import decoded, time_of
 
 _RANKS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 5, "fatal": 5}
 
@@ -41,9 +42,18 @@ class LogReader:
 
     def _ours(self, message: Message) -> Iterator[Line]:
         if message.key() == self._app:
-            line: Line = json.loads(message.value() or b"{}")
+            line = _line_of(message)
             if _rank(line.get("level")) >= _rank(self._level):
                 yield line
+
+
+def _line_of(message: Message) -> Line:
+    """The fields of a line; a record that is no line of ours is the event of one."""
+    found = decoded(message.value())
+    if isinstance(found, dict):
+        return found
+    event = found if isinstance(found, str) else json.dumps(found)
+    return {"time": time_of(message), "level": "info", "event": event}
 
 
 def _rank(level: object) -> int:

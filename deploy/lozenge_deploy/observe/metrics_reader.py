@@ -18,6 +18,9 @@ DEAD = "lozenge_dead_letters_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
 _CALL_SECONDS = 10.0
+_CLOCK_SECONDS = 600.0
+"""How far the clock of a process may be ahead; a snapshot of a later time is none, and would stay the newest."""
+_BUCKET = re.compile(r"lozenge_latency_seconds_bucket\{le=(\+Inf|\d+(?:\.\d+)?(?:e[+-]?\d+)?)\}")
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,8 @@ class MetricsReader:
 
     def _take(self, changed: Iterable[str]) -> None:
         for key in changed:  # each before the next one of the same process replaces it
-            if (snapshot := self._snapshots.rows.get(key)) is not None:
+            snapshot = self._snapshots.rows.get(key)
+            if snapshot is not None and snapshot.time <= time.time() + _CLOCK_SECONDS:
                 self.table.setdefault(snapshot.app, App()).take(snapshot)
 
     def apps(self) -> list[str]:
@@ -171,6 +175,6 @@ def _buckets(grown: Iterable[Samples]) -> list[tuple[float, float]]:
     found: dict[float, float] = {}
     for samples in grown:
         for name, count in samples.items():
-            if bound := re.fullmatch(r"lozenge_latency_seconds_bucket\{le=(.+)\}", name):
+            if bound := _BUCKET.fullmatch(name):
                 found[float(bound[1])] = found.get(float(bound[1]), 0.0) + count
     return sorted(found.items())

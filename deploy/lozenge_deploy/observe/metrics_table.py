@@ -5,12 +5,14 @@ processes, ended ones included. Gauges (lag, memory) count only the processes al
 last snapshot, or without a snapshot for `ALIVE_SECONDS`.
 """
 
-import json
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from math import isfinite
+from typing import Self
+
+import msgspec
 
 ALIVE_SECONDS = 15.0
 HISTORY_SECONDS = 30.0
@@ -32,12 +34,29 @@ class Snapshot:
 
     @classmethod
     def parse(cls, value: bytes) -> Self:
-        """The snapshot in a record of the metrics topic."""
-        fields: dict[str, Any] = json.loads(value)
-        samples = {sys.intern(name): number for name, number in fields["samples"].items()}  # one copy of each name
-        return cls(
-            fields["app"], fields["instance"], fields["release"], fields["time"], samples, fields.get("ended", False)
-        )
+        """The snapshot in a record of the metrics topic; raises ValueError if it is none."""
+        try:
+            found = _SNAPSHOT.decode(value)
+        except RecursionError as error:
+            raise ValueError("it nests too deeply") from error
+        if not all(map(isfinite, (found.time, *found.samples.values()))):
+            raise ValueError("a number of it is not finite")
+        samples = {sys.intern(name): number for name, number in found.samples.items()}  # one copy of each name
+        return cls(found.app, found.instance, found.release, found.time, samples, found.ended)
+
+
+class _Published(msgspec.Struct):
+    """A snapshot on the wire."""
+
+    app: str
+    instance: str
+    release: str
+    time: float
+    samples: dict[str, float]
+    ended: bool = False
+
+
+_SNAPSHOT = msgspec.json.Decoder(_Published)
 
 
 class ProcessMetrics:

@@ -10,6 +10,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
+from lozenge_deploy.observe.record_view import decoded, text
 
 _ENTRY = msgspec.json.Decoder(Entry[Any])
 
@@ -27,23 +28,26 @@ def state_of(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[
             f"reading the state of {detector}: there is no topic {topic}",
             hint="`lozenge status` lists the apps",
         )
-    for stored in read_latest(kafka, topic, range(count), wanted=lambda key: entity in _parts(key)):
-        yield _entry(stored.key, stored.value)
+    for stored in read_latest(kafka, topic, range(count), wanted=lambda key: entity in map(str, parts_of(key))):
+        yield entry_of(stored.key, stored.value)
 
 
-def _parts(key: bytes) -> list[str]:
-    """The values that a key consists of, as text."""
+def parts_of(key: bytes) -> list[Any]:
+    """The values that the key of an entry consists of; a key that no detector writes is one text."""
+    found = decoded(key) if key[:1] == b"[" else None
+    return found if isinstance(found, list) else [text(key)]
+
+
+def entry_of(key: bytes, value: bytes) -> dict[str, Any]:
+    """An entry as data; of one that no detector writes the value as it is."""
     if key[:1] != b"[":
-        return [key.decode()]
-    return [str(part) for part in msgspec.json.decode(key)]
-
-
-def _entry(key: bytes, value: bytes) -> dict[str, Any]:
-    if key[:1] != b"[":
-        return {"key": _parts(key), "closes": value.decode()}
-    entry = _ENTRY.decode(value)
+        return {"key": parts_of(key), "closes": text(value)}
+    try:
+        entry = _ENTRY.decode(value)
+    except (ValueError, RecursionError):
+        return {"key": parts_of(key), "unreadable": decoded(value)}
     return {
-        "key": msgspec.json.decode(key),
+        "key": parts_of(key),
         "clock": entry.clock.isoformat(),
         "timers": [at.isoformat() for at in entry.timers],
         "state": entry.state,

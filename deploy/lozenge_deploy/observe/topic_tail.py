@@ -1,19 +1,18 @@
 """The latest records of any topic, decoded for people."""
 
-import json
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
+from confluent_kafka import Message
 
-from lozenge.contracts.avro import MAGIC, Codec, schema_id
-from lozenge.contracts.schemas import packaged
-from lozenge.errors import DecodeError, UsageError
+from lozenge.errors import UsageError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
+from lozenge_deploy.observe.record_view import decoded, text, time_of
 
 
 def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
@@ -29,52 +28,33 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
         )
     settle_ids(kafka, ())
     found = tail(kafka, topic, bounds(kafka, topic, existing[topic]), count)
-    found.sort(key=lambda message: message.timestamp()[1])
-    for message in found[-count:]:
-        kind, millis = message.timestamp()
-        written = None if kind == TIMESTAMP_NOT_AVAILABLE else datetime.fromtimestamp(millis / 1000, UTC)
+    for message in in_order(found, time.time())[-count:]:
         yield {
             "partition": message.partition(),
             "offset": message.offset(),
-            "time": written.isoformat(timespec="milliseconds") if written else None,
+            "time": time_of(message),
             "key": text(message.key()),
             "value": decoded(message.value()),
             "headers": {header[0]: text(header[1]) for header in message.headers() or ()},
         }
 
 
-def decoded(value: bytes | None) -> Any:
-    """A record's value as data: Avro of a contract, JSON, text, or else its bytes in hex; None for a tombstone."""
-    if value is None:
-        return None
-    if value[:1] == bytes([MAGIC]):
-        names = {schema.id: schema.name for schema in packaged()}
-        try:
-            return _plain(Codec.of(names[schema_id(value)]).decode(value))
-        except (KeyError, DecodeError):
-            return value.hex()
-    try:
-        return json.loads(value)
-    except ValueError:
-        return text(value)
+def in_order(messages: Sequence[Message], now: float) -> list[Message]:
+    """Records, those of a partition by offset, in the order in which they were written at Unix time `now` or before.
 
-
-def _plain(record: Any) -> Any:
-    """Times and decimals as text, so that it can be printed as JSON."""
-    if isinstance(record, dict):
-        return {name: _plain(value) for name, value in record.items()}
-    if isinstance(record, list):
-        return [_plain(value) for value in record]
-    if isinstance(record, datetime):
-        return record.isoformat()
-    return record if isinstance(record, str | int | float | bool | None) else str(record)
-
-
-def text(value: bytes | str | None) -> str | None:
-    """Bytes as text, or else in hex."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.hex()
+    Partitions are merged by the records' timestamps as far as these can be true. A time in the future counts as that
+    of the next record of the partition, one before the previous record's as the previous record's: so a record with a
+    wrong time neither stays the newest for ever, nor is it the oldest.
+    """
+    ordered: list[tuple[int, Message]] = []
+    for _, group in groupby(messages, key=lambda message: message.partition()):
+        found = list(group)
+        times = [message.timestamp()[1] for message in found]
+        following = int(now * 1000)
+        for index in reversed(range(len(times))):
+            times[index] = following = min(times[index], following) if times[index] > now * 1000 else times[index]
+        previous = 0
+        for at, message in zip(times, found, strict=True):
+            previous = max(previous, at)
+            ordered.append((previous, message))
+    return [message for _, message in sorted(ordered, key=lambda each: each[0])]

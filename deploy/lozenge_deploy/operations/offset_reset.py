@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lozenge.durations import duration
+from lozenge.durations import TooLong, duration
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import Group
 from lozenge.kafka.settings import KafkaSettings
@@ -124,20 +124,33 @@ def _policy(release: Release, state: str | None) -> str:
 
 
 def moment_of(text: str) -> datetime:
-    """The time that `text` names: "2h" ago, or ISO 8601, in UTC by default. Raises UsageError."""
+    """The time in UTC that `text` names: "2h" ago, or ISO 8601, in UTC unless it has an offset. Raises UsageError."""
+    now = datetime.now(UTC)
     try:
-        moment = datetime.now(UTC) - duration(text)
+        moment = _before(now, text) or datetime.fromisoformat(text.strip())
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except OverflowError:
+        raise UsageError(
+            f"reading --at {text}: no calendar has that time", hint="--earliest processes all that is retained"
+        ) from None
     except ValueError:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise UsageError(
-                f"reading --at {text}: not a time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
-            ) from None
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if moment > datetime.now(UTC) + timedelta(seconds=1):
+        raise UsageError(
+            f"reading --at {text}: not a time", hint='write it as --at 2h (ago) or --at "2026-11-20T12:00"'
+        ) from None
+    if moment > now + timedelta(seconds=1):
         raise UsageError(f"reading --at {text}: it is in the future", hint="--latest processes only new records")
     return moment
+
+
+def _before(now: datetime, text: str) -> datetime | None:
+    """So long before `now` as `text` says; None if that is no duration. Raises OverflowError."""
+    try:
+        ago = duration(text)
+    except TooLong as error:
+        raise OverflowError from error
+    except ValueError:
+        return None
+    return now - ago
 
 
 def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:

@@ -10,6 +10,7 @@ Partition = tuple[str, int]
 """Topic and number."""
 RecordPosition = tuple[int, int]
 """Number of a partition, and offset."""
+_POSITION = r"(\d{1,9}):(\d{1,19})"
 
 
 class Record(NamedTuple):
@@ -24,10 +25,10 @@ class Record(NamedTuple):
 
 def parse_position(text: str) -> RecordPosition:
     """The partition and offset in "2:9120"; raises UsageError."""
-    partition, _, offset = text.partition(":")
-    if not (partition.isdecimal() and offset.isdecimal()):
+    match = re.fullmatch(_POSITION, text)
+    if match is None:
         raise UsageError(f"reading {text}: no position in a topic", hint="write partition and offset, such as 2:9120")
-    return int(partition), int(offset)
+    return int(match[1]), int(match[2])
 
 
 def format_positions(positions: Iterable[RecordPosition]) -> str:
@@ -38,7 +39,7 @@ def format_positions(positions: Iterable[RecordPosition]) -> str:
 def parse_offsets(text: str) -> dict[int, int]:
     """The offsets by partition in "0:9120 1:88", separated by spaces or commas; raises UsageError."""
     parts = re.split(r"[\s,]+", text.strip())
-    found = [re.fullmatch(r"(\d+):(\d+)", part) for part in parts]
+    found = [re.fullmatch(_POSITION, part) for part in parts]
     offsets = {int(match[1]): int(match[2]) for match in found if match is not None}
     if len(offsets) != len(parts):
         raise UsageError(f"reading {text}: not offsets by partition", hint='write them as "0:9120 1:88", each once')

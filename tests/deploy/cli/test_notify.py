@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lozenge_deploy.observe.topic_tail import decoded
+from lozenge_deploy.observe.record_view import decoded
 from lozenge_downstream.api import api
 from lozenge_downstream.api.server import ApiServer
 from lozenge_downstream.channels.kafka import Channel

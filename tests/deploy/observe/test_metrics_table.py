@@ -1,3 +1,7 @@
+"""Metrics of an app out of the snapshots of its processes."""
+
+import json
+
 import pytest
 
 from lozenge.metrics.app_metrics import AppMetrics, JobMetrics, UpstreamMetrics
@@ -130,3 +134,45 @@ def test_latencies_cover_all_alerts_where_the_last_half_minute_has_none() -> Non
     p95 = read(app, 115.0).p95
     assert p95 is not None
     assert 0.25 < p95 < 0.5
+
+
+SOUND = {"app": "rule", "instance": "g1", "release": "r1", "time": 10.0, "samples": {"lozenge_records_total": 7.0}}
+
+
+def test_a_snapshot_is_read_from_its_record() -> None:
+    parsed = Snapshot.parse(json.dumps(SOUND | {"ended": True, "more": [1]}).encode())
+    assert parsed == Snapshot("rule", "g1", "r1", 10.0, {"lozenge_records_total": 7.0}, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            b"",
+            b"[]",
+            b"null",
+            b'"x"',
+            b"7",
+            b"text",
+            b"\xff\x00",
+            b"{}",
+            b'{"app": "rule"}',
+            b"[" * 5000 + b"]" * 5000,
+        ),
+        *(json.dumps(SOUND | {name: None}).encode() for name in SOUND),
+        *(json.dumps(SOUND | {name: []}).encode() for name in SOUND),
+        *(json.dumps(SOUND | {"time": at}).encode() for at in (float("nan"), float("inf"), "now")),
+        json.dumps(SOUND).replace("7.0", "1e999").encode(),
+        json.dumps(SOUND | {"samples": {"lozenge_records_total": "many"}}).encode(),
+        json.dumps(SOUND | {"samples": {"lozenge_records_total": float("nan")}}).encode(),
+    ],
+)
+def test_a_record_that_is_no_snapshot_is_refused_as_such(value: bytes) -> None:
+    with pytest.raises(ValueError):
+        Snapshot.parse(value)
+
+
+def test_samples_with_names_that_nobody_publishes_do_not_count() -> None:
+    app, names = App(), ("lozenge_latency_seconds_bucket{le=soon}", "lozenge_latency_seconds_bucket{le=1.2.3}", "{", "")
+    app.take(Snapshot("rule", "g1", "r1", 10.0, dict.fromkeys(names, 5.0)))
+    assert (read(app, 10.0).p95, read(app, 10.0).records) == (None, 0)

@@ -1,37 +1,51 @@
-"""What `lozenge peek` makes of a record's value."""
+"""The order in which the latest records of several partitions are shown."""
 
-from datetime import UTC, datetime
+from typing import NamedTuple, cast
 
 import pytest
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
-from lozenge.contracts import schemas
-from lozenge.contracts.avro import Codec
-from lozenge.contracts.schemas import newest
-from lozenge_deploy.observe.topic_tail import decoded
+from lozenge_deploy.observe.topic_tail import in_order
 
-VERDICT = {
-    "alert_id": "a1",
-    "detector": "large_amount",
-    "release": "r1",
-    "entity": "card:card-7",
-    "verdict": "snooze",
-    "author": "ann",
-    "note": "called them",
-    "at": datetime(2026, 3, 1, 12, tzinfo=UTC),
-    "snoozed_until": datetime(2026, 3, 8, 12, tzinfo=UTC),
-}
-SHOWN = VERDICT | {"at": "2026-03-01T12:00:00+00:00", "snoozed_until": "2026-03-08T12:00:00+00:00"}
+NOW = 1_772_366_400
+MICROSECONDS = NOW * 1_000_000
 
 
-def test_a_verdict_is_shown_as_data() -> None:
-    assert decoded(Codec.of("feedback").encode(VERDICT)) == SHOWN
+class Written(NamedTuple):
+    """As much of a message as its order depends on."""
+
+    at_partition: int
+    at_offset: int
+    milliseconds: int
+
+    def partition(self) -> int:
+        return self.at_partition
+
+    def timestamp(self) -> tuple[int, int]:
+        return TIMESTAMP_CREATE_TIME, self.milliseconds
 
 
-def test_an_assigned_id_comes_before_the_same_id_of_the_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemas, "_assigned", {("feedback", newest("feedback").version): newest("alert").id})
-    assert decoded(Codec.of("feedback").encode(VERDICT)) == SHOWN
+def offsets(*times_of_partitions: list[int]) -> list[tuple[int, int]]:
+    """Partition and offset of records with these timestamps by partition, as they are shown."""
+    found = [Written(p, n, at) for p, times in enumerate(times_of_partitions) for n, at in enumerate(times)]
+    return [(m.at_partition, m.at_offset) for m in cast(list[Written], in_order(cast(list[Message], found), NOW))]
 
 
-@pytest.mark.parametrize("value", [b"\x00", b"\x00\x00\x00\x00\x63rest"])
-def test_what_no_schema_decodes_is_shown_in_hex(value: bytes) -> None:
-    assert decoded(value) == value.hex()
+def millis(second: int) -> int:
+    return (NOW - 100 + second) * 1000
+
+
+def test_partitions_are_merged_by_the_time_of_their_records() -> None:
+    assert offsets([millis(1), millis(3)], [millis(2), millis(4)]) == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("wrong", [MICROSECONDS, 2**62, 0, -1, NOW], ids=["micros", "huge", "0", "none", "seconds"])
+def test_a_record_with_a_wrong_time_stays_between_its_neighbours(wrong: int) -> None:
+    assert offsets([millis(1), wrong, millis(4)], [millis(2), millis(3), millis(5)])[-1] == (1, 2)
+    found = offsets([millis(1), wrong, millis(4)], [millis(2)])
+    assert [offset for partition, offset in found if partition == 0] == [0, 1, 2]
+
+
+def test_the_newest_record_of_a_partition_is_among_the_newest_although_its_time_is_wrong() -> None:
+    assert offsets([millis(1), MICROSECONDS], [millis(2), millis(3)])[-1] == (0, 1)
+    assert offsets([millis(4), NOW], [millis(2), millis(3)])[-1] == (0, 1)

@@ -25,7 +25,8 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.output import OutputFormat, show, show_backtest
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest
+from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import ReportedTest
@@ -49,9 +50,9 @@ def new(
         show([{"file": str(file), "bytes": len(text.encode())} for file, text in files.items()], output)
         return
     for file in files:
-        typer.echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")
+        echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")
     if not dry_run:
-        typer.echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
+        echo(f"next: edit {name}.py, then `lozenge test {name}`", err=True)
 
 
 def check(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
@@ -77,7 +78,7 @@ def check(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
         raise ineligible
     require_sound(folder)
     if output is not OutputFormat.JSON:
-        typer.echo(f"{folder.name}: no problems; next: `lozenge test {folder.name}`")
+        echo(f"{folder.name}: no problems; next: `lozenge test {folder.name}`")
 
 
 def run_tests(
@@ -152,6 +153,6 @@ def dev(
     if dry_run and output is OutputFormat.JSON:
         show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
     elif dry_run:
-        typer.echo(f"would run {folder} from {last} ago, with its own topics and group; Ctrl-C removes them")
+        echo(f"would run {folder} from {last} ago, with its own topics and group; Ctrl-C removes them")
     else:
         develop(folder, KafkaSettings.load(), back, as_json=output is OutputFormat.JSON)

@@ -1,6 +1,5 @@
 """`lozenge dev`: one detector on live traffic, alongside the live release, restarted whenever its folder changes."""
 
-import json
 import os
 import threading
 import uuid
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import stamina
-import typer
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from watchfiles import PythonFilter, watch
@@ -24,6 +22,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import offsets_at
 from lozenge.toolchain import cache_path
+from lozenge_deploy.cli.printing.terminal import echo, print_json, visible
 from lozenge_deploy.releases.environments import environment_of, in_environment
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
@@ -48,10 +47,10 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
         _printing(kafka, name, release, as_json),
     ):
         job = _started(python, folder, temporary, release, generation := 1)
-        typer.echo(f"{name} runs as {release}; edit its folder, Ctrl-C stops it", err=True)
+        echo(f"{name} runs as {release}; edit its folder, Ctrl-C stops it", err=True)
         try:
             for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
-                typer.echo(f"{name} has changed and is restarted", err=True)
+                echo(f"{name} has changed and is restarted", err=True)
                 _stop(job)
                 if any(Path(file).name == "pyproject.toml" for _, file in changes):
                     python = _rebuilt(folder) or python
@@ -66,7 +65,7 @@ def _rebuilt(folder: Path) -> Path | None:
     try:
         return environment_of(folder)
     except LozengeError as error:
-        typer.echo(str(error), err=True)
+        echo(str(error), err=True)
         return None
 
 
@@ -109,10 +108,10 @@ def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> I
         while not ended.is_set():
             for message in consumer.consume(100, 0.2):
                 if (error := message.error()) is not None:
-                    typer.echo(f"reading {topic}: {error.str()}", err=True)
+                    echo(f"reading {topic}: {error.str()}", err=True)
                     continue
                 alert = codec.decode(message.value())
-                typer.echo(json.dumps(alert, default=str) if as_json else _line(alert))
+                print_json(alert, indent=None) if as_json else echo(_line(alert))
         consumer.close()
 
     thread = threading.Thread(target=print_alerts, name="alerts", daemon=True)
@@ -126,7 +125,7 @@ def _printing(kafka: KafkaSettings, name: str, release: str, as_json: bool) -> I
 
 def _line(alert: Mapping[str, Any]) -> str:
     when = f"{alert['event_time']:%Y-%m-%d %H:%M:%S}"
-    return f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}"
+    return visible(f"{when}  {alert['entity']['id']}  {alert['severity']}  {alert['reason']}")
 
 
 def _started(python: Path, folder: Path, temporary: dict[str, str], release: str, generation: int) -> Child:

@@ -1,16 +1,17 @@
 """How answers are printed: tables, JSON, one sentence, the outcome of a backtest."""
 
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import typer
+from lozenge.moments import moment_of
+from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json, visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -23,33 +24,40 @@ class OutputFormat(StrEnum):
 
 
 UNLIMITED_WIDTH = 10_000
+MOST_CHARACTERS = 1_000
+"""Of a value in a table; `-o wide` and `-o json` show all of it."""
 
 
 def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequence[str] | None = None) -> None:
     """Prints `rows` as a table of the columns `brief` (all of them in wide), or as JSON."""
     if how is OutputFormat.JSON:
-        json.dump(rows, sys.stdout, indent=1, default=str)
-        print()
+        print_json(rows)
         return
-    from rich.console import Console
     from rich.table import Table
 
-    columns = list(brief if brief and how is OutputFormat.TABLE else rows[0] if rows else ())
+    columns = list(brief if brief and how is OutputFormat.TABLE else dict.fromkeys(chain.from_iterable(rows)))
+    cells = [{column: visible(_text(row.get(column), how)) for column in columns} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        numeric = all(isinstance(row[column], int | float | None) for row in rows)
-        texts = (column, *(_text(row[column]) for row in rows))
+        numeric = all(isinstance(row.get(column), int | float | None) for row in rows)
+        texts = (column, *(row[column] for row in cells))
         longest = max((len(word) for text in texts for word in text.split()), default=0)
-        table.add_column(column, justify="right" if numeric else "left", min_width=longest)
-    for row in rows:
-        table.add_row(*(_text(row[column]) for column in columns))
-    # without a terminal there is no width: a row stays one line for the program that reads it
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNLIMITED_WIDTH
-    console = Console(markup=False, width=width)
+        table.add_column(visible(column), justify="right" if numeric else "left", min_width=longest)
+    for row in cells:
+        table.add_row(*row.values())
+    console = _console()
     unlimited = console.options.update_width(UNLIMITED_WIDTH)
     if console.measure(table, options=unlimited).minimum > console.width:  # it would cut words and, worse, numbers
-        table = _vertical([{column: row[column] for column in columns} for row in rows])
+        table = _vertical(cells)
     console.print(table)
+
+
+def show_fields(fields: Mapping[str, Any], how: OutputFormat) -> None:
+    """Prints one thing with all its fields, a line or more for each; or as JSON."""
+    if how is OutputFormat.JSON:
+        print_json([fields])
+        return
+    _console().print(_vertical([{name: visible(_text(value, how), lines=True) for name, value in fields.items()}]))
 
 
 def say(sentence: str, row: Mapping[str, Any], how: OutputFormat) -> None:
@@ -57,10 +65,18 @@ def say(sentence: str, row: Mapping[str, Any], how: OutputFormat) -> None:
     if how is OutputFormat.JSON:
         show([row], how)
     else:
-        typer.echo(sentence)
+        echo(sentence)
 
 
-def _vertical(rows: Sequence[Mapping[str, Any]]) -> "Table":
+def _console() -> "Console":
+    """Without a terminal there is no width: a row stays one line for the program that reads it."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else UNLIMITED_WIDTH
+    return Console(markup=False, emoji=False, highlight=False, width=width)
+
+
+def _vertical(rows: Sequence[Mapping[str, str]]) -> "Table":
     """Each row as lines of names and values, for a terminal that is too narrow for all columns."""
     from rich.table import Table
 
@@ -71,14 +87,17 @@ def _vertical(rows: Sequence[Mapping[str, Any]]) -> "Table":
         if number:
             table.add_row()
         for column, value in row.items():
-            table.add_row(column, _text(value))
+            table.add_row(visible(column), value)
     return table
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, how: OutputFormat) -> str:
     if value is None:
         return "-"
-    return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
+    text = json_text(value, ascii_only=False) if isinstance(value, dict | list) else str(value)
+    if how is not OutputFormat.TABLE or len(text) <= MOST_CHARACTERS:
+        return text
+    return f"{text[:MOST_CHARACTERS]} ... ({len(text)} characters; -o wide shows all)"
 
 
 def show_readable(
@@ -90,7 +109,7 @@ def show_readable(
 ) -> None:
     """A table of `rows`, whose columns `times` hold Unix seconds; the sentence `empty` if there are none."""
     if not rows and output is not OutputFormat.JSON:
-        typer.echo(empty, err=True)
+        echo(empty, err=True)
         return
     show(rows if output is OutputFormat.JSON else [_readable(row, times) for row in rows], output, brief=brief)
 
@@ -102,7 +121,7 @@ def labels(of: dict[str, str]) -> str:
 
 def moment(at: float | None) -> str:
     """Unix seconds as a date and a time in UTC; "-" for never."""
-    return "-" if at is None else f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+    return "-" if at is None else f"{moment_of(round(at * 1000)):%Y-%m-%d %H:%M:%S}"
 
 
 def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:
@@ -116,7 +135,7 @@ def show_backtest(outcome: Mapping[str, Any], examples: int, output: OutputForma
     live = f"compared with {outcome['release']}" if outcome["release"] else "and no live release has emitted alerts"
     new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]
     failed = f", {len(dead)} events failed" if dead else ""
-    typer.echo(
+    echo(
         f"{outcome['alerts']} alerts of {outcome['events']} events since {outcome['since']}: "
         f"{len(new)} new, {len(lost)} lost {live}{failed}"
     )
@@ -124,7 +143,7 @@ def show_backtest(outcome: Mapping[str, Any], examples: int, output: OutputForma
     if rows:
         show(rows, output, brief=("", "event_time", "entity", "reason"))
     for error in dead[:examples]:
-        typer.echo(f"failed: {error}")
+        echo(f"failed: {visible(str(error))}")
 
 
 def show_cost(cost: Mapping[str, float | None], release: str | None) -> None:
@@ -138,4 +157,4 @@ def show_cost(cost: Mapping[str, float | None], release: str | None) -> None:
         sentence = f"{new} processor seconds per million events; none are known of {release}"
     else:
         sentence = f"{new} processor seconds per million events, {release} takes {current}: {ratio} times as much"
-    typer.echo(f"cost: {sentence}")
+    echo(f"cost: {sentence}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lozenge_deploy.cli.output import OutputFormat, show
+from lozenge_deploy.cli.printing.output import OutputFormat, show
 
 ROWS = [
     {"app": "large_amount", "lag": 123456, "reason": "it was unhealthy some time ago"},

@@ -1,0 +1,66 @@
+"""What the views of records make of a record, whatever bytes it has."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from lozenge.contracts import schemas
+from lozenge.contracts.avro import Codec
+from lozenge.contracts.schemas import newest
+from lozenge_deploy.observe.record_view import MOST_NESTED, decoded, text
+
+VERDICT = {
+    "alert_id": "a1",
+    "detector": "large_amount",
+    "release": "r1",
+    "entity": "card:card-7",
+    "verdict": "snooze",
+    "author": "ann",
+    "note": "called them",
+    "at": datetime(2026, 3, 1, 12, tzinfo=UTC),
+    "snoozed_until": datetime(2026, 3, 8, 12, tzinfo=UTC),
+}
+SHOWN = VERDICT | {"at": "2026-03-01T12:00:00+00:00", "snoozed_until": "2026-03-08T12:00:00+00:00"}
+
+
+def test_a_verdict_is_shown_as_data() -> None:
+    assert decoded(Codec.of("feedback").encode(VERDICT)) == SHOWN
+
+
+def test_an_assigned_id_comes_before_the_same_id_of_the_lock_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schemas, "_assigned", {("feedback", newest("feedback").version): newest("alert").id})
+    assert decoded(Codec.of("feedback").encode(VERDICT)) == SHOWN
+
+
+@pytest.mark.parametrize("value", [b"\x00", b"\x00\x00\x00\x00\x63rest"])
+def test_what_no_schema_decodes_is_shown_in_hex(value: bytes) -> None:
+    assert decoded(value) == value.hex()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"[" * 5000 + b"]" * 5000,
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b"[" * 900 + b"]" * 900,
+        b"[" * 5000,
+        b'{"amount":' + b"9" * 5000 + b"}",
+        b"not JSON",
+        b"",
+    ],
+    ids=["lists", "objects", "lists that Python reads", "no end", "thousands of digits", "text", "nothing"],
+)
+def test_json_that_is_nested_too_deeply_or_that_python_cannot_read_is_shown_as_its_text(value: bytes) -> None:
+    assert decoded(value) == value.decode()
+
+
+def test_a_value_with_as_many_levels_as_are_shown_is_data() -> None:
+    value = "[" * MOST_NESTED + "]" * MOST_NESTED
+    assert decoded(value.encode()) == json.loads(value)
+    assert decoded(f"[{value}]".encode()) == f"[{value}]"
+
+
+@pytest.mark.parametrize("value", [b"\xff\xfe\x00", b"\xc3", b"caf\xe9", b"\x9b2J"])
+def test_bytes_that_are_no_text_are_shown_in_hex(value: bytes) -> None:
+    assert decoded(value) == text(value) == value.hex()
