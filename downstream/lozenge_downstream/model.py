@@ -158,6 +158,20 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class ChannelTrouble:
+    """Deliveries of a channel that need a person; `kind` is "disabled", "failed" or "retrying", `error` the last one.
+
+    `at` is when the channel was disabled, when the last delivery failed, or the present time.
+    """
+
+    channel: str
+    kind: str
+    deliveries: int
+    error: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Baseline:
     """How often a detector usually raises alerts.
 

@@ -1,4 +1,6 @@
-"""What a notifier does from time to time: it looks for silent detectors, counts what waits, deletes what expired.
+"""What a notifier does from time to time.
+
+It looks for silent detectors and channels that do not deliver, counts what waits, and deletes what expired.
 
 All times are monotonic, in seconds.
 """
@@ -7,10 +9,13 @@ from collections.abc import Callable
 
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder
+from lozenge_downstream.model import HOUR
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Retention, Store
 
 RETENTION_SECONDS, SILENCE_CHECK_SECONDS, GAUGE_SECONDS = 3600.0, 60.0, 10.0
+ALARM_ATTEMPTS = 4
+"""Failed attempts of a message after which an alarm names its channel: after two minutes by default."""
 
 
 class PeriodicTasks:
@@ -44,6 +49,7 @@ class PeriodicTasks:
         if now >= self._gauges_at:
             self._gauges_at = now + GAUGE_SECONDS
             self._set_gauges()
+            self._raise_channel_alarms()
         if now >= self._retention_at:
             self._delete_expired(now)
 
@@ -56,6 +62,15 @@ class PeriodicTasks:
             self._metrics.notifications(
                 t.deliveries.orphans([]), t.received_alerts.rate_limited(), t.feedback.precision()
             )
+
+    def _raise_channel_alarms(self) -> None:
+        if not self._leases.holds(RELAY):
+            return
+        with self._store.reading() as t:
+            troubles = t.deliveries.troubles(t.now - HOUR, ALARM_ATTEMPTS)
+        if troubles:
+            with self._store.transaction(exclusive=True) as t:
+                self._pipeline.raise_channel_alarms(troubles, t)
 
     def _delete_expired(self, now: float) -> None:
         """One step of the retention. Records and due cases come before the next one."""

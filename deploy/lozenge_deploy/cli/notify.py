@@ -173,6 +173,15 @@ def channels_enable(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT =
     say(f"{channel} {'would be' if dry_run else 'is'} enabled", answer, output)
 
 
+@channels.command("retry")
+def channels_retry(channel: CHANNEL, dry_run: DRY_RUN = False, output: OUTPUT = OutputFormat.TABLE) -> None:
+    """Send the failed messages of a channel again, once what refused them is fixed."""
+    from lozenge_deploy.operations.notifier_client import ask, in_path
+
+    answer = ask("POST", f"/channels/{in_path(channel)}/retry", {}, dry_run=dry_run)
+    say(f"{answer['messages']} messages {'would be' if dry_run else 'are'} sent to {channel} again", answer, output)
+
+
 @rate_limits.command("ls")
 def rate_limits_ls(output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show how many rate-limited alerts of each detector wait."""

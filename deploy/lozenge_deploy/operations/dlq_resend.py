@@ -52,7 +52,7 @@ def refuse_unsendable(kafka: KafkaSettings, app: str, dead_letters: Sequence[Dea
     if undelivered := [each for each in dead_letters if each.stage == "deliver"]:
         raise UsageError(
             f"{doing}: a webhook refused {_named(undelivered)} in every attempt, and no topic leads to it",
-            hint=f"{show} shows the notification; deliver it by hand, then `lozenge dlq drop {app} POSITION`",
+            hint=f"{show} names the channel; `lozenge channels retry CHANNEL`, then `lozenge dlq drop {app} POSITION`",
         )
     if truncated := [each for each in dead_letters if TRUNCATED in dict(each.headers)]:
         raise UsageError(

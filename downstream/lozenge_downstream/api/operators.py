@@ -33,6 +33,7 @@ class OperatorApi:
             ("DELETE", "/silences/{id:path}", self._end_silence),
             ("GET", "/channels", self._channels),
             ("POST", "/channels/{name:path}/enable", self._enable),
+            ("POST", "/channels/{name:path}/retry", self._retry),
             ("GET", "/rate-limits", self._rate_limits),
             ("POST", "/rate-limits/{detector:path}/{action}", self._decide_rate_limited),
             ("POST", "/replay", self._replay),
@@ -108,6 +109,14 @@ class OperatorApi:
                 raise Refused(404, f"channel {name!r} is not disabled", "`lozenge channels ls` shows the disabled ones")
         self._wake()
         return {"channel": name}
+
+    def _retry(self, request: Request, _: Any) -> Any:
+        name = request.path_params["name"]
+        with changing(self._store, request) as t:
+            if not (count := t.deliveries.retry_failed(name)):
+                raise Refused(404, f"channel {name!r} has no failed message", "`lozenge channels ls` counts them")
+        self._wake()
+        return {"channel": name, "messages": count}
 
     def _rate_limits(self, _: Request, __: Any) -> Any:
         with self._store.reading() as t:

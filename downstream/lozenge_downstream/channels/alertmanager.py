@@ -15,7 +15,7 @@ from lozenge_downstream.channels.base.channel import Message, Result
 from lozenge_downstream.channels.base.http import Client, HttpChannel
 
 PATH = "api/v2/alerts"
-PERMANENT = frozenset({400})
+PERMANENT = frozenset({400, 413})
 
 
 class Channel(HttpChannel):

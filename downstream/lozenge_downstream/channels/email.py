@@ -14,11 +14,13 @@ from pydantic import Field
 
 from lozenge.contracts.texts import shortened
 from lozenge_downstream.channels.base.channel import Channel as Base
-from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent, with_links
+from lozenge_downstream.channels.base.channel import Message, Refused, Result, Retry, Sent, with_links
 from lozenge_downstream.channels.base.secrets import Secret
 from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 DOMAIN = "lozenge.invalid"
+MAX_ANSWER = 200
+"""Characters of a server's answer in an error."""
 PERMANENT = 500
 MAX_TITLE = 140
 """Characters of a title in a subject: encoded, the header is shorter than the 998 bytes that RFC 5322 allows."""
@@ -79,18 +81,25 @@ class Sender:
                     server.login(channel.user, password)
                 refused = server.send_message(mail)
         except smtplib.SMTPResponseException as error:
-            error_text = f"SMTP {error.smtp_code}"
+            error_text = _said(error.smtp_code, error.smtp_error)
             # a wrong login concerns every message, and is fixed in the routing file
             permanent = error.smtp_code >= PERMANENT and not isinstance(error, smtplib.SMTPAuthenticationError)
-            return Drop(error_text) if permanent else Retry(error_text)
+            return Refused(error_text) if permanent else Retry(error_text)
         except smtplib.SMTPRecipientsRefused as error:
-            codes = {code for code, _ in error.recipients.values()}
-            error_text = f"every recipient was refused: SMTP {', '.join(map(str, sorted(codes)))}"
-            return Drop(error_text) if min(codes) >= PERMANENT else Retry(error_text)
+            answers = sorted({_said(code, text) for code, text in error.recipients.values()})
+            error_text = shortened(f"every recipient was refused: {'; '.join(answers)}", MAX_ANSWER)
+            permanent = min(code for code, _ in error.recipients.values()) >= PERMANENT
+            return Refused(error_text) if permanent else Retry(error_text)
         except (smtplib.SMTPException, OSError) as error:
             return Retry(f"{type(error).__name__}: {error}")
         # a retry would send it twice to the other recipients
-        return Drop(f"refused for {', '.join(refused)}; sent to the others") if refused else Sent()
+        return Refused(f"refused for {', '.join(refused)}; sent to the others") if refused else Sent()
+
+
+def _said(code: int, text: bytes | str) -> str:
+    """The answer of a mail server, in one line."""
+    answer = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    return shortened(f"SMTP {code}: {' '.join(answer.split())}", MAX_ANSWER)
 
 
 def compose(message: Message, sender: str, to: tuple[str, ...]) -> EmailMessage:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_downstream.channels.base.channel import Channel as Base
-from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Message, Refused, Result, Retry, Sent
 from lozenge_downstream.channels.base.thread_pool import Threads, threads
 
 _NO_TOPIC = (KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)
@@ -76,7 +76,7 @@ class Sender:
             return Retry("the producer's queue is full", after=1.0)
         except KafkaException as error:
             kafka_error = error.args[0]
-            return self._failed(kafka_error) if kafka_error.code() in _NO_TOPIC else Drop(kafka_error.str())
+            return self._failed(kafka_error) if kafka_error.code() in _NO_TOPIC else Refused(kafka_error.str())
         return await answered
 
     def _failed(self, error: KafkaError) -> Retry:

@@ -13,7 +13,7 @@ from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import Secret
 
 SEVERITIES = {"info": "info", "low": "info", "medium": "warning", "high": "error", "critical": "critical"}
-PERMANENT = frozenset({400})
+PERMANENT = frozenset({400, 413})
 MAX_SUMMARY = 1024
 
 
@@ -39,8 +39,9 @@ class Sender:
 
     async def send(self, message: Message) -> Result:
         """One attempt."""
-        body = event(message.fields, self._key.resolve().get_secret_value())
-        return await self._client.post(self._url, msgspec.json.encode(body).decode(), {}, permanent=PERMANENT)
+        key = self._key.resolve().get_secret_value()
+        body = msgspec.json.encode(event(message.fields, key)).decode()
+        return await self._client.post(self._url, body, {}, permanent=PERMANENT, secrets=(key,))
 
 
 def event(fields: Any, key: str) -> dict[str, Any]:

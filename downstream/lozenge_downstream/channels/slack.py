@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -12,7 +13,7 @@ from lozenge_downstream.channels.base.http import Client, HttpChannel
 from lozenge_downstream.channels.base.secrets import SecretUrl
 
 COLOURS = {"info": "#7a8b99", "low": "#2f81b7", "medium": "#d9a400", "high": "#e0701b", "critical": "#c9252d"}
-PERMANENT = frozenset({400, 403, 404})
+PERMANENT = frozenset({400, 413})
 MAX_TITLE, MAX_TEXT = 1_000, 2_900
 """Characters as sent, escaped. Slack takes 40,000 and recommends 4,000 at most; its clients fold longer ones."""
 
@@ -41,7 +42,8 @@ class Sender:
         """One attempt."""
         body = payload(message.fields) | ({"channel": self._channel} if self._channel else {})
         url = self._url.resolve().get_secret_value()
-        return await self._client.post(url, msgspec.json.encode(body).decode(), {}, permanent=PERMANENT)
+        text = msgspec.json.encode(body).decode()
+        return await self._client.post(url, text, {}, permanent=PERMANENT, secrets=(url, urlsplit(url).path[1:] or url))
 
 
 def payload(fields: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from lozenge_downstream.channels.base.channel import Channel, Drop, Message, Result, Retry, Sender, Sent
+from lozenge_downstream.channels.base.channel import Channel, Message, Refused, Result, Retry, Sender, Sent
 from lozenge_downstream.channels.base.secrets import SecretUnusable
 from lozenge_downstream.delivery.stored_deliveries import StoredDeliveries
 from lozenge_downstream.store.deliveries import Attempt, Delivery
@@ -130,9 +130,9 @@ def _attempt(result: Result, channel: Channel, delivery: Delivery) -> Attempt:
     match result:
         case Sent():
             return Attempt(delivery, SENT, now)
-        case Drop(error, True):
+        case Refused(error, True):
             return Attempt(delivery, DUE, now, error, disable=True)
-        case Drop(error, _):
+        case Refused(error, _):
             return Attempt(delivery, FAILED, now, error)
         case Retry(error, _) if delivery.attempts + 1 >= channel.attempts:
             return Attempt(delivery, FAILED, now, error)

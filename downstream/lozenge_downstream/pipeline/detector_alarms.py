@@ -1,16 +1,15 @@
 """Alarms about detectors: one exceeds its rate limit, or is silent against its own baseline.
 
-They are alerts of the detector "lozenge" about the entity "detector:NAME", and are processed as all others.
+They are about the entity "detector:NAME".
 """
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from lozenge.contracts.headers import derived_traceparent
 from lozenge.contracts.ids import uuid5
 from lozenge_downstream.model import HOUR, Baseline, PublishedAlert
+from lozenge_downstream.pipeline.alarms import DETECTOR, alarm
 
-DETECTOR = "lozenge"
 DAY = 86_400.0
 MIN_BASELINE_DAYS = 2.0
 """The least history from which silence means anything."""
@@ -29,7 +28,7 @@ def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[P
             "`drop` discards them"
         )
         id = uuid5("rate_limited", detector, str(int(now // HOUR)))
-        yield _alarm(id, detector, "rate_limited", f"{detector} exceeds its rate limit", text, now)
+        yield alarm(id, "detector", detector, "rate_limited", f"{detector} exceeds its rate limit", text, now)
 
 
 def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[PublishedAlert]:
@@ -45,29 +44,4 @@ def silence_alarms(baselines: Mapping[str, Baseline], now: float) -> Iterator[Pu
                 f"{expected:.0f} were expected.\n- `lozenge status {detector}` shows whether it runs and reads"
             )
             id = uuid5("silent", detector, str(int(baseline.last_at)))
-            yield _alarm(id, detector, "silent", f"{detector} is silent", text, now)
-
-
-def _alarm(id: str, detector: str, kind: str, title: str, text: str, now: float) -> PublishedAlert:
-    return PublishedAlert(
-        id=id,
-        detector=DETECTOR,
-        release="",
-        entity_type="detector",
-        entity_id=detector,
-        severity="high",
-        score=1.0,
-        title=title,
-        text=text,
-        event_time=datetime.fromtimestamp(now, UTC),
-        detected_at=now,
-        received_at=now,
-        traceparent=derived_traceparent(id, 0, 0),
-        labels={
-            "detector": DETECTOR,
-            "alarm": kind,
-            "severity": "high",
-            "entity_type": "detector",
-            "entity": f"detector:{detector}",
-        },
-    )
+            yield alarm(id, "detector", detector, "silent", f"{detector} is silent", text, now)

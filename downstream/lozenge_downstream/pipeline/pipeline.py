@@ -14,6 +14,7 @@ from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.ingest.decode import AlertDecoder, Decoded
 from lozenge_downstream.model import (
+    ChannelTrouble,
     Classification,
     Evaluation,
     Outgoing,
@@ -21,6 +22,7 @@ from lozenge_downstream.model import (
     ReceivedAlert,
     ReceivedRecord,
 )
+from lozenge_downstream.pipeline.channel_alarms import channel_alarms
 from lozenge_downstream.pipeline.detector_alarms import rate_limit_alarms, silence_alarms
 from lozenge_downstream.pipeline.mute import equal_of, inhibits, is_two_sided, rule_of
 from lozenge_downstream.pipeline.notify_policy import (
@@ -80,6 +82,10 @@ class Pipeline:
             self.process(
                 t.received_alerts.add_alarms(silence_alarms(t.received_alerts.baselines(BASELINE_DAYS), t.now)), t
             )
+
+    def raise_channel_alarms(self, troubles: Sequence[ChannelTrouble], t: Transaction) -> None:
+        """Raises an alarm for each channel of the routing file that is in trouble."""
+        self.process(t.received_alerts.add_alarms(channel_alarms(troubles, self.routing.channels, t.now)), t)
 
     def apply_new_inhibitions(self, known: Collection[str], t: Transaction) -> None:
         """Lets active alerts inhibit by the rules that are not among `known` (`rule_of`)."""

@@ -11,8 +11,17 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import bindparam
 
+from lozenge_downstream.model import ChannelTrouble
 from lozenge_downstream.store.sql_helpers import among, found, insert, upsert
-from lozenge_downstream.store.tables import DUE, deliveries, disabled_channels, failed_attempts, is_due, outbox
+from lozenge_downstream.store.tables import (
+    DUE,
+    deliveries,
+    disabled_channels,
+    failed_attempts,
+    is_due,
+    is_failed,
+    outbox,
+)
 
 _BEFORE, _EARLIER = outbox.alias("before"), deliveries.alias("earlier")
 
@@ -30,7 +39,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The result of one attempt: sent, due again at `due_at`, or failed permanently with `error`."""
+    """The result of one attempt: sent, due again at `due_at`, or failed with `error`."""
 
     delivery: Delivery
     state: str
@@ -164,6 +173,35 @@ class Deliveries:
             self._connection.execute(deliveries.insert().from_select(names, missing))
         count = sql.select(sql.func.count()).select_from(deliveries).where(*mine)
         return int(self._connection.execute(count).scalar_one())
+
+    def retry_failed(self, channel: str) -> int:
+        """Makes the failed messages of a channel due again, with all of their attempts; returns how many."""
+        change = {"state": DUE, "attempts": 0, "due_at": self._now, "error": None}
+        return self._connection.execute(
+            deliveries.update().where(deliveries.c.channel == channel, is_failed).values(change)
+        ).rowcount
+
+    def troubles(self, since: float, attempts: int) -> list[ChannelTrouble]:
+        """What a person should know of channels: those that are disabled, or have a failed or retried message.
+
+        A message must have failed after `since`, or be retried after `attempts` attempts.
+        """
+        waiting = self.orphans([])
+        disabled = sql.select(disabled_channels.c.channel, disabled_channels.c.reason, disabled_channels.c.at)
+        found = [
+            ChannelTrouble(row.channel, "disabled", waiting.get(row.channel, 0), row.reason, row.at)
+            for row in self._connection.execute(disabled)
+        ]
+        for kind, at, where in (
+            ("failed", deliveries.c.due_at, (is_failed, deliveries.c.due_at > since)),
+            ("retrying", sql.literal(self._now), (is_due, deliveries.c.attempts >= attempts)),
+        ):
+            latest = sql.select(deliveries.c.channel, sql.func.count(), sql.func.max(at)).where(*where)
+            for channel, count, moment in self._connection.execute(latest.group_by(deliveries.c.channel)):
+                error = sql.select(deliveries.c.error).where(*where, deliveries.c.channel == channel)
+                last = self._connection.execute(error.order_by(deliveries.c.due_at.desc()).limit(1)).scalar_one()
+                found.append(ChannelTrouble(channel, kind, count, str(last), moment))
+        return found
 
     def of(self, notification_ids: Sequence[str]) -> list[dict[str, Any]]:
         """The state of each notification on each channel."""

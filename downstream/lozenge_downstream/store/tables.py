@@ -199,10 +199,12 @@ deliveries = Table(
     Column("due_at", Float, nullable=False),
     Column("error", Text),
 )
-"""One notification on one channel: due at `due_at`, or sent, or failed permanently at that time."""
+"""One notification on one channel: due at `due_at`, or sent or failed at that time."""
 is_due = deliveries.c.state == sql.literal_column(f"'{DUE}'")
 """Literal, because SQLite uses a partial index only for a condition that is written out in the statement."""
 _partial("deliveries_due", deliveries.c.channel, deliveries.c.due_at, where=is_due)
+is_failed = deliveries.c.state == sql.literal_column(f"'{FAILED}'")
+_partial("deliveries_failed", deliveries.c.channel, deliveries.c.due_at, where=is_failed)
 Index("deliveries_notification", deliveries.c.notification_id)
 
 failed_attempts = Table(
@@ -238,3 +240,15 @@ feedback = Table(
     Column("at", Float, nullable=False),
 )
 """The feedback of analysts; the last verdict on an alert counts."""
+
+routing_versions = Table(
+    "routing_versions",
+    metadata,
+    Column("row", _COUNTED, primary_key=True),
+    Column("version", String, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("problems", Text),
+    Column("loaded_at", Float, nullable=False),
+)
+"""Each version of a routing file that a notifier has read, the newest last; `problems` is why one is not used."""

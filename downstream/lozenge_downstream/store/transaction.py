@@ -4,16 +4,17 @@ from functools import cached_property
 
 import sqlalchemy as sql
 
-from lozenge_downstream.store.alert_history import AlertHistory
-from lozenge_downstream.store.case_queries import CaseQueries
 from lozenge_downstream.store.cases import Cases
 from lozenge_downstream.store.deliveries import Deliveries
 from lozenge_downstream.store.feedback import Feedback
 from lozenge_downstream.store.inhibitors import Inhibitors
 from lozenge_downstream.store.leases import Leases
 from lozenge_downstream.store.positions import Outbox, ReadPositions
+from lozenge_downstream.store.queries.alert_history import AlertHistory
+from lozenge_downstream.store.queries.case_queries import CaseQueries
 from lozenge_downstream.store.received_alerts import ReceivedAlerts
 from lozenge_downstream.store.retention import Retention
+from lozenge_downstream.store.routing_versions import RoutingVersions
 from lozenge_downstream.store.silences import Silences
 
 
@@ -58,6 +59,11 @@ class Transaction:
     def silences(self) -> Silences:
         """The silences of operators."""
         return Silences(self._connection, self.now)
+
+    @cached_property
+    def routing_versions(self) -> RoutingVersions:
+        """The versions of the routing file."""
+        return RoutingVersions(self._connection, self.now)
 
     @cached_property
     def leases(self) -> Leases:

@@ -89,7 +89,7 @@ def test_open_cases_show_what_was_notified_what_waits_and_why(client: Client, de
 def test_cases_are_found_by_their_alerts_up_to_the_requested_number(
     client: Client, desk: Desk, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lozenge_downstream.store.case_queries.PAGE", 2)
+    monkeypatch.setattr("lozenge_downstream.store.queries.case_queries.PAGE", 2)
     desk.routing(route={"group_by": ["entity"], "group_wait": "1m"})
     for number in range(5):
         desk.now += 1
@@ -256,3 +256,18 @@ def test_a_channel_that_is_off_is_turned_on(client: Client, desk: Desk) -> None:
     assert shown == {"chat": None, "ops": "HTTP 410"}
     assert client.ask("POST", "/channels/ops/enable", {})[0] == 200
     assert client.ask("POST", "/channels/ops/enable", {})[0] == 404
+
+
+def test_failed_messages_of_a_channel_are_counted_and_sent_again(
+    client: Client, desk: Desk, record: MakeRecord
+) -> None:
+    desk.take(*(record(number) for number in range(3)))
+    with desk.store.transaction() as t:
+        failed, sent, _ = t.deliveries.due("ops", 3)
+        t.deliveries.settle([Attempt(failed, "failed", desk.now, "HTTP 400"), Attempt(sent, "sent", desk.now)])
+    counted = next(row for row in client.ask("GET", "/channels")[1] if row["channel"] == "ops")
+    assert (counted["due"], counted["sent"], counted["failed"]) == (1, 1, 1)
+    assert client.ask("POST", "/channels/ops/retry?dry_run", {})[1] == {"channel": "ops", "messages": 1}
+    assert client.ask("POST", "/channels/ops/retry", {})[1] == {"channel": "ops", "messages": 1}
+    assert client.ask("POST", "/channels/ops/retry", {})[0] == 404
+    assert sorted(desk.deliveries()) == [("ops", "due")] * 2 + [("ops", "sent")]

@@ -10,7 +10,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from lozenge_deploy.local.ports import free_port
-from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Message, Refused, Result, Retry, Sent
 from lozenge_downstream.channels.email import compose
 from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import send
@@ -34,7 +34,7 @@ class Mailbox:
 
 @pytest.mark.parametrize(
     ("answer", "result"),
-    [("250 OK", Sent()), ("451 later", Retry("SMTP 451")), ("554 never", Drop("SMTP 554"))],
+    [("250 OK", Sent()), ("451 later", Retry("SMTP 451: later")), ("554 never", Refused("SMTP 554: never"))],
 )
 def test_the_mails_of_a_case_are_one_thread(message: Message, answer: str, result: Result) -> None:
     mailbox = Mailbox(answer)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lozenge_downstream.channels.base.channel import Drop, Message, Result, Retry, Sent
+from lozenge_downstream.channels.base.channel import Message, Refused, Result, Retry, Sent
 from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import receiving, send
 
@@ -13,7 +13,7 @@ LOOPBACK = {"networks": ["127.0.0.0/8"]}
 LINK = "https://lozenge.example.com/feedback/a.b-c?d=1&e=2"
 
 
-@pytest.mark.parametrize(("status", "result"), [(200, Sent()), (404, Drop("HTTP 404")), (429, Retry("HTTP 429"))])
+@pytest.mark.parametrize(("status", "result"), [(200, Sent()), (400, Refused("HTTP 400")), (404, Retry("HTTP 404"))])
 def test_slack_gets_text_that_is_no_markup(
     message: Message, status: int, result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:

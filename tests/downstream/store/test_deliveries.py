@@ -122,3 +122,17 @@ def test_each_failed_attempt_is_kept_until_it_expires(desk: Desk, record: MakeRe
     ]
     delete_expired(desk, before=noon - 1)
     assert [f["error"] for f in failures(desk, id)] == ["HTTP 503"]
+
+
+def test_failed_messages_are_due_again_when_asked_for_and_no_others(desk: Desk, record: MakeRecord) -> None:
+    first, _, third = notified_three_times(desk, record)
+    settle(desk, FAILED, "HTTP 400")
+    settle(desk, SENT)
+    settle(desk, FAILED, "HTTP 400", channel="chat")
+    with desk.store.transaction() as t:
+        assert t.deliveries.retry_failed("ops") == 1
+        assert t.deliveries.retry_failed("ops") == 0
+    assert due(desk) == [third, first]
+    assert {settle(desk, SENT), settle(desk, SENT)} == {third, first}
+    assert due(desk) == []
+    assert len(due(desk, "chat")) == 1

@@ -1,4 +1,4 @@
-"""What a channel is: it opens a sender, and the sender answers each message with `Sent`, `Retry` or `Drop`."""
+"""What a channel is: it opens a sender, and the sender answers each message with `Sent`, `Retry` or `Refused`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -28,14 +28,17 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
-    """No retry can succeed. With `disable` the receiver refuses all messages, and the channel is disabled."""
+class Refused:
+    """A person has to act before an attempt can succeed: the message has failed, and is kept.
+
+    With `disable` the receiver refuses all messages: they wait, and the channel is disabled.
+    """
 
     error: str
     disable: bool = False
 
 
-Result = Sent | Retry | Drop
+Result = Sent | Retry | Refused
 MAX_LINK_TITLE = 80
 MAX_RETRY = 7 * 86_400.0
 """Seconds: the longest wait between two attempts."""
@@ -81,7 +84,7 @@ class Channel(BaseModel, ABC):
     """The configuration that all channels have. Times are seconds; `concurrency` limits its messages in flight.
 
     A failed attempt is retried after about `first_retry`, then after four times as long each time, up to `max_retry`.
-    After `attempts` the message becomes a dead letter. The defaults span about two days.
+    After `attempts` the message has failed. The defaults span about two days.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

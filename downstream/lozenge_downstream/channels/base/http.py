@@ -13,11 +13,14 @@ import httpcore2
 import httpx2
 from pydantic import Field, HttpUrl
 
-from lozenge_downstream.channels.base.channel import Channel, Drop, Result, Retry, Sent
+from lozenge.contracts.texts import is_blank, shortened
+from lozenge_downstream.channels.base.channel import Channel, Refused, Result, Retry, Sent
 from lozenge_downstream.channels.base.ssrf_guard import Guard
 from lozenge_downstream.channels.base.thread_pool import threads
 
 MAX_RESPONSE_BYTES = 64 * 1024
+MAX_ANSWER = 200
+"""Characters of a response in an error."""
 MAX_RETRY_AFTER = 86_400.0
 GONE = 410
 _FAILURES = (
@@ -59,9 +62,18 @@ class Client:
         self._free: list[httpcore2.AsyncConnectionPool] = []
 
     async def post(
-        self, url: HttpUrl | str, body: str, headers: Mapping[str, str], *, permanent: Collection[int] = ()
+        self,
+        url: HttpUrl | str,
+        body: str,
+        headers: Mapping[str, str],
+        *,
+        permanent: Collection[int] = (),
+        secrets: Collection[str] = (),
     ) -> Result:
-        """One request within `timeout`. It raises nothing that the receiver causes; `permanent` as in `result_of`."""
+        """One request within `timeout`. It raises nothing that the receiver causes; `permanent` as in `result_of`.
+
+        The error has the beginning of the response, without the `secrets` that a receiver may repeat.
+        """
         sent: list[tuple[bytes | str, bytes | str]] = [
             ("content-type", "application/json"),
             ("user-agent", "lozenge-downstream"),
@@ -74,8 +86,9 @@ class Client:
                 asyncio.timeout(self._timeout),
                 connection.stream("POST", str(url), headers=sent, content=body.encode()) as response,
             ):
-                await _drain(response)
-                return result_of(response.status, _header(response, b"retry-after"), datetime.now(UTC), permanent)
+                answer = _shown(await _drain(response), secrets)
+                wait = _header(response, b"retry-after")
+                return result_of(response.status, wait, datetime.now(UTC), permanent, answer)
         except TimeoutError:
             return Retry(f"no response within {self._timeout:g} s")
         except _FAILURES as error:
@@ -94,31 +107,41 @@ class Client:
         return connection
 
 
-async def _drain(response: httpcore2.Response) -> None:
+async def _drain(response: httpcore2.Response) -> bytes:
     """Reads the response so that the connection can be reused, up to a limit."""
-    size = 0
+    body = bytearray()
     async for chunk in response.aiter_stream():
-        size += len(chunk)
-        if size > MAX_RESPONSE_BYTES:
-            return
+        body += chunk
+        if len(body) > MAX_RESPONSE_BYTES:
+            break
+    return bytes(body)
+
+
+def _shown(body: bytes, secrets: Collection[str]) -> str:
+    """The beginning of a response in one line, for a person; "" of a page."""
+    text = " ".join(body.decode("utf-8", "replace").split())
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return "" if is_blank(text) or text.startswith("<") else shortened(text, MAX_ANSWER)
 
 
 def _header(response: httpcore2.Response, name: bytes) -> str | None:
     return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
 
 
-def result_of(status: int, retry_after: str | None, now: datetime, permanent: Collection[int] = ()) -> Result:
+def result_of(
+    status: int, retry_after: str | None, now: datetime, permanent: Collection[int] = (), answer: str = ""
+) -> Result:
     """Only 2xx is success, a redirect is not followed, and 410 disables the channel.
 
-    With a status among `permanent` the receiver refuses this message permanently.
+    With a status among `permanent` the receiver refuses this message until a person acts.
     """
     if 200 <= status < 300:
         return Sent()
     if status == GONE:
-        return Drop(f"HTTP {status}: the receiver refuses all messages", disable=True)
-    if status in permanent:
-        return Drop(f"HTTP {status}")
-    return Retry(f"HTTP {status}", _seconds(retry_after, now))
+        return Refused(f"HTTP {status}: the receiver refuses all messages", disable=True)
+    error = f"HTTP {status}: {answer}" if answer else f"HTTP {status}"
+    return Refused(error) if status in permanent else Retry(error, _seconds(retry_after, now))
 
 
 def _seconds(retry_after: str | None, now: datetime) -> float | None:

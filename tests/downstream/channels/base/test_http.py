@@ -2,9 +2,11 @@
 
 import pytest
 
-from lozenge_downstream.channels.base.channel import Retry, Sent
+from lozenge_downstream.channels.base.channel import Message, Refused, Retry, Sent
 from lozenge_downstream.channels.base.http import result_of
+from tests.downstream.channels.conftest import send
 from tests.downstream.conftest import NOON
+from tests.http_server import QuietHandler, serving
 
 
 @pytest.mark.parametrize("status", [200, 202, 204])
@@ -31,3 +33,32 @@ def test_any_other_answer_is_retried(status: int) -> None:
 )
 def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, seconds: float | None) -> None:
     assert result_of(429, header, NOON) == Retry("HTTP 429", seconds)
+
+
+def test_an_error_has_the_beginning_of_the_answer_and_no_secret_that_it_repeats(
+    message: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: list[bytes] = []
+
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(400)
+            self.send_header("content-length", str(len(answers[-1])))
+            self.end_headers()
+            self.wfile.write(answers[-1])
+
+    monkeypatch.setenv("KEY", "k" * 32)
+    with serving(Handler) as url:
+        pager = {"type": "pagerduty", "key": {"env": "KEY"}, "url": url, "networks": ["127.0.0.0/8"]}
+        monkeypatch.setenv("SLACK", f"{url}/services/T/B/x")
+        slack = {"type": "slack", "url": {"env": "SLACK"}, "networks": ["127.0.0.0/8"]}
+        for channel, answer, error in (
+            (pager, b'{"errors":\n["the key %s is invalid"]}' % (b"k" * 32), '{"errors": ["the key *** is invalid"]}'),
+            (slack, b"no such hook: /services/T/B/x", "no such hook: /***"),
+            (slack, b"<html><body>Bad request</body></html>", ""),
+            (slack, b"x" * 100_000, "x" * 197 + "..."),
+            (slack, b"\xff\x00", "\ufffd\x00"),
+        ):
+            answers.append(answer)
+            assert send(message, **channel) == Refused(f"HTTP 400: {error}" if error else "HTTP 400")
