@@ -73,12 +73,12 @@ class Transaction:
     @cached_property
     def alert_history(self) -> AlertHistory:
         """The history of single alerts, for operators."""
-        return AlertHistory(self._connection)
+        return AlertHistory(self._connection, self.now)
 
     @cached_property
     def case_queries(self) -> CaseQueries:
         """The state of cases, for operators."""
-        return CaseQueries(self._connection)
+        return CaseQueries(self._connection, self.now)
 
     @cached_property
     def feedback(self) -> Feedback:

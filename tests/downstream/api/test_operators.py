@@ -111,6 +111,21 @@ def test_cases_are_found_by_their_alerts_up_to_the_requested_number(
     assert cards("") == [], "they are over"
 
 
+def test_a_case_of_one_notified_alert_is_open_until_it_resolves(client: Client, desk: Desk, record: MakeRecord) -> None:
+    """Without `group_by` nothing remains to be notified of it, and it is not evaluated again."""
+    desk.routing(route={"resolve_timeout": "1h"})
+    id = alert_id(desk, record(0))
+    for seconds in (0, 3_599):
+        desk.now += seconds
+        (case,) = client.ask("GET", "/cases")[1]
+        assert (case["notified"], case["closed"], case["next_evaluation_at"]) == (1, False, None)
+        (seen,) = client.ask("GET", f"/alerts/{id}")[1]["cases"]
+        assert (seen["case_id"], seen["closed"]) == (case["case_id"], False)
+    desk.now += 1
+    assert client.ask("GET", "/cases")[1] == []
+    assert client.ask("GET", f"/cases/{case['case_id']}")[1]["closed"]
+
+
 def test_a_case_shows_its_alerts_when_it_is_over_too(client: Client, desk: Desk, record: MakeRecord) -> None:
     desk.routing(route={"group_by": ["entity"], "group_interval": "5m"})
     desk.take(record(0))

@@ -20,8 +20,9 @@ from lozenge_downstream.store.tables import (
 class AlertHistory:
     """The answers to `lozenge why`."""
 
-    def __init__(self, connection: sql.Connection) -> None:
+    def __init__(self, connection: sql.Connection, now: float) -> None:
         self._connection = connection
+        self._now = now
 
     def of(self, alert_id: str) -> dict[str, Any] | None:
         """Its records, content, cases, mutes, notifications and feedback; None if it was never received."""
@@ -62,10 +63,10 @@ class AlertHistory:
             "notified_at",
             "next_evaluation_at",
             "resolves_at",
-            "closed",
             "severity",
         )
         return {name: row[name] for name in names} | {
+            "closed": row["closed"] and row["resolves_at"] <= self._now,
             "group": json.loads(row["group"]),
             "muted": row["muted"] if row["notification_id"] is None else None,
             "notification": self._notification(row["notification_id"]) if row["notification_id"] else None,

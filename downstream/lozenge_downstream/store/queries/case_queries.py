@@ -11,7 +11,7 @@ from lozenge_downstream.routing.matchers import Matcher, all_match
 from lozenge_downstream.store.cases import case_of
 from lozenge_downstream.store.received_alerts import decode_alert
 from lozenge_downstream.store.sql_helpers import among, found
-from lozenge_downstream.store.tables import case_alerts, cases, is_open, received_alerts
+from lozenge_downstream.store.tables import case_alerts, cases, is_closed, is_open, received_alerts
 
 PAGE = 100
 MAX_ALERTS = 1_000
@@ -25,19 +25,24 @@ class _CaseAlert(NamedTuple):
 
 
 class CaseQueries:
-    """The answers to `lozenge cases`. Severity and score are those of all alerts of a case, notified or not."""
+    """The answers to `lozenge cases`. Severity and score are those of all alerts of a case, notified or not.
 
-    def __init__(self, connection: sql.Connection) -> None:
+    A case is open until it resolves, also if nothing remains to be notified of it.
+    """
+
+    def __init__(self, connection: sql.Connection, now: float) -> None:
         self._connection = connection
+        self._now = now
 
     def open(self, matchers: Sequence[Matcher], limit: int) -> list[dict[str, Any]]:
         """Up to `limit` open cases with an alert that matches all of `matchers`, the newest first."""
         shown: list[dict[str, Any]] = []
-        query = sql.select(cases).where(is_open).order_by(cases.c.opened_at.desc(), cases.c.case_id)
+        lasts = sql.or_(is_open, sql.and_(is_closed, cases.c.resolves_at > self._now))
+        query = sql.select(cases).where(lasts).order_by(cases.c.opened_at.desc(), cases.c.case_id)
         for rows in self._connection.execute(query).partitions(PAGE):
             alerts = self._alerts([row.case_id for row in rows])
             shown += [
-                _summary(row, alerts[row.case_id])
+                self._summary(row, alerts[row.case_id])
                 for row in rows
                 if any(all_match(matchers, member.alert.labels) for member in alerts[row.case_id])
             ]
@@ -51,7 +56,7 @@ class CaseQueries:
         if row is None:
             return None
         alerts = self._alerts([case_id])[case_id]
-        return _summary(row, alerts) | {
+        return self._summary(row, alerts) | {
             "alerts": [
                 {
                     "received_at": m.alert.received_at,
@@ -76,24 +81,23 @@ class CaseQueries:
             of[row.case_id].append(_CaseAlert(decode_alert(row.body), row.notification_id, row.muted))
         return of
 
-
-def _summary(row: Any, alerts: Sequence[_CaseAlert]) -> dict[str, Any]:
-    case = case_of(row)
-    for member in alerts:
-        case.include(member.alert)
-    waiting = [member for member in alerts if member.notification_id is None]
-    return {
-        "case_id": case.id,
-        "route": case.route,
-        "group": case.group,
-        "severity": case.severity,
-        "score": case.score,
-        "notified": len(alerts) - len(waiting),
-        "waiting": len(waiting),
-        "opened_at": case.opened_at,
-        "notified_at": case.notified_at,
-        "muted": list(dict.fromkeys(member.muted for member in waiting if member.muted)),
-        "next_evaluation_at": None if case.closed else case.next_evaluation_at,
-        "resolves_at": case.resolves_at,
-        "closed": case.closed,
-    }
+    def _summary(self, row: Any, alerts: Sequence[_CaseAlert]) -> dict[str, Any]:
+        case = case_of(row)
+        for member in alerts:
+            case.include(member.alert)
+        waiting = [member for member in alerts if member.notification_id is None]
+        return {
+            "case_id": case.id,
+            "route": case.route,
+            "group": case.group,
+            "severity": case.severity,
+            "score": case.score,
+            "notified": len(alerts) - len(waiting),
+            "waiting": len(waiting),
+            "opened_at": case.opened_at,
+            "notified_at": case.notified_at,
+            "muted": list(dict.fromkeys(member.muted for member in waiting if member.muted)),
+            "next_evaluation_at": None if case.closed else case.next_evaluation_at,
+            "resolves_at": case.resolves_at,
+            "closed": case.closed and case.resolves_at <= self._now,
+        }
