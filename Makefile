@@ -14,6 +14,8 @@ export VIRTUAL_ENV := $(CURDIR)/.venv
 PYTEST := $(PYTHON) -m pytest
 # the suite, in random order: each run ends with its seed and with the JVMs that it has started
 SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.plugins.jvm_starts
+# tests are short: Java's second compiler costs their JVMs more than it gives; nightly campaigns and benchmarks have it
+QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 $${JDK_JAVA_OPTIONS:-}"
 # above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too
 MAX_SPARK_STARTS ?= 22
 MAX_SPARK_STARTS_IN_ALL ?= 30
@@ -75,7 +77,7 @@ test-unit: .venv/.ready ## tests without broker and Spark; ARGS goes to pytest
 # goes to one of them as a whole: its tests share fixtures, and the invariants of a detector take the events of its tests
 test-integration: .venv/.ready ## tests on a real broker and Spark; ARGS goes to pytest ("-n 0" for one process)
 	@echo "== integration tests"
-	@$(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
+	@$(QUICK_JAVA) $(SUITE) -m integration -n 3 --dist loadfile --no-loadscope-reorder --max-spark-starts $(MAX_SPARK_STARTS) $(ARGS)
 
 .PHONY: spark-contract
 spark-contract: .venv/.ready ## what is assumed about Spark, one test each: an upgrade of Spark starts here
