@@ -89,8 +89,9 @@ test-detector: .venv/.ready ## the tests of one detector (NAME=large_amount), or
 	@$(PYTEST) -q -p lozenge.testing.plugin detectors/$(NAME) $(ARGS)
 
 .PHONY: fuzz
-fuzz: .venv/.ready ## 100,000 raw records as nobody would send them; FUZZ_RECORDS, FUZZ_SEED
-	@FUZZ_RECORDS=$${FUZZ_RECORDS:-100000} $(PYTEST) -q -s tests/upstream/test_fuzz.py $(ARGS)
+fuzz: .venv/.ready ## 100,000 records of each topic as nobody would send them; FUZZ_RECORDS, FUZZ_SEED
+	@FUZZ_RECORDS=$${FUZZ_RECORDS:-100000} $(PYTEST) -q -s -p lozenge.testing.plugin tests/upstream/test_fuzz.py \
+		tests/integration/kafka/test_malformed_events.py tests/shared/kafka/test_row_decoding.py $(ARGS)
 
 .PHONY: compose
 compose: .venv/.ready ## write docker-compose.override.yml: a service for every detector folder

@@ -24,6 +24,7 @@ from lozenge.contracts.topics import Topic
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import PartitionState, key_bytes
 from lozenge.detector.loader import from_folder
+from lozenge.detector.stored_state import check_entry
 from lozenge.job.operators.fold_operator import FoldOperator
 from lozenge.job.query import canonical_events
 from lozenge.kafka.compacted_topic import read_latest
@@ -86,7 +87,7 @@ def test_the_plain_fold_and_a_million_keys_restored(kafka: KafkaSettings, tmp_pa
         if producer.poll(0) is None:
             break
     producer.flush()
-    read = _timed(lambda: sum(1 for _ in read_latest(kafka, topic, range(TOPICS.partitions))))
+    read = _timed(lambda: sum(1 for _ in read_latest(kafka, topic, range(TOPICS.partitions), check=check_entry)))
     restored = _timed(lambda: host.restore(kafka))
     assert host.keys == KEYS
     print(f"restore 1,000,000 keys: {restored:.1f} s ({KEYS / restored:,.0f} keys/s), of which reading {read:.1f} s")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from lozenge.contracts.topics import Topics
 from lozenge_upstream.normalise.mapping import Mapping, load
@@ -93,7 +93,7 @@ def iso(**fields: Any) -> bytes:
 
 def normalised(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping = JSON) -> list[Row]:
     """The records in order with their event's fields and `reason`; `event_micros` is the event's time."""
-    rows = normalise(_frame(spark, raws, mapping), mapping, KEY)
+    rows = normalise(frame(spark, raws, mapping), mapping, KEY)
     # the time as a number, because a refused one may lie outside of Python's calendar
     return rows.selectExpr("* EXCEPT (event_time)", "unix_micros(event_time) AS event_micros").collect()
 
@@ -106,11 +106,12 @@ def written(
     rekeys: Collection[str] = ("terminal",),
 ) -> list[Row]:
     """The rows for Spark's Kafka sink, from so many partitions of Spark's."""
-    frame = _frame(spark, raws, mapping).repartition(slices, "offset")
-    return outputs(normalise(frame, mapping, KEY), mapping.source, TOPICS, PARTITIONS, rekeys).collect()
+    raw = frame(spark, raws, mapping).repartition(slices, "offset")
+    return outputs(normalise(raw, mapping, KEY), mapping.source, TOPICS, PARTITIONS, rekeys).collect()
 
 
-def _frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> Any:
+def frame(spark: SparkSession, raws: Iterable[Raw], mapping: Mapping) -> DataFrame:
+    """The records as Spark's Kafka source gives them."""
     rows = [
         (_bytes(r.key), _bytes(r.value), mapping.topic, r.partition, r.offset, r.timestamp, 0, _headers(r))
         for r in raws

@@ -36,7 +36,7 @@ SEED = int(os.environ.get("FUZZ_SEED", "1"))
 BATCH = min(5_000, RECORDS // 2)
 EVENT = Codec.of("event")
 DEAD = TOPICS.dead_letters("upstream")
-PROBLEM = re.compile(rf"({'|'.join(KINDS)})(:[a-z_]+)?")
+PROBLEM = re.compile(rf"({'|'.join(KINDS)})(:[a-z_.]+)?")
 FREE_TEXT = {"account_id": ("account", None), "merchant_id": ("merchant", "de42"), "terminal_id": ("terminal", "de41")}
 
 

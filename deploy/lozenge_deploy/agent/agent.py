@@ -130,7 +130,7 @@ class Agent:
         rows = [
             (topic, key, record)
             for topic, key, record in self._outbox
-            if not isinstance(record, DeploymentSpec) or newest[key].revision == record.revision
+            if not isinstance(record, DeploymentSpec) or (key in newest and newest[key].revision == record.revision)
         ]
         self._leadership.write(rows)
         self._outbox = []
@@ -142,11 +142,11 @@ class Agent:
     def _assume_leadership(self) -> None:
         """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
-        with follow(self._kafka, self._kafka.topics.control.status, DeploymentStatus) as status:
+        with follow(self._kafka, self._kafka.topics.control.status, DeploymentStatus, "detector") as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
-        self._specs = follow(self._kafka, self._kafka.topics.control.deployments, DeploymentSpec)
+        self._specs = follow(self._kafka, self._kafka.topics.control.deployments, DeploymentSpec, "detector")
 
     def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(

@@ -17,6 +17,7 @@ from lozenge.contracts.topics import STAGES
 from lozenge.errors import BrokerUnavailable, Fatal, Retryable, UsageError
 from lozenge.kafka.compacted_topic import follow
 from lozenge.kafka.dead_letter_queue import resolutions
+from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
@@ -53,8 +54,12 @@ class Control:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
         ensure_topics(kafka, kafka.topics.control.contracts())
         with ExitStack() as tables:
-            self._specs = tables.enter_context(follow(kafka, self._kafka.topics.control.deployments, DeploymentSpec))
-            self._observed = tables.enter_context(follow(kafka, self._kafka.topics.control.status, DeploymentStatus))
+            self._specs = tables.enter_context(
+                follow(kafka, self._kafka.topics.control.deployments, DeploymentSpec, "detector")
+            )
+            self._observed = tables.enter_context(
+                follow(kafka, self._kafka.topics.control.status, DeploymentStatus, "detector")
+            )
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:
@@ -73,8 +78,7 @@ class Control:
             if detector in STAGES:
                 raise UsageError(
                     f"looking for {detector}: it is a stage of the platform, not a detector, and is not deployed",
-                    hint=f"`lozenge status {detector}` shows its lag; to move its group's offsets, stop it and use "
-                    "Kafka's own tools",
+                    hint=f"`lozenge status {detector}` shows its lag",
                 )
             there = ", ".join(sorted(self._specs.rows)) or "none"
             raise UsageError(
@@ -219,8 +223,8 @@ class Control:
     def history(self, detector: str) -> list[HistoryEvent]:
         """The history of a detector, with what was done about its dead letters, the oldest first."""
         messages = read(self._kafka, self._kafka.topics.control.history, {0: 0})
-        mine = (m.value() for m in messages if m.key() == detector.encode())
-        happened = [HistoryEvent.model_validate_json(value) for value in mine if value is not None]
+        mine = (row_of(m, history_event) for m in messages if m.key() == detector.encode())
+        happened = [event for event in mine if event is not None]
         resolved = [
             HistoryEvent(
                 detector=detector,
@@ -240,3 +244,7 @@ class Control:
             return (
                 lease is not None and bool(lease.agent) and (now() - lease.at).total_seconds() < self._no_agent_seconds
             )
+
+
+def history_event(key: bytes, value: bytes) -> HistoryEvent:
+    return HistoryEvent.model_validate_json(value)

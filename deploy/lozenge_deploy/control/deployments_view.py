@@ -66,8 +66,12 @@ class Deployments:
         self._observed: CompactedTopic[DeploymentStatus] | None = None
         self._closing = ExitStack()
         if {kafka.topics.control.deployments, kafka.topics.control.status} <= partitions(kafka).keys():
-            self._specs = self._closing.enter_context(follow(kafka, kafka.topics.control.deployments, DeploymentSpec))
-            self._observed = self._closing.enter_context(follow(kafka, kafka.topics.control.status, DeploymentStatus))
+            self._specs = self._closing.enter_context(
+                follow(kafka, kafka.topics.control.deployments, DeploymentSpec, "detector")
+            )
+            self._observed = self._closing.enter_context(
+                follow(kafka, kafka.topics.control.status, DeploymentStatus, "detector")
+            )
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from lozenge.contracts.record import format_positions
 from lozenge.contracts.topics import MOST_PARTITIONS
@@ -28,6 +28,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+_Detector = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
 class Goal(StrEnum):
     """The state that a deployment spec requests."""
 
@@ -47,7 +50,7 @@ class DeploymentSpec(_Record):
     - `undoes`: the revision that a rollback undoes.
     """
 
-    detector: str
+    detector: _Detector
     revision: str
     goal: Goal = Goal.RUNNING
     release: str
@@ -142,7 +145,7 @@ class DeploymentStatus(_Record):
     - `instances`: the status of each of several; the other fields describe all, or the first where they differ.
     """
 
-    detector: str
+    detector: _Detector
     revision: str = ""
     outcome: ChangeOutcome = ChangeOutcome.WORKING
     phase: DetectorPhase = DetectorPhase.PREPARING

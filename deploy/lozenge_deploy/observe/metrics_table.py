@@ -8,55 +8,45 @@ last snapshot, or without a snapshot for `ALIVE_SECONDS`.
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from math import isfinite
-from typing import Self
+from datetime import UTC, datetime
+from typing import Annotated, Self
 
 import msgspec
+
+from lozenge.metrics.snapshot import is_sample
 
 ALIVE_SECONDS = 15.0
 HISTORY_SECONDS = 30.0
 _TOTALS = ("_total", "_bucket", "_count", "_sum")
 
 Samples = Mapping[str, float]
+_LARGEST = 1e18
+_LAST_TIME = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+_Sample = Annotated[float, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
     """Every sample of one process at Unix time `time`; `ended` marks its last snapshot."""
 
     app: str
     instance: str
     release: str
-    time: float
-    samples: Samples
+    time: Annotated[float, msgspec.Meta(ge=0, le=_LAST_TIME)]
+    samples: dict[str, _Sample]
     ended: bool = False
 
     @classmethod
-    def parse(cls, value: bytes) -> Self:
-        """The snapshot in a record of the metrics topic; raises ValueError if it is none."""
-        try:
-            found = _SNAPSHOT.decode(value)
-        except RecursionError as error:
-            raise ValueError("it nests too deeply") from error
-        if not all(map(isfinite, (found.time, *found.samples.values()))):
-            raise ValueError("a number of it is not finite")
+    def parse(cls, key: bytes, value: bytes) -> Self:
+        """The snapshot in a record of the metrics topic; raises ValueError or DecodeError if it is none."""
+        found = msgspec.json.decode(value, type=cls)
+        if key != f"{found.app}/{found.instance}".encode():
+            raise ValueError(f"its key is {key!r}, but it is of {found.app}/{found.instance}")
+        if wrong := [name for name in found.samples if not is_sample(name)]:
+            raise ValueError(f"{wrong[0]!r} is no sample")
         samples = {sys.intern(name): number for name, number in found.samples.items()}  # one copy of each name
-        return cls(found.app, found.instance, found.release, found.time, samples, found.ended)
-
-
-class _Published(msgspec.Struct):
-    """A snapshot on the wire."""
-
-    app: str
-    instance: str
-    release: str
-    time: float
-    samples: dict[str, float]
-    ended: bool = False
-
-
-_SNAPSHOT = msgspec.json.Decoder(_Published)
+        return msgspec.structs.replace(found, samples=samples)
 
 
 class ProcessMetrics:

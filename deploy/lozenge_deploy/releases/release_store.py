@@ -108,10 +108,13 @@ class Releases:
         """The newest value of every key that starts with one of `prefixes`."""
         if self._kafka.topics.control.releases not in partitions(self._kafka):
             return {}
-        wanted = read_latest(
-            self._kafka, self._kafka.topics.control.releases, wanted=lambda key: key.decode().startswith(prefixes)
+        found = read_latest(
+            self._kafka,
+            self._kafka.topics.control.releases,
+            check=check_release,
+            wanted=lambda key: key.decode(errors="replace").startswith(prefixes),
         )
-        return {stored.key.decode(): stored.value for stored in wanted}
+        return {stored.key.decode(): stored.value for stored in found}
 
     def _record(self, key: str, text: str) -> Record:
         value = text.encode()
@@ -122,6 +125,16 @@ class Releases:
                 hint="exclude large files from the wheel: name a table by an absolute path that every host has",
             )
         return Record(self._kafka.topics.control.releases, 0, key.encode(), value)
+
+
+def check_release(key: bytes, value: bytes) -> None:
+    """Raises for a record that is neither a library's wheel nor a release under its own key."""
+    if key.decode().startswith(f"{LIBRARY}/"):
+        Wheel.model_validate_json(value)
+        return
+    release = Release.model_validate_json(value)
+    if key.decode() != f"{release.detector}/{release.name}":
+        raise ValueError(f"its key is {key!r}, but it is {release.detector} {release.name}")
 
 
 def _library_key(digest: str) -> str:

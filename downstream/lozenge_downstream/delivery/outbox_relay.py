@@ -86,7 +86,7 @@ class OutboxRelay:
     def _recover(self) -> None:
         """Marks what an earlier relay published and could not mark."""
         for last in self._last_published():
-            topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last)
+            topic, partition, seq = str(last.topic()), int(last.partition() or 0), seq_of(last) or 0
             self._check_store(topic, partition, seq, last.value())
             with self._store.transaction() as t:
                 if found := t.outbox.published((topic, partition), seq):
@@ -95,7 +95,7 @@ class OutboxRelay:
     def _last_published(self) -> Iterator[Message]:
         for topic in outputs(self._kafka.topics):
             ranges = bounds(self._kafka, topic, self._kafka.partitions)
-            yield from tail(self._kafka, topic, ranges, 1, step=FEW_RECORDS)
+            yield from tail(self._kafka, topic, ranges, 1, _is_numbered, step=FEW_RECORDS)
 
     def _check_store(self, topic: str, partition: int, seq: int, value: bytes | None) -> None:
         """Refuses a topic that was written from another store: its seq would be repeated or skipped."""
@@ -161,12 +161,20 @@ def _transact(producer: Producer, rows: Iterable[Outgoing]) -> None:
     producer.commit_transaction()
 
 
-def seq_of(message: Message) -> int:
-    """The number of a record of the relay; raises Fatal for a record of another writer."""
+def seq_of(message: Message) -> int | None:
+    """The number of a record of the relay; None for a record of another writer."""
     number = dict(message.headers() or []).get(SEQ)
-    if not isinstance(number, bytes):
-        raise Fatal(
-            f"recovery read of {message.topic()}[{message.partition()}]: offset {message.offset()} has no {SEQ} header",
-            hint="only the notifier may write this topic; find and stop the other writer",
-        )
-    return int(number)
+    return int(number) if isinstance(number, bytes) and len(number) < 20 and number.isdigit() else None
+
+
+def _is_numbered(message: Message) -> bool:
+    """Logs a record of another writer: only the notifier may write this topic."""
+    if seq_of(message) is not None:
+        return True
+    logger().error(
+        f"record of another writer skipped: it has no {SEQ} header; only the notifier may write this topic",
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+    )
+    return False

@@ -11,12 +11,14 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
+from fastavro.read import LOGICAL_READERS
 from fastavro.write import LOGICAL_WRITERS
 
 from lozenge.contracts.schemas import Schema, newest, packaged
 from lozenge.errors import DecodeError
 
 MAGIC = 0
+NO_HEADER = "decoding a record: it has no Confluent header (byte 0 and a schema id)"
 _HEADER = struct.Struct(">bI")
 
 
@@ -32,7 +34,36 @@ def _decimal_bytes(value: object, schema: dict[str, Any]) -> object:
     return number.to_bytes(length, "big", signed=True)
 
 
+def _decimal_of(data: bytes, writer: dict[Any, Any] | None, reader: object = None) -> Decimal:
+    """The amount in `data`; fastavro would round one that is too large to its first digits."""
+    assert writer is not None
+    unscaled = int.from_bytes(data, "big", signed=True)
+    if abs(unscaled) >= 10 ** writer["precision"]:
+        raise ValueError(f"an amount of {len(data)} bytes does not fit decimal({writer['precision']})")
+    return Decimal(unscaled).scaleb(-writer.get("scale", 0))
+
+
 LOGICAL_WRITERS["bytes-decimal"] = _decimal_bytes
+LOGICAL_READERS["bytes-decimal"] = _decimal_of
+
+
+def incompatibilities(writer: Schema, reader: Schema) -> list[str]:
+    """Why records of `writer` cannot be read as `reader`; none if they can. Raises ValueError for what is no schema."""
+    try:
+        fastavro.parse_schema(writer.definition)
+        if writer.definition["type"] != "record":
+            return ["it is no record"]
+        written, read = writer.leaves, reader.leaves
+        optional = {field["name"] for field in reader.definition["fields"] if "default" in field}
+    except Exception as error:  # fastavro raises many types
+        raise ValueError(f"it is no Avro schema: {type(error).__name__}: {error}") from error
+    missing = [path for path in read if path not in written and path.split(".")[0] not in optional]
+    other = [path for path in read if path in written and written[path] != read[path]]
+    return [
+        *(["its record is " + writer.record_name] if writer.record_name != reader.record_name else []),
+        *(f"it has no field {path}" for path in missing),
+        *(f"{path} is {written[path].name}, and not {read[path].name}" for path in other),
+    ]
 
 
 class UnknownSchema(DecodeError):
@@ -46,7 +77,7 @@ class UnknownSchema(DecodeError):
 def schema_id(data: bytes) -> int:
     """The id in framed bytes; raises DecodeError if they have no header."""
     if len(data) < _HEADER.size or data[0] != MAGIC:
-        raise DecodeError("decoding a record: it has no Confluent header (byte 0 and a schema id)")
+        raise DecodeError(NO_HEADER)
     found: int = _HEADER.unpack_from(data)[1]
     return found
 

@@ -1,20 +1,22 @@
 """A compacted topic as a table: the last record of every key.
 
 `read_latest` reads it once, to its present end. `CompactedTopic` follows it. All readers of compacted topics use these.
+In both a record that is no row of its topic is logged and skipped, and the row of its key stays.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read
-from lozenge.process.logging import logger
 
 READ_SECONDS = 20.0
 R = TypeVar("R")
@@ -34,10 +36,13 @@ def read_latest(
     topic: str,
     partitions: Collection[int] = (0,),
     *,
+    check: Callable[[bytes, bytes], object],
     wanted: Callable[[bytes], bool] = lambda key: True,
     doing: str = "reading",
 ) -> Iterator[Stored]:
     """Every live key of `partitions` that is `wanted`, committed records only; raises BrokerUnavailable.
+
+    `check` raises on the key and value of a record that is no row of this topic.
 
     Holds all wanted values in memory once. The end it reads to is final if every writer was fenced before.
     """
@@ -46,7 +51,7 @@ def read_latest(
         values, key = latest[message.partition() or 0], message.key() or b""
         if (value := message.value()) is None:
             values.pop(key, None)
-        elif wanted(key):
+        elif wanted(key) and row_of(message, lambda key, value: (check(key, value),)) is not None:
             values[key] = value
     for partition, values in latest.items():
         for key, value in values.items():
@@ -59,7 +64,8 @@ class CompactedTopic(Generic[R]):
     `rows` has the decoded value of every live key, `position` the offset after the last record that was read.
     """
 
-    def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes], R]) -> None:
+    def __init__(self, kafka: KafkaSettings, topic: str, decode: Callable[[bytes, bytes], R]) -> None:
+        """`decode` makes a row of a key and a value, and raises on any other record."""
         self._topic, self._decode, self._bootstrap = topic, decode, kafka.bootstrap
         self.rows: dict[str, R] = {}
         self.position = 0
@@ -98,7 +104,7 @@ class CompactedTopic(Generic[R]):
     def poll(self, timeout: float) -> Iterator[str]:
         """Reads what comes within `timeout` seconds, at most one batch; yields each key when its row has changed.
 
-        A record that cannot be decoded is logged, and the row of its key stays. A broker that is away brings nothing.
+        A record that is no row is logged and skipped; the row of its key stays. A broker that is away brings nothing.
         """
         for message in self._consumer.consume(500, timeout):
             error = message.error()
@@ -106,14 +112,12 @@ class CompactedTopic(Generic[R]):
                 self._at_end = self._at_end or error.code() == KafkaError._PARTITION_EOF
                 continue
             self.position = (message.offset() or 0) + 1
-            key, value = (message.key() or b"").decode(), message.value()
-            try:
-                if value is None:
-                    self.rows.pop(key, None)
-                else:
-                    self.rows[key] = self._decode(value)
-            except (ValidationError, ValueError) as problem:
-                logger().error(f"reading {key} in {message.topic()}: {problem}", offset=message.offset())
+            key = (message.key() or b"").decode(errors="replace")
+            if message.value() is None:
+                self.rows.pop(key, None)
+            elif (row := row_of(message, self._decode)) is not None:
+                self.rows[key] = row
+            else:
                 continue
             yield key
 
@@ -134,9 +138,20 @@ class CompactedTopic(Generic[R]):
         )
 
 
-def follow(kafka: KafkaSettings, topic: str, kind: type[M]) -> CompactedTopic[M]:
-    """Follows a topic of `kind` as JSON, and has read it to its present end; raises BrokerUnavailable."""
-    table = CompactedTopic(kafka, topic, kind.model_validate_json)
+def json_row(kind: type[M], field: str, key: bytes, value: bytes) -> M:
+    """The row in a record, whose `field` equals its key unless that is ""; raises ValueError for any other record."""
+    row = kind.model_validate_json(value)
+    if field and key.decode() != getattr(row, field):
+        raise ValueError(f"its key is {key!r}, its {field} is {getattr(row, field)!r}")
+    return row
+
+
+def follow(kafka: KafkaSettings, topic: str, kind: type[M], key: str = "") -> CompactedTopic[M]:
+    """Follows a topic of `kind` as JSON, and has read it to its present end; raises BrokerUnavailable.
+
+    `key` is the field that equals the key of the record; "" if none does.
+    """
+    table = CompactedTopic(kafka, topic, partial(json_row, kind, key))
     try:
         for _ in table.catch_up():
             pass

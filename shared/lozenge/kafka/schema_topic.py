@@ -6,16 +6,30 @@ first record with that id. A reader that meets an unknown id learns it here. No 
 
 import json
 from collections.abc import Iterable
+from typing import Annotated
 
+import msgspec
 from confluent_kafka import Producer
 
-from lozenge.contracts.schemas import Schema
+from lozenge.contracts.avro import incompatibilities
+from lozenge.contracts.schemas import Schema, locked
 from lozenge.errors import BrokerUnavailable
-from lozenge.kafka.compacted_topic import read_latest
+from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
+from lozenge.kafka.topic_reader import retained
 
 DEADLINE_SECONDS = 10.0
+
+
+class _Row(msgspec.Struct):
+    id: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    name: str
+    version: Annotated[int, msgspec.Meta(ge=1)]
+    schema: str
+
+
+_ROW = msgspec.json.Decoder(_Row)
 
 
 def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
@@ -40,12 +54,35 @@ def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
 
 
 def announced(kafka: KafkaSettings) -> list[Schema]:
-    """Every announced version of every contract, by id; none if there is no such topic. Raises BrokerUnavailable."""
+    """Every announced version of every contract, by id; none if there is no such topic. Raises BrokerUnavailable.
+
+    A record that announces no schema is logged and skipped. An id never changes: its first announcement counts.
+    """
     if kafka.topics.control.schemas not in partitions(kafka):
         return []
-    rows = [json.loads(stored.value) for stored in read_latest(kafka, kafka.topics.control.schemas)]
-    found = [Schema(row["id"], row["name"], row["version"], row["schema"]) for row in rows]
-    return sorted(found, key=lambda schema: schema.id)
+    found: dict[int, Schema] = {}
+    for message in retained(kafka, kafka.topics.control.schemas, 1):
+        if message.value() is not None and (schema := row_of(message, schema_in)) is not None:
+            found.setdefault(schema.id, schema)
+    return [schema for _, schema in sorted(found.items())]
+
+
+def schema_in(key: bytes, value: bytes) -> Schema:
+    """The schema in a record of the topic; raises ValueError if it is none, or none that can be read as ours.
+
+    A contract's schema has to be readable as the packaged one: a field with another logical type, such as a time in
+    milliseconds, would be read as another value.
+    """
+    row = _ROW.decode(value)
+    if key != str(row.id).encode():
+        raise ValueError(f"its key is {key!r}, its id is {row.id}")
+    found = Schema(row.id, row.name, row.version, row.schema)
+    packaged = {schema.name: schema for schema in locked()}  # the newest of each contract
+    if (ours := packaged.get(row.name)) is not None:
+        differences = incompatibilities(found, ours)
+        if differences:
+            raise ValueError(f"{row.name} v{row.version} cannot be read as ours: {'; '.join(differences)}")
+    return found
 
 
 def learn(kafka: KafkaSettings, name: str) -> list[Schema]:

@@ -11,6 +11,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from lozenge.errors import BrokerUnavailable, TopicError
+from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 
@@ -52,11 +53,13 @@ def read(
 def read_log(kafka: KafkaSettings, topic: str, kind: type[T]) -> list[T]:
     """Every entry of a log in one partition, the oldest first; none if there is no such topic.
 
-    Entries are `kind` as JSON. Raises BrokerUnavailable.
+    Entries are `kind` as JSON; any other record is logged and skipped. Raises BrokerUnavailable.
     """
     if topic not in partitions(kafka):
         return []
-    return [msgspec.json.decode(message.value() or b"", type=kind) for message in retained(kafka, topic, 1)]
+    decoder = msgspec.json.Decoder(kind)
+    rows = (row_of(message, lambda _, value: decoder.decode(value)) for message in retained(kafka, topic, 1))
+    return [row for row in rows if row is not None]
 
 
 def retained(kafka: KafkaSettings, topic: str, count: int) -> Iterator[Message]:
@@ -152,13 +155,18 @@ def fetch(kafka: KafkaSettings, topic: str, positions: Iterable[tuple[int, int]]
 
 
 @contextmanager
-def reader(kafka: KafkaSettings, topic: str, *, doing: str = "reading") -> Iterator[Consumer]:
-    """A consumer of committed records that reports partition ends; raises Kafka's errors as BrokerUnavailable."""
+def reader(
+    kafka: KafkaSettings, topic: str, *, doing: str = "reading", isolation: str = "read_committed"
+) -> Iterator[Consumer]:
+    """A consumer, by default of committed records, that reports partition ends.
+
+    Raises Kafka's errors as BrokerUnavailable.
+    """
     consumer = Consumer(
         kafka.client(
             group_id="lozenge-reading",
             enable_auto_commit=False,
-            isolation_level="read_committed",
+            isolation_level=isolation,
             auto_offset_reset="earliest",  # where retention has deleted the start, the rest is read
             enable_partition_eof=True,
             fetch_queue_backoff_ms=10,  # the usual second is spent waiting, again and again, with nothing to do

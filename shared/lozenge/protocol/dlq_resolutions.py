@@ -13,6 +13,7 @@ from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 
 REPLAYED, DROPPED = "replayed", "dropped"
+_MOST = 10_000_000
 
 
 class Resolution(msgspec.Struct, frozen=True):
@@ -31,6 +32,12 @@ class Resolution(msgspec.Struct, frozen=True):
     message: str = ""
     by: str = msgspec.field(default_factory=getpass.getuser)
     at: float = msgspec.field(default_factory=time.time)
+
+    def __post_init__(self) -> None:
+        """Refuses ranges that hold other than so many dead letters: a row of somebody else."""
+        held = sum(end - begin for ranges in self.ranges.values() for begin, end in ranges if begin <= end)
+        if held != self.dead_letters or held > _MOST:
+            raise ValueError(f"{held} offsets of {self.dead_letters} dead letters, {_MOST} at most")
 
     def positions(self) -> set[RecordPosition]:
         """Partition and offset of each resolved dead letter."""

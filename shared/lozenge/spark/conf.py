@@ -32,6 +32,16 @@ _JVM = (
     "-XX:ArchiveRelocationMode=0",
 )
 
+_LARGEST_VALUE = 16 * 1024 * 1024
+_AVRO_LIMITS = tuple(
+    f"-Dorg.apache.avro.limits.{what}={_LARGEST_VALUE}"
+    for what in ("string.maxLength", "bytes.maxLength", "collectionItems.maxLength")
+)
+"""Avro's reader believes a length before it reads: four bad bytes would claim a gigabyte, and end the JVM.
+
+The limit is twice the largest record of any topic of the platform.
+"""
+
 JOB_NEW_MB = 32
 """The new generation of a job, whatever its kind.
 
@@ -112,6 +122,7 @@ def session_conf(
             "spark.jars": ",".join(paths),
             "spark.cores.max": str(cores),
             "spark.executor.memory": f"{memory_mb}m",
+            "spark.executor.extraJavaOptions": " ".join(_AVRO_LIMITS),
         }
     conf: Conf = {
         **_SETTINGS,
@@ -132,6 +143,7 @@ def _jvm_flags(new_mb: int | None) -> list[str]:
     folders = f'"-Djava.io.tmpdir={temporary}"', f'"-XX:ErrorFile={temporary}/lozenge-jvm-crash-%p.log"'
     return [
         *_JVM,
+        *_AVRO_LIMITS,
         *_small_heap(new_mb),
         f'"-Dlog4j2.configurationFile={_LOGGING}"',
         *folders,

@@ -13,6 +13,7 @@ from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, truncated_headers
 from lozenge.contracts.record import Record
+from lozenge.contracts.schemas import Schema, newest
 from lozenge.contracts.topics import Topics
 from lozenge.detector.loader import LoadedDetector
 from lozenge.errors import Fenced, UsageError
@@ -28,6 +29,7 @@ from lozenge.protocol.job_status import JobStatus, read_job_status
 from lozenge_deploy.operations.dlq_resend import refuse_unsendable, resend
 from tests.deploy.command import lozenge
 from tests.integration.harness import (
+    EVENT,
     NOW,
     alerts,
     committed,
@@ -186,6 +188,39 @@ def test_a_replay_that_was_cut_short_is_run_again_and_of_two_at_once_the_earlier
         next(first)
     assert sorted(emitted(kafka, loaded)) == [f"event-{n}" for n in range(5)]
     assert open_(kafka, loaded) == []
+
+
+def test_records_that_are_no_events_are_dead_letters_with_the_reason_and_no_flood(
+    kafka: KafkaSettings, spark: SparkSession, tmp_path: Path
+) -> None:
+    loaded = new_detector(kafka, Detector(fragile, settings=Fragile), tmp_path)
+    frame = EVENT.encode(event(0))
+    junk = {
+        frame + b"0123456789": "bytes left over",
+        frame[:-1]: "it is not Avro of that schema, or cut short",
+        frame[:5] + b"\x80\x80\x80\x80\x08" + frame[5:]: "it is not Avro of that schema, or cut short",
+        beyond_the_calendar(): "a time is after the year 9999",
+        b"\0\0\0\0\x63" + frame[5:]: "schema id 99 is unknown",
+        b'{"event_id": "x"}': "it has no Confluent header",
+        b"": "it has no Confluent header",
+    }
+    send(kafka, [event(100, "card_1"), *(list(junk) * 20), event(101, "card_1")])
+    with running(loaded, kafka, spark, tmp_path):
+        wait_for(lambda: len(alerts(kafka, loaded.name)) == 2, "the alerts of the events among them")
+        wait_for(lambda: len(open_(kafka, loaded)) == 20 * len(junk), "the dead letters")
+    found = {x.value: x for x in open_(kafka, loaded)}
+    assert {value: reason for value, reason in junk.items() if reason not in found[value].message} == {}
+    assert {x.stage for x in found.values()} == {"decode"}
+
+
+def beyond_the_calendar() -> bytes:
+    """An event whose raw record was written in the year 58134, by the clock of its producer."""
+    definition = newest("event").definition
+    raw = next(field for field in definition["fields"] if field["name"] == "raw")
+    next(field for field in raw["type"]["fields"] if field["name"] == "timestamp")["type"] = "long"
+    good = event(1)
+    plain = Schema(newest("event").id, "event", 1, json.dumps(definition))
+    return Codec(plain).encode(good | {"raw": good["raw"] | {"timestamp": 1_772_366_400_000_000_000}})
 
 
 def test_a_flood_opens_the_circuit_until_the_spec_changes(

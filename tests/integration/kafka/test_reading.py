@@ -9,6 +9,7 @@ from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import TAIL_STEP, bounds, read, record_at, tail
+from lozenge_deploy.observe.topic_tail import latest
 
 pytestmark = pytest.mark.integration
 
@@ -66,9 +67,24 @@ def test_what_was_deleted_before_the_start_is_passed_over(kafka: KafkaSettings) 
     admin = AdminClient(kafka.client())  # it has to live until the answer is there
     admin.delete_records([TopicPartition(topic, 0, 2)])[TopicPartition(topic, 0)].result(10)
     assert [message.value() for message in read(kafka, topic, {0: 0})] == [b"2", b"3"]
-    assert [stored.key for stored in read_latest(kafka, topic)] == [b"2", b"3"]
+    assert [stored.key for stored in read_latest(kafka, topic, check=lambda *_: None)] == [b"2", b"3"]
     assert record_at(kafka, topic, 0, 1) is None
     assert record_at(kafka, topic, 0, 4) is None
     found = record_at(kafka, topic, 0, 3)
     assert found is not None
     assert found.value() == b"3"
+
+
+def test_a_record_is_shown_whatever_its_producer_takes_for_a_timestamp(kafka: KafkaSettings) -> None:
+    topic = "read-any-time"
+    ensure_topics(kafka, [Topic(topic, 1, {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"})])
+    producer = Producer(kafka.client())
+    for millis in (1_772_366_400, 1_772_366_400_000, 1_772_366_400_000_000, 1_772_366_400_000_000_000):
+        producer.produce(topic, b'{"amount": 1}', b"key", timestamp=millis)
+    assert producer.flush(30) == 0
+    assert [(row["time"], row["value"]) for row in latest(kafka, topic, 9)] == [
+        ("1970-01-21T12:19:26.400+00:00", {"amount": 1}),
+        ("2026-03-01T12:00:00.000+00:00", {"amount": 1}),
+        ("1772366400000000 ms, in the year 58134", {"amount": 1}),
+        ("1772366400000000000 ms, in the year 56166025", {"amount": 1}),
+    ]

@@ -54,3 +54,10 @@ def test_a_cluster_gets_the_jars_and_bounds() -> None:
     assert found["spark.cores.max"] == "3"
     assert found["spark.executor.memory"] == found["spark.driver.memory"] == "600m"
     assert "spark.driver.host" not in found
+
+
+def test_no_length_in_a_record_makes_a_jvm_claim_more_memory_than_any_record_has() -> None:
+    limits = ("string.maxLength", "bytes.maxLength", "collectionItems.maxLength")
+    wanted = {f"-Dorg.apache.avro.limits.{what}=16777216" for what in limits}
+    assert wanted <= set(flags(conf()))
+    assert wanted == set(str(conf(master="spark://host:7077")["spark.executor.extraJavaOptions"]).split())

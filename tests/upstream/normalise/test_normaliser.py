@@ -1,15 +1,33 @@
 """Every bad thing that a raw record can be has a named outcome; everything else is an event."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
-from tests.upstream.samples import ABSENT, ISO, NOW, PAN, Raw, flat, iso, normalised
+from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.normaliser import normalise
+from lozenge_upstream.normalise.output_records import outputs
+from tests.upstream.samples import (
+    ABSENT,
+    ISO,
+    JSON,
+    KEY,
+    NOW,
+    PAN,
+    PARTITIONS,
+    TOPICS,
+    Raw,
+    flat,
+    frame,
+    iso,
+    normalised,
+)
 
 REQUIRED = "event_time card_id merchant_id terminal_id mcc country amount currency channel auth_result"
 ALL_MISSING = ", ".join(f"missing:{name}" for name in REQUIRED.split())
@@ -272,9 +290,30 @@ def test_no_reason_contains_a_card_number(flat_outcomes: Outcomes) -> None:
     assert not [row.reason for row in flat_outcomes.values() if row.reason and any(c in row.reason for c in "0123")]
 
 
-def test_ids_of_records_without_timestamp_are_dead_letters(upstream_spark: SparkSession) -> None:
-    unset = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(milliseconds=1)
-    assert normalised(upstream_spark, [Raw(flat(), timestamp=unset)])[0].reason == "future:event_time"
+NO_CLOCK = {
+    "none at all": -1_000,
+    "the epoch": 0,
+    "seconds": 1_772_366_400_000,
+    "microseconds": 1_772_366_400_000_000_000,
+    "the last that Spark can read": 9_223_372_036_854_775_000,
+    "before the year 1": -(10**18),
+    "the year 2200": 7_258_118_400_000_000,
+}
+"""Kafka timestamps of producers that count in another unit, in microseconds since 1970."""
+
+
+@pytest.mark.parametrize("mapping", [JSON, ISO], ids=lambda mapping: mapping.source)
+def test_a_record_whose_kafka_timestamp_is_no_time_is_a_dead_letter_that_says_so(
+    mapping: Mapping, upstream_spark: SparkSession
+) -> None:
+    value = flat() if mapping is JSON else iso(de7="0114102030")
+    raws = frame(upstream_spark, [Raw(value, offset=n) for n in range(len(NO_CLOCK))], mapping)
+    times = F.array(*(F.lit(micros).cast("bigint") for micros in NO_CLOCK.values()))
+    raws = raws.withColumn("timestamp", F.timestamp_micros(F.get(times, F.col("offset").cast("int"))))
+    rows = outputs(normalise(raws, mapping, KEY), mapping.source, TOPICS, PARTITIONS, ()).collect()
+    assert {(row.topic, row.reason) for row in rows} == {(TOPICS.dead_letters("upstream"), "range:raw.timestamp")}
+    assert {bytes(row.value) for row in rows} == {value}
+    assert len(rows) == len(NO_CLOCK)
 
 
 def _assert_event(row: Row, expected: dict[str, Any]) -> None:

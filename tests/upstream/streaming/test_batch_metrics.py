@@ -83,7 +83,7 @@ def test_a_batch_that_spark_has_reported_and_nobody_committed_does_not_count(rep
 def test_a_batch_without_rows_does_not_count(report: Report) -> None:
     progress = progress_of(report)
     progress.committed(0, 0, 0.5)
-    report.ended(0, oldest=None)
+    report.ended(0, written=0, events=0, dead=0, decode=0, oldest=None)
     reported(progress, report)
     assert report.samples["lozenge_batch_seconds_count"] == 0
 
@@ -113,3 +113,12 @@ def test_the_log_has_the_reasons_of_dead_letters(report: Report) -> None:
     assert said == [
         {"event": "dead letters", "log_level": "warning", "batch": 7, "count": 3, "reasons": {"tombstone": 2}}
     ]
+
+
+def test_a_batch_of_records_without_a_clock_counts_and_has_no_latency(report: Report) -> None:
+    progress = progress_of(report)
+    progress.committed(0, 3, 0.5)
+    report.ended(0, written=0, events=0, dead=3, decode=0, oldest=None)
+    reported(progress, report)
+    assert report.samples["lozenge_records_total"] == 3
+    assert report.samples["lozenge_latency_seconds_count"] == 0

@@ -17,6 +17,8 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     decimals   more decimals than the currency has
     sign       the record is neither a payment nor a reversal
     future     later than the raw record's Kafka timestamp by more than ten minutes
+    range      `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
+               producer counts seconds or microseconds instead of milliseconds, or has no clock
 
 JSON numbers are taken as their text; an amount never passes through a binary fraction, an identifier does if it
 is written as one. Of a key that occurs twice the last value counts. Spaces around a value do not. Half of a
@@ -36,9 +38,13 @@ from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
 from lozenge_upstream.normalise.transforms import Made, Row, make
 
 DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
-KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "future")
+KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "future", "range")
 FUTURE_SECONDS = 600
 """How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
+
+CLOCK = "range:raw.timestamp"
+"""The reason for a record whose Kafka timestamp says nothing about when it was written."""
+_CLOCK_FROM, _CLOCK_UNTIL = "2000-01-01T00:00:00Z", "2200-01-01T00:00:00Z"
 
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _LONE = rf"(?<!\\)(\\\\)*({_HIGH}(?!{_LOW})|(?<!{_HIGH}){_LOW})"
@@ -56,7 +62,7 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     Where `reason` is not null the event's fields mean nothing. The session's time zone must be UTC.
     """
     texts = {path: F.col(f"_text_{index}") for index, path in enumerate(mapping.paths)}
-    latest = F.timestamp_micros(F.unix_micros("timestamp") + FUTURE_SECONDS * 1_000_000)
+    latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), F.lit(FUTURE_SECONDS * 1_000_000)))
     row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key)
     made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
     parsed = raw.withColumn("_parsed", _parse(mapping)).select(
@@ -149,14 +155,20 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
         for name in made
     )
     return (
-        F.when(F.col("_is_record") & reduce(and_, settled.values()), F.lit(None).cast("string"))
+        F.when(F.col("_is_record") & _has_clock() & reduce(and_, settled.values()), F.lit(None).cast("string"))
         .when(F.col("value").isNull(), "tombstone")
         .when(F.length("value") == 0, "empty")
         .when(~F.is_valid_utf8(F.col("value").cast("string")), "invalid-utf8")
         .when(_has_lone_surrogate(F.col("value").cast("string")), "lone-surrogate")
         .when(~F.col("_is_record"), "invalid-json")
+        .when(~_has_clock(), CLOCK)
         .otherwise(F.concat_ws(", ", *problems))
     )
+
+
+def _has_clock() -> Column:
+    time = F.col("timestamp")
+    return (time >= F.lit(_CLOCK_FROM).cast("timestamp")) & (time < F.lit(_CLOCK_UNTIL).cast("timestamp"))
 
 
 def _event_id(source: str) -> Column:

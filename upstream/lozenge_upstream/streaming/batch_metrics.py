@@ -14,7 +14,7 @@ from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.spark import row_latency
 from lozenge.spark.live_lag import LiveProgress
-from lozenge_upstream.normalise.normaliser import DECODE_KINDS
+from lozenge_upstream.normalise.normaliser import CLOCK, DECODE_KINDS
 
 _NAME, _TOOK = "outputs", "took"
 _REASONS_REPORTED = 20
@@ -27,9 +27,10 @@ def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFr
     each row's latency, for Real-Time Mode.
     """
     reason, first = F.col("reason"), F.col("topic") == events
+    arrived = F.when(reason.eqNullSafe(CLOCK), None).otherwise(F.col("arrived"))
     times: list[Column] = []
     if one_by_one:
-        rows = rows.withColumn(_TOOK, row_latency.now_millis() - (F.col("arrived") / 1000).cast("bigint"))
+        rows = rows.withColumn(_TOOK, row_latency.now_millis() - (arrived / 1000).cast("bigint"))
         times = row_latency.latency_counts(F.col(_TOOK))
     return rows.observe(
         _NAME,
@@ -38,7 +39,7 @@ def counted(rows: DataFrame, events: str, *, one_by_one: bool = False) -> DataFr
         F.count_if(reason.isNull() & first).alias("events"),
         F.count_if(reason.isNotNull()).alias("dead"),
         F.count_if(reason.isin(*DECODE_KINDS)).alias("decode"),
-        F.min("arrived").alias("oldest"),
+        F.min(arrived).alias("oldest"),
         # One sketch for all reasons, exact below some 750 reasons; a counter per kind costs ten times as much.
         F.expr(f"approx_top_k(reason, {_REASONS_REPORTED + 1}, 1024)").alias("reasons"),
     )
@@ -55,6 +56,10 @@ class Progress:
         """Publishes, first of all, that a batch of so many raw offsets has started."""
         self._metrics.begun(offsets)
         self._reporter.publish()
+
+    def waiting(self, lag: int) -> None:
+        """Records the lag while nothing is read."""
+        self._metrics.lag(lag)
 
     def read_up_to(self, seen: LiveProgress) -> None:
         """Records the lag while a batch runs; from any thread."""
@@ -73,7 +78,7 @@ class Progress:
         observed = {p.batchId: p.observedMetrics for p in query.recentProgress if p.observedMetrics}
         for batch, seconds, at in self._ended(max(observed, default=-1)):
             counts = observed[batch][_NAME].asDict() if observed.get(batch) else {}
-            if counts.get("oldest") is not None:
+            if counts.get("written") or counts.get("dead"):
                 self._count(batch, counts, seconds, at)
 
     def _ended(self, newest: int) -> Iterator[tuple[int, float, float]]:
@@ -85,7 +90,8 @@ class Progress:
         self._metrics.emitted(counts["written"])
         self._metrics.batch(seconds)
         one_by_one = row_latency.COUNT in counts
-        for count, took in row_latency.latencies(counts) if one_by_one else [(1, at - counts["oldest"] / 1e6)]:
+        whole = [(1, at - counts["oldest"] / 1e6)] if counts["oldest"] is not None else []
+        for count, took in row_latency.latencies(counts) if one_by_one else whole:
             self._metrics.latency(took, count)
         self._metrics.dead_letters(counts["decode"], "decode")
         self._metrics.dead_letters(counts["dead"] - counts["decode"], "normalise")

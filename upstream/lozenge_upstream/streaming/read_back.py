@@ -76,18 +76,21 @@ def _records(spark: SparkSession, kafka: KafkaSettings, topic: str, since: datet
 
 def _highest(records: DataFrame, origin: Column) -> DataFrame:
     read = records.select(origin.alias("raw"), "topic", "partition")
+    read = read.dropna(subset=["raw.topic", "raw.partition", "raw.offset"])
     keys = zip(_KEYS, ("raw.topic", "raw.partition", "topic", "partition"), strict=True)
     return read.groupBy(*(F.col(column).alias(name) for name, column in keys)).agg(F.max("raw.offset").alias(_HIGHEST))
 
 
 def _origin_of_event() -> Column:
     known = [schema for schema in packaged() if schema.name == "event"]
-    return avro.decode(F.col("value"), known, newest("event"))["raw"]
+    return avro.record_or_null(F.col("value"), known, newest("event"))["raw"]
 
 
 def _origin_of_dead_letter() -> Column:
     found = F.get(F.filter("headers", lambda header: header["key"] == RAW_POSITION), F.lit(0))
     origin = F.split(found["value"].cast("string"), "/")
     return F.struct(
-        origin[0].alias("topic"), origin[1].cast("int").alias("partition"), origin[2].cast("bigint").alias("offset")
+        F.get(origin, F.lit(0)).alias("topic"),
+        F.get(origin, F.lit(1)).try_cast("int").alias("partition"),
+        F.get(origin, F.lit(2)).try_cast("bigint").alias("offset"),
     )

@@ -8,13 +8,21 @@ no newer file.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from lozenge.errors import SchemaError
+
+
+class Leaf(NamedTuple):
+    """The type of a value: its logical type, or else its Avro type; precision and scale of a decimal, else 0."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +45,27 @@ class Schema:
         """The full name of its record, as "lozenge.Alert"."""
         return f"{self.definition['namespace']}.{self.definition['name']}"
 
+    @property
+    def leaves(self) -> dict[str, Leaf]:
+        """The type of each field that is no record, by its path ("raw.timestamp"); optional or not."""
+        return dict(_leaves(self.definition, ""))
+
     def with_id(self, id: int) -> "Schema":
         """The same version under another id."""
         return replace(self, id=id)
+
+
+def _leaves(record: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Leaf]]:
+    for field in record["fields"]:
+        path, kind = f"{prefix}{field['name']}", field["type"]
+        if isinstance(kind, list):
+            kind = next((each for each in kind if each != "null"), "null")
+        plain: Mapping[str, Any] = {"type": kind} if isinstance(kind, str) else kind
+        if plain["type"] == "record":
+            yield from _leaves(plain, f"{path}.")
+        else:
+            name = plain.get("logicalType", plain["type"])
+            yield path, Leaf(name, plain.get("precision", 0), plain.get("scale", 0))
 
 
 _assigned: dict[tuple[str, int], int] = {}

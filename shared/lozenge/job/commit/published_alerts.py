@@ -26,7 +26,7 @@ def published_since(kafka: KafkaSettings, events: str, offsets: Mapping[int, int
         return frozenset()
     published = read_since(kafka, alerts, kafka.topics.partitions, since - CLOCK_SKEW)
     ids = (dict(message.headers() or ()).get("ce_id") for message in published)
-    return frozenset(alert_id.decode() for alert_id in ids if isinstance(alert_id, bytes))
+    return frozenset(alert_id.decode(errors="replace") for alert_id in ids if isinstance(alert_id, bytes))
 
 
 def _first_write(kafka: KafkaSettings, topic: str, offsets: Mapping[int, int]) -> datetime | None:

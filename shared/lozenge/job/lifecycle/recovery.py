@@ -13,7 +13,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.process.logging import logger
 from lozenge.spark import internals
-from lozenge.spark.avro import UNKNOWN_SCHEMA
+from lozenge.spark.avro import UNKNOWN_SCHEMA, words_of
 from lozenge.spark.checkpoint import Checkpoint
 from lozenge.spark.jvm_watch import require_running
 
@@ -52,6 +52,9 @@ class Recovery:
             log.info("schema learned, query starts again", schema=int(unknown.group(1)))
             return
         self._require_healthy()
+        if words_of(str(error)) and (malformed := self._builder.events.exclude_malformed(ranges)):
+            log.warning("malformed records sent to the dead-letter topic", count=len(malformed))
+            return
         found = find_poison(ranges, self._evaluate)
         if not found:
             raise DetectorError(

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
+from lozenge.detector.stored_state import check_alert_id, closing_time
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
 from lozenge.kafka.compacted_topic import Stored, read_latest
@@ -37,7 +38,7 @@ class EmittedAlerts:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the ids from the state topic; returns how many."""
-        return self.load(read_latest(kafka, self._topic, range(self._partitions)))
+        return self.load(read_latest(kafka, self._topic, range(self._partitions), check=check_alert_id))
 
     def load(self, stored: Iterable[Stored]) -> int:
         """Takes ids that were read already; returns how many."""
@@ -75,7 +76,7 @@ class EmittedAlerts:
 
     def cut_over(self, kafka: KafkaSettings, buffered: Iterable[DraftAlert]) -> list[DraftAlert]:
         """Those of the `buffered` alerts that the replaced job has not emitted; adds the ids that it has."""
-        emitted = _closes(read_latest(kafka, self._topic, range(self._partitions)))
+        emitted = _closes(read_latest(kafka, self._topic, range(self._partitions), check=check_alert_id))
         self._closes |= emitted
         for alert_id in emitted.keys() & self._changed.keys():
             del self._changed[alert_id]
@@ -100,4 +101,4 @@ class EmittedAlerts:
 
 
 def _closes(stored: Iterable[Stored]) -> dict[str, datetime]:
-    return {key.decode(): datetime.fromisoformat(value.decode()) for _, key, value in stored}
+    return {key.decode(): closing_time(value) for _, key, value in stored}

@@ -19,6 +19,7 @@ from lozenge.contracts.record import Record
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
+from lozenge.detector.stored_state import check_entry
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
 from lozenge.job.operators import rows
@@ -87,7 +88,7 @@ class FoldOperator:
 
     def restore(self, kafka: KafkaSettings) -> int:
         """Reads the state topic and returns the number of keys; raises BrokerUnavailable."""
-        return self.load(read_latest(kafka, self._topic, self._partitions))
+        return self.load(read_latest(kafka, self._topic, self._partitions, check=check_entry))
 
     def load(self, stored: Iterable[Stored]) -> int:
         """Takes entries that were read already and returns the number of keys."""
@@ -115,7 +116,7 @@ class FoldOperator:
         operator that did not restore the stored state deletes every stored key that it does not hold.
         """
         if not self._restored:
-            stored = read_latest(kafka, self._topic, self._partitions)
+            stored = read_latest(kafka, self._topic, self._partitions, check=check_entry)
             gone = ((p, key) for p, key, _ in stored if key not in self._states[p].entries)
             self._unwritten += [Record(self._topic, partition, key, None) for partition, key in gone]
         self._unwritten += self._changes(all_dropped=True)

@@ -22,7 +22,14 @@ def rows(table: pa.Table) -> Iterator[dict[str, Any]]:
 
 
 def values(column: "pa.Array[Any]") -> Sequence[Any]:
-    """The values of `column`. Times are timezone-aware UTC."""
+    """The values of `column`. Times are timezone-aware UTC; one beyond the years 1 to 9999 is None."""
+    try:
+        return _values(column)
+    except (OverflowError, ValueError):  # Spark has times for which Python has none
+        return [_readable(value) for value in column]
+
+
+def _values(column: "pa.Array[Any]") -> Sequence[Any]:
     if pa.types.is_timestamp(column.type) and column.null_count == 0:
         micros = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()).to_numpy()
         return [_EPOCH + elapsed for elapsed in micros.view("timedelta64[us]").tolist()]
@@ -32,6 +39,13 @@ def values(column: "pa.Array[Any]") -> Sequence[Any]:
         return [amounts[-1 if index is None else index] for index in coded.indices.to_pylist()]
     found: Sequence[Any] = column.to_pylist()
     return found
+
+
+def _readable(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return None
 
 
 def from_row(row: Any) -> DraftAlert:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,13 +21,8 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
 
     Events without the `key` (an unknown account, for example) are skipped, because no alert could name their entity.
     """
-    index = F.array_position("headers.key", TRACEPARENT) - 1
-    traceparent = F.get("headers.value", index.cast("int")).cast("string")
-    decoded = raw.select(
-        avro.decode(F.col("value"), known, newest("event")).alias("event"),
-        traceparent.alias("traceparent"),
-        "partition",
-        "offset",
+    decoded = _read(raw, known).select(
+        avro.record_of("read", "schema", newest("event")).alias("event"), "traceparent", "partition", "offset"
     )
     return decoded.where(F.col(f"event.{key}").isNotNull()).select(
         "event.*",
@@ -36,6 +33,23 @@ def events(raw: DataFrame, known: Iterable[Schema], key: str) -> DataFrame:
             "traceparent",
             F.col("event.raw.timestamp").alias("arrived"),
         ).alias(INPUT),
+    )
+
+
+def malformed(raw: DataFrame, known: Iterable[Schema]) -> DataFrame:
+    """The records that are no events: partition, offset and problem, for `avro.words_of`."""
+    problem = avro.problem("read", "schema", newest("event"))
+    return _read(raw, known).select("partition", "offset", problem.alias("problem")).where("problem IS NOT NULL")
+
+
+def _read(raw: DataFrame, known: Iterable[Schema]) -> DataFrame:
+    index = F.array_position("headers.key", TRACEPARENT) - 1
+    return raw.select(
+        avro.decode(F.col("value"), known, newest("event")).alias("read"),
+        avro.schema_id(F.col("value")).alias("schema"),
+        F.get("headers.value", index.cast("int")).cast("string").alias("traceparent"),
+        "partition",
+        "offset",
     )
 
 
@@ -51,6 +65,7 @@ def watermarked(per_partition: Iterable[DataFrame], lateness: timedelta) -> Data
 
 def without(raw: DataFrame, excluded: Iterable[tuple[int, int]]) -> DataFrame:
     """The records without those at the `excluded` partitions and offsets."""
-    for partition, offset in sorted(excluded):
-        raw = raw.where(~((F.col("partition") == partition) & (F.col("offset") == offset)))
+    for partition, found in groupby(sorted(excluded), key=itemgetter(0)):
+        offsets = [offset for _, offset in found]
+        raw = raw.where(~((F.col("partition") == partition) & F.col("offset").isin(offsets)))
     return raw

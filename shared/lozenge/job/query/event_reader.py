@@ -6,13 +6,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.contracts.schemas import Schema, packaged
 from lozenge.detector.manifest import Manifest
+from lozenge.errors import DecodeError
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity
 from lozenge.job.query import canonical_events
 from lozenge.job.query.poison_search import Ranges
 from lozenge.kafka.schema_topic import learn
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.spark import kafka_source
+from lozenge.spark import avro, kafka_source
 
 
 class EventReader:
@@ -47,6 +48,16 @@ class EventReader:
         """The events of `ranges`, as a DataFrame that is not a stream."""
         return self._events(self.records(ranges))
 
+    def exclude_malformed(self, ranges: Ranges) -> list[FailedRecord]:
+        """Excludes the records of `ranges` that are no events, and returns them; one read finds them all.
+
+        No code of the detector has seen them, so there may be any number of them.
+        """
+        rows = canonical_events.malformed(self._kept(self.records(ranges)), self._schemas).collect()
+        found = [FailedRecord(row.partition, row.offset, DecodeError(_words(row.problem))) for row in rows]
+        self.excluded += found
+        return found
+
     def records(self, ranges: Ranges) -> DataFrame:
         """The Kafka records of `ranges`, in the columns `kafka_source.RECORDS`."""
         return kafka_source.bounded(self._spark, self._kafka, self._identity.app, self._identity.input, ranges)
@@ -61,5 +72,11 @@ class EventReader:
         return kafka_source.stream(self._spark, self._kafka, self._identity.app, self._identity.input, start, max_batch)
 
     def _events(self, raw: DataFrame) -> DataFrame:
-        kept = canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
-        return canonical_events.events(kept, self._schemas, self._declaration.key_column)
+        return canonical_events.events(self._kept(raw), self._schemas, self._declaration.key_column)
+
+    def _kept(self, raw: DataFrame) -> DataFrame:
+        return canonical_events.without(raw, [(p.partition, p.offset) for p in self.excluded])
+
+
+def _words(problem: str) -> str:
+    return avro.words_of(problem) or problem

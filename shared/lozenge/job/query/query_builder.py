@@ -21,6 +21,7 @@ from lozenge.job.query.alert_columns import alert_rows
 from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.plan_checks import check_realtime, check_stateless, checked_result
 from lozenge.job.query.poison_search import Ranges
+from lozenge.spark import avro
 
 Stage = Literal["decode", "detect", "encode"]
 _ERRORS: dict[Stage, type[LozengeError]] = {"decode": DecodeError, "detect": DetectError}
@@ -75,7 +76,8 @@ class QueryBuilder:
             except Exception:
                 kind = error
                 break
-        self.events.excluded.append(FailedRecord(failed.partition, failed.offset, kind(first_line(failed.error))))
+        words = avro.words_of(str(failed.error)) or first_line(failed.error)
+        self.events.excluded.append(FailedRecord(failed.partition, failed.offset, kind(words)))
 
     def alert_rows(self, alerts: DataFrame) -> DataFrame:
         """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""

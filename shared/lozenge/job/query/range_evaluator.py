@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.errors import DetectorError, LozengeError, first_line
 from lozenge.job.batch_result import BatchResult, joined
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import FailureLimit, Ranges, find_poison, stop_at_too_many
 from lozenge.job.query.query_builder import QueryBuilder
+from lozenge.spark.avro import words_of
 
 CHUNK_OFFSETS = 200_000
 """Offsets that are evaluated at a time, so that long ranges need no more memory than short ones."""
@@ -25,23 +28,32 @@ def evaluate(
     results: list[BatchResult] = []
     first: Operator | None = None
     for part in chunks(ranges, sys.maxsize if kind.state_in_checkpoint else CHUNK_OFFSETS):
-        operator = builder.bounded_operator(part, partitions)
+        operator, batch = _collected(builder, part, partitions, limit)
+        first = first or operator  # it holds the state
+        results.append(first.process(batch))
+    return joined(results, builder.events.excluded)
+
+
+def _collected(
+    builder: QueryBuilder, ranges: Ranges, partitions: int, limit: FailureLimit
+) -> tuple[Operator, pa.Table]:
+    """The operator of `ranges` and its rows, without the records that fail."""
+    while True:
+        operator = builder.bounded_operator(ranges, partitions)
         try:
-            batch = operator.frame().toArrow()
+            return operator, operator.frame().toArrow()
         except LozengeError:
             raise
         except Exception as error:  # whatever the author's code or Spark raises
-            if not (found := find_poison(part, builder.evaluate, limit)):
+            if words_of(str(error)) and builder.events.exclude_malformed(ranges):
+                continue
+            if not (found := find_poison(ranges, builder.evaluate, limit)):
                 raise DetectorError(
                     f"processing retained events: they fail together, but none fails alone: {first_line(error)}",
                     hint="try again; if it fails again, the detector's own tests may show the cause",
                 ) from error
             for record in found:
                 builder.exclude(record)
-            batch = builder.bounded_operator(part, partitions).frame().toArrow()
-        first = first or operator  # it holds the state
-        results.append(first.process(batch))
-    return joined(results, builder.events.excluded)
 
 
 def chunks(ranges: Ranges, size: int) -> Iterator[Ranges]:

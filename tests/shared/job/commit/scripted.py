@@ -84,7 +84,7 @@ class ScriptedBroker:
         patch.setattr(claim, "Group", lambda *_: ScriptedGroup(self))
         patch.setattr(claim, "PartitionWriters", lambda *_: ScriptedWriters(self))
         patch.setattr(claim, "published_since", self._published_since)
-        patch.setattr(claim, "read_latest", lambda *_: self.stored)
+        patch.setattr(claim, "read_latest", lambda *_, check: self.stored)
         patch.setattr(coverage_writer, "read_log", self._read_log)
         patch.setattr(coverage_writer, "topic_id", lambda *_: self.input_id)
 

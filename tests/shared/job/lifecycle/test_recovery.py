@@ -1,12 +1,13 @@
 """What a job changes after a failed batch; nothing here runs Spark."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lozenge.errors import BrokerUnavailable, DetectorError, Flood, SparkGone
+from lozenge.errors import BrokerUnavailable, DecodeError, DetectorError, Flood, SparkGone
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.lifecycle import recovery
 from lozenge.job.lifecycle.recovery import Recovery
@@ -14,7 +15,7 @@ from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.query.batch_limit import BatchLimit
 from lozenge.job.query.poison_search import Ranges
 from lozenge.spark import internals
-from lozenge.spark.avro import UNKNOWN_SCHEMA
+from lozenge.spark.avro import MALFORMED, UNKNOWN_SCHEMA
 from lozenge.spark.checkpoint import Checkpoint
 
 
@@ -24,6 +25,7 @@ class Query:
     def __init__(self, *bad: int) -> None:
         self._bad = bad
         self.known = {1}
+        self.malformed: Sequence[int] = ()
         self.excluded: list[FailedRecord] = []
         self.learned = 0
         self.events = self
@@ -35,6 +37,11 @@ class Query:
 
     def exclude(self, failed: FailedRecord) -> None:
         self.excluded.append(failed)
+
+    def exclude_malformed(self, ranges: Ranges) -> list[FailedRecord]:
+        found = [FailedRecord(0, offset, DecodeError("no event")) for offset in self.malformed]
+        self.excluded += found
+        return found
 
     def learn(self) -> set[int]:
         self.learned += 1
@@ -88,10 +95,19 @@ def test_a_schema_that_was_announced_is_learned(tmp_path: Path) -> None:
 
 
 def test_a_record_of_a_schema_that_nobody_knows_is_a_failing_record(tmp_path: Path) -> None:
-    query = Query(4)
+    query = Query()
+    query.malformed = [4]
     recover, _ = recovering(query, tmp_path)
     recover.after(ValueError(f"{UNKNOWN_SCHEMA}:903 in a record"), 0, {0: (0, 9)}, None)
     assert [(record.partition, record.offset) for record in query.excluded] == [(0, 4)]
+
+
+def test_any_number_of_malformed_records_is_excluded_at_once_and_is_no_flood(tmp_path: Path) -> None:
+    query = Query(*range(400))
+    query.malformed = range(400)
+    recover, _ = recovering(query, tmp_path)
+    recover.after(ValueError(f"{MALFORMED}:1:bytes left over in task 0"), 0, {0: (0, 400)}, None)
+    assert [record.offset for record in query.excluded] == list(range(400))
 
 
 def test_failing_records_are_excluded(tmp_path: Path) -> None:

@@ -36,3 +36,10 @@ def test_rows_of_several_chunks_keep_their_order() -> None:
 
 def test_a_table_without_rows_has_none() -> None:
     assert list(rows.rows(table().slice(0, 0))) == []
+
+
+def test_a_time_that_python_cannot_hold_is_none_and_the_others_stay() -> None:
+    micros = pa.array([0, 1_772_366_400_000_000_000, None], pa.int64())
+    for column in (micros.slice(0, 2), micros):
+        found = rows.values(column.cast(pa.timestamp("us", "UTC")))
+        assert list(found) == [datetime(1970, 1, 1, tzinfo=UTC), None, None][: len(column)]

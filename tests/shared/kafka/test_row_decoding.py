@@ -1,0 +1,170 @@
+"""Junk in a topic that the platform reads as rows is skipped, and a row that is read can be used.
+
+`FUZZ_RECORDS` records of each topic are made up from `FUZZ_SEED`: a thousand here, a hundred thousand by `make fuzz`.
+"""
+
+import os
+from random import Random
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from lozenge.contracts.topics import Topics
+from lozenge.kafka.row_decoding import row_of
+from tests.shared.kafka.rows_of_topics import ROWS
+
+RECORDS = int(os.environ.get("FUZZ_RECORDS", "1000"))
+SEED = int(os.environ.get("FUZZ_SEED", "1"))
+JUNK = (
+    *(
+        b"",
+        b"\x00",
+        b"\xff\xfe",
+        b"\xef\xbb\xbf{}",
+        b"null",
+        b"true",
+        b"[]",
+        b"{}",
+        b"[[]]",
+        b'"x"',
+        b"7",
+        b"NaN",
+        b"-",
+    ),
+    *(b"[" * 5000 + b"]" * 5000, b'{"a":' * 5000 + b"1" + b"}" * 5000, b"9" * 5000, b'{"samples": {"a": "b"}}'),
+    *(
+        b'{"id": "seven"}',
+        b'{"id": 2, "schema": "{}"}',
+        b'{"name": "event"}',
+        b'{"detector": "other"}',
+        b"\x00\x00\x00\x00\x01",
+    ),
+)
+NOT_ROWS = {
+    *(
+        "AUTH-JSON",
+        "AUTH-ISO",
+        "pay.canonical.auth.v1",
+        "pay.canonical.auth.by-terminal.v1",
+    ),  # fuzz targets of their own
+    *("pay.alerts.spotter.v1", "pay.notifications.v1"),  # Avro, decoded by the contracts' codec
+    "lozenge.logs.v1",  # any record is shown as a line
+    "pay.feedback.v1",  # nobody of the platform reads it
+    *("pay.dlq.upstream.v1", "pay.dlq.downstream.v1", "pay.dlq.spotter.v1"),  # every record is a dead letter
+    "lozenge.changelog.spotter.v1",  # a reader takes only rows with the token of its own query
+}
+
+
+KEYED = [
+    *("lozenge.ctl.schemas.v1", "lozenge.ctl.deployments.v1", "lozenge.ctl.status.v1", "lozenge.metrics.v1"),
+    "lozenge.state.spotter.v1",
+]
+"""Topics whose rows say under which key they are."""
+
+
+class Message:
+    """A record as the client gives it."""
+
+    def __init__(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        self._all: dict[str, Any] = {"topic": topic, "partition": 0, "offset": 3, "key": key, "value": value}
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self._all[name]
+
+
+def read(topic: str, key: bytes | None, value: bytes | None) -> Any:
+    """What a reader of the topic makes of a record; None if it skips it."""
+    rows = ROWS[topic]
+    message: Any = Message(topic, key, value)
+    return row_of(message, lambda key, value: (rows.decode(key, value),))
+
+
+def test_every_topic_of_the_platform_is_read_by_the_shared_reading_or_is_known_not_to_be() -> None:
+    topics = Topics()
+    platform = {topic.name for topic in (*topics.platform_topics(), *topics.detector("spotter").contracts())}
+    platform.add(topics.resolutions("spotter").name)
+    assert platform == {name.split(" ")[0] for name in ROWS} | NOT_ROWS
+
+
+@pytest.mark.parametrize("topic", ROWS)
+def test_a_good_row_is_read_and_can_be_used(topic: str) -> None:
+    [row] = read(topic, ROWS[topic].key, ROWS[topic].value)
+    ROWS[topic].use(row)
+
+
+@pytest.mark.parametrize("topic", ROWS)
+def test_junk_is_skipped_and_the_log_says_where_it_is(topic: str) -> None:
+    good = ROWS[topic]
+    for key, value in ((good.key, junk) for junk in JUNK):
+        with capture_logs() as lines:
+            assert read(topic, key, value) is None, value[:40]
+        assert [(line["topic"], line["partition"], line["offset"]) for line in lines] == [(topic, 0, 3)]
+
+
+@pytest.mark.parametrize("topic", KEYED)
+def test_a_row_under_a_key_that_is_not_its_own_replaces_nothing(topic: str) -> None:
+    with capture_logs():
+        assert read(topic, b"\xff", ROWS[topic].value) is None
+        assert read(topic, b"7", ROWS[topic].value) is None
+
+
+@pytest.mark.parametrize("topic", ROWS)
+def test_no_bytes_whatsoever_stop_a_reader(topic: str) -> None:
+    random, taken = Random(f"{SEED}/{topic}"), 0
+    good = ROWS[topic]
+    with capture_logs():
+        for _ in range(RECORDS):
+            key = good.key if random.random() < 0.9 else mutated(good.key, random)
+            value = mutated(good.value, random) if random.random() < 0.9 else random.choice(JUNK)
+            if (found := read(topic, key, value)) is not None:
+                good.use(found[0])
+                taken += 1
+    print(f"seed {SEED}, {topic}: {RECORDS} records, {taken} of them rows")
+
+
+_PIECES = (
+    *(
+        b"",
+        b"null",
+        b"[]",
+        b"{}",
+        b"-1",
+        b"0",
+        b"1e400",
+        b"NaN",
+        b'"x"',
+        b"9" * 30,
+        b"true",
+        b'"\\u0000"',
+        b'"\\ud800"',
+    ),
+    *(b"1e308", b"-9223372036854775809", b'"9999-12-31T23:59:59Z"', b'"0001-01-01T00:00:00"', b"[" * 2000, b"\xff"),
+)
+
+
+def mutated(value: bytes, random: Random) -> bytes:
+    """A good value with something wrong: a token replaced, bytes flipped, cut or inserted."""
+    for _ in range(random.choice((1, 1, 1, 2, 4))):
+        at, to = sorted(random.randrange(len(value) + 1) for _ in range(2))
+        draw = random.random()
+        if draw < 0.5:
+            value = replaced(value, random)
+        elif draw < 0.7 and value:
+            at = min(at, len(value) - 1)
+            value = value[:at] + bytes([value[at] ^ 1 << random.randrange(8)]) + value[at + 1 :]
+        elif draw < 0.85:
+            value = value[:at] + random.choice(_PIECES) + value[at:]
+        else:
+            value = value[:at] + value[to:]
+    return value
+
+
+def replaced(value: bytes, random: Random) -> bytes:
+    """One value of the JSON replaced by another piece of JSON."""
+    colons = [at for at, byte in enumerate(value) if byte == ord(":")]
+    if not colons:
+        return value + random.choice(_PIECES)
+    start = random.choice(colons) + 1
+    end = next((at for at in range(start + 1, len(value)) if value[at : at + 1] in (b",", b"}")), len(value))
+    return value[:start] + random.choice(_PIECES) + value[end:]
