@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import DetectorError, UsageError
-from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of
+from lozenge_deploy.cli.options import CARD_NUMBERS, DRY_RUN, NAME, OUTPUT, app_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo
 from lozenge_deploy.cli.wait import MESSAGE
 
 if TYPE_CHECKING:
     from lozenge.contracts.dead_letters import DeadLetter
+    from lozenge.contracts.record import RecordPosition
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.protocol.dlq_resolutions import DeadLetterSelection
 
@@ -30,18 +31,18 @@ _BRIEF = ("position", "key", "attempt", "first_failed_at", "reason")
 @app.command()
 def ls(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="One app, by reason; by default all apps.")
+        str | None, typer.Argument(metavar="[NAME]", help="One app, by kind of reason; by default all apps.")
     ] = None,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Count unresolved dead letters, with the first and last time and the reason."""
     from lozenge.kafka.dead_letter_queue import apps_with_dead_letters, unresolved
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.dead_letter_report import summaries
+    from lozenge_deploy.observe.dead_letter_report import kind_of, summaries
 
     kafka = KafkaSettings.load()
     if name is not None:
-        rows = summaries(unresolved(kafka, app_of(name)), lambda dead_letter: dead_letter.reason)
+        rows = summaries(unresolved(kafka, app_of(name)), kind_of)
     else:
         found = (dead_letter for each in apps_with_dead_letters(kafka) for dead_letter in unresolved(kafka, each))
         rows = summaries(found, lambda dead_letter: dead_letter.app)
@@ -58,9 +59,10 @@ def show_(
         str | None, typer.Argument(metavar="[POSITION]", help='One of them with all its fields: "2:9120".')
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="How many of the newest.")] = 20,
+    card_numbers: CARD_NUMBERS = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show an app's unresolved dead letters; or one of them, decoded, with all its fields."""
+    """Show an app's unresolved dead letters; or one of them, decoded, with all its fields. Card numbers are masked."""
     from lozenge.contracts.record import parse_position
     from lozenge.kafka.dead_letter_queue import unresolved
     from lozenge.kafka.settings import KafkaSettings
@@ -71,9 +73,12 @@ def show_(
     kafka = KafkaSettings.load()
     if where is None:
         newest = sorted(unresolved(kafka, target), key=lambda dead_letter: dead_letter.at)[-count:]
-        _list(target, newest, output)
+        _audit(kafka, target, [each.position for each in newest], card_numbers)
+        _list(target, newest, output, card_numbers=card_numbers)
         return
-    show_fields(details(kafka, target, where), output)
+    found = details(kafka, target, where, card_numbers=card_numbers)
+    _audit(kafka, target, [where], card_numbers)
+    show_fields(found, output)
 
 
 @app.command()
@@ -198,10 +203,21 @@ def _choice(doing: str, name: str, positions: list[str] | None, key: str | None,
     return DeadLetterSelection(tuple(map(parse_position, positions or ())), key)
 
 
-def _list(target: str, dead_letters: "Sequence[DeadLetter]", output: OutputFormat) -> None:
+def _audit(kafka: "KafkaSettings", target: str, positions: "Sequence[RecordPosition]", card_numbers: bool) -> None:
+    from lozenge.contracts.record import format_positions
+    from lozenge_deploy.operations import audit
+
+    if card_numbers and positions:
+        topic = kafka.topics.dead_letters(target)
+        audit.record(kafka, audit.CARD_NUMBERS_SHOWN, f"{topic} {format_positions(positions)}")
+
+
+def _list(
+    target: str, dead_letters: "Sequence[DeadLetter]", output: OutputFormat, *, card_numbers: bool = False
+) -> None:
     from lozenge_deploy.observe.dead_letter_report import row_of
 
     if dead_letters or output is OutputFormat.JSON:
-        show([row_of(dead_letter) for dead_letter in dead_letters], output, brief=_BRIEF)
+        show([row_of(each, card_numbers=card_numbers) for each in dead_letters], output, brief=_BRIEF)
     else:
         echo(f"{target}: no unresolved dead letters", err=True)

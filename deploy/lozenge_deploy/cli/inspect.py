@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import BrokerUnavailable, LozengeError, UsageError
-from lozenge_deploy.cli.options import NAME, OUTPUT, app_of, folder_of
+from lozenge_deploy.cli.options import CARD_NUMBERS, NAME, OUTPUT, app_of, folder_of
 from lozenge_deploy.cli.printing.output import OutputFormat, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo
 
@@ -27,15 +27,21 @@ def describe(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
 def peek(
     topic: Annotated[str, typer.Argument(help="A topic's full name.")],
     count: Annotated[int, typer.Option("-n", min=1, max=10_000, help="How many of the latest records.")] = 10,
+    card_numbers: CARD_NUMBERS = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show the latest records of a topic, decoded."""
+    """Show the latest records of a topic, decoded; card numbers are masked."""
+    from lozenge.contracts.record import format_positions
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.observe.topic_tail import latest
+    from lozenge_deploy.operations import audit
 
-    show(
-        list(latest(KafkaSettings.load(), topic, count)), output, brief=("partition", "offset", "time", "key", "value")
-    )
+    kafka = KafkaSettings.load()
+    rows = list(latest(kafka, topic, count, card_numbers=card_numbers))
+    if card_numbers and rows:
+        positions = format_positions((row["partition"], row["offset"]) for row in rows)
+        audit.record(kafka, audit.CARD_NUMBERS_SHOWN, f"{topic} {positions}")
+    show(rows, output, brief=("partition", "offset", "time", "key", "value"))
 
 
 def state(

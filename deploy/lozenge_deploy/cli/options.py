@@ -34,6 +34,10 @@ LAST = Annotated[str, typer.Option(help='How far back, such as "1h".')]
 EXAMPLES = Annotated[int, typer.Option(min=0, help="How many alerts of each kind to show.")]
 SET = Annotated[list[str] | None, typer.Option("--set", help="A setting: limit=250. Once per setting.")]
 DRY_RUN = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+CARD_NUMBERS = Annotated[
+    bool,
+    typer.Option("--card-numbers", help="Show card numbers unmasked; the audit log records who did."),
+]
 OUTPUT = Annotated[OutputFormat, typer.Option("-o", "--output", help="How to print.")]
 
 

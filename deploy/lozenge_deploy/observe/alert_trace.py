@@ -6,6 +6,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.card_numbers import masked
 from lozenge.errors import DecodeError
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -24,7 +25,7 @@ def trace_of(kafka: KafkaSettings, topic: str, partition: int, offset: int) -> l
     alert = _decoded(record_at(kafka, topic, partition, offset), "alert")
     if isinstance(alert, str):
         return [_step(None, "alert", alert, topic, partition, offset)]
-    detail = f"{alert['detector']} {alert['release']}: {alert['reason']}"
+    detail = masked(f"{alert['detector']} {alert['release']}: {alert['reason']}")
     steps = [_step(_time(alert["detected_at"]), "alert", detail, topic, partition, offset)]
     trigger = alert["trigger"]
     if trigger is None:

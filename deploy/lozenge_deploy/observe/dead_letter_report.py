@@ -1,18 +1,26 @@
 """Dead letters for a person: how many are unresolved and why, one in a line, and one whole."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from lozenge.contracts.card_numbers import masked
 from lozenge.contracts.dead_letters import DeadLetter
 from lozenge.contracts.record import RecordPosition, format_positions
 from lozenge.errors import UsageError
 from lozenge.kafka.dead_letter_queue import read_dead_letters, resolution_of
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_deploy.observe.record_view import decoded, text
+from lozenge_deploy.observe.record_view import decoded, shown_headers, text
 
 Row = dict[str, Any]
+_VARIES = re.compile(r"""'[^']*'|"[^"]*"|[^\s:,;()]*\d[^\s,;()]*""")
+
+
+def kind_of(dead_letter: DeadLetter) -> str:
+    """Stage and reason without what differs from record to record: quoted texts, and words with a digit."""
+    return _VARIES.sub("…", dead_letter.reason)
 
 
 def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> list[Row]:
@@ -32,24 +40,27 @@ def summaries(found: Iterable[DeadLetter], by: Callable[[DeadLetter], str]) -> l
         reasons.setdefault(group, Counter())[dead_letter.reason] += 1
     for group, row in rows.items():
         row["oldest"], row["newest"] = (row[which].isoformat(timespec="seconds") for which in ("oldest", "newest"))
-        row["reason"] = reasons[group].most_common(1)[0][0]
+        row["reason"] = masked(reasons[group].most_common(1)[0][0])
     return sorted(rows.values(), key=lambda row: -row["unresolved"])
 
 
-def row_of(dead_letter: DeadLetter) -> Row:
-    """A dead letter in one row."""
+def row_of(dead_letter: DeadLetter, *, card_numbers: bool = False) -> Row:
+    """A dead letter in one row; with `card_numbers` it shows these too."""
     return {
         "position": format_positions([dead_letter.position]),
-        "key": text(dead_letter.key),
+        "key": text(dead_letter.key, card_numbers=card_numbers),
         "attempt": dead_letter.attempt,
         "first_failed_at": dead_letter.first_failed_at or None,
         "from": f"{dead_letter.topic} {format_positions([dead_letter.origin])}",
-        "reason": dead_letter.reason,
+        "reason": text(dead_letter.reason, card_numbers=card_numbers),
     }
 
 
-def details(kafka: KafkaSettings, app: str, position: RecordPosition) -> Row:
-    """The dead letter at `position`, resolved or not; raises UsageError if there is none, BrokerUnavailable."""
+def details(kafka: KafkaSettings, app: str, position: RecordPosition, *, card_numbers: bool = False) -> Row:
+    """The dead letter at `position`, resolved or not; with `card_numbers` it shows these too.
+
+    Raises UsageError if there is none, BrokerUnavailable.
+    """
     dead_letter = next(
         (dead_letter for dead_letter in read_dead_letters(kafka, app) if dead_letter.position == position), None
     )
@@ -60,15 +71,15 @@ def details(kafka: KafkaSettings, app: str, position: RecordPosition) -> Row:
         )
     settle_ids(kafka, ())
     line = resolution_of(kafka, app, position)
-    return row_of(dead_letter) | {
+    return row_of(dead_letter, card_numbers=card_numbers) | {
         "error": dead_letter.error,
-        "message": dead_letter.message,
+        "message": text(dead_letter.message, card_numbers=card_numbers),
         "at": dead_letter.at.isoformat(timespec="milliseconds"),
         "resolution": f"{line.action} by {line.by}{f': {line.message}' if line.message else ''}"
         if line
         else "unresolved",
-        "value": decoded(dead_letter.value),
-        "headers": {name: text(value) for name, value in dead_letter.headers},
+        "value": decoded(dead_letter.value, card_numbers=card_numbers),
+        "headers": shown_headers(dead_letter.headers, card_numbers=card_numbers),
     }
 
 

@@ -1,51 +1,91 @@
-"""A record for people, as data that prints as JSON. Whatever bytes it has, it is shown: nothing here raises."""
+"""A record for people, as data that prints as JSON. Whatever bytes it has, it is shown: nothing here raises.
+
+Card numbers are masked wherever they are, unless the caller wants them and has recorded that.
+"""
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from lozenge.contracts.avro import MAGIC, Codec, schema_id
+from lozenge.contracts.card_numbers import masked
 from lozenge.contracts.schemas import packaged
 from lozenge.errors import DecodeError
 from lozenge.moments import written_at
 
+Headers = Sequence[tuple[str, bytes | str | None]] | Mapping[str, bytes | str | None] | None
 MOST_NESTED = 64
 """Levels of a JSON value that are shown as data; a deeper one is shown as its text."""
 
 
-def decoded(value: bytes | None) -> Any:
-    """A record's value as data: Avro of a contract, JSON, text, or else its bytes in hex; None for a tombstone."""
+def decoded(value: bytes | None, *, card_numbers: bool = False) -> Any:
+    """A record's value as data: Avro of a contract, JSON, text, or else its bytes in hex; None for a tombstone.
+
+    With `card_numbers` it shows these too.
+    """
     if value is None:
         return None
+    found = _data(value)
+    if found is None:
+        return text(value, card_numbers=card_numbers)
+    return found[0] if card_numbers else without_card_numbers(found[0])
+
+
+def _data(value: bytes) -> tuple[Any] | None:
+    """The data in Avro or JSON; None if there is none, or too deep to be shown."""
     if value[:1] == bytes([MAGIC]):
         names = {schema.id: schema.name for schema in packaged()}
         try:
-            return _plain(Codec.of(names[schema_id(value)]).decode(value))
+            return (_plain(Codec.of(names[schema_id(value)]).decode(value)),)
         except (KeyError, DecodeError):
-            return value.hex()
+            return None
     try:
         found = json.loads(value)
     except (ValueError, RecursionError, MemoryError):  # a number of thousands of digits is a ValueError
-        return text(value)
-    return found if _is_flat(found) else text(value)
+        return None
+    return (found,) if _is_flat(found) else None
 
 
-def text(value: bytes | str | None) -> str | None:
-    """Bytes as text, or else in hex."""
-    if value is None or isinstance(value, str):
-        return value
+def text(value: bytes | str | None, *, card_numbers: bool = False) -> str | None:
+    """Bytes as text, or else in hex; with `card_numbers` it shows these too."""
+    if value is None:
+        return None
+    hide = str if card_numbers else masked
+    if isinstance(value, str):
+        return hide(value)
     try:
-        return value.decode()
+        if value[:1] != bytes([MAGIC]):
+            return hide(value.decode())
     except UnicodeDecodeError:
-        return value.hex()
+        pass
+    return hide(value.decode("latin-1")).encode("latin-1").hex()
+
+
+def shown_headers(headers: Headers, *, card_numbers: bool = False) -> dict[str, str | None]:
+    """Names and values of headers, the last of a name; with `card_numbers` it shows these too."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    return {str(text(name, card_numbers=card_numbers)): text(value, card_numbers=card_numbers) for name, value in pairs}
 
 
 def time_of(message: Message) -> str | None:
     """When a record was written, for people; None if it does not say so."""
     kind, milliseconds = message.timestamp()
     return None if kind == TIMESTAMP_NOT_AVAILABLE else written_at(milliseconds)
+
+
+def without_card_numbers(value: Any) -> Any:
+    """The same data without card numbers; a number that is one becomes a text."""
+    if isinstance(value, dict):
+        return {masked(name): without_card_numbers(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [without_card_numbers(part) for part in value]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    shown = masked(str(value))
+    return shown if isinstance(value, str) or "*" in shown else value
 
 
 def _is_flat(value: Any) -> bool:

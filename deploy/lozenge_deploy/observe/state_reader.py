@@ -10,7 +10,7 @@ from lozenge.errors import UsageError
 from lozenge.kafka.compacted_topic import read_latest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge_deploy.observe.record_view import decoded, text
+from lozenge_deploy.observe.record_view import decoded, text, without_card_numbers
 
 _ENTRY = msgspec.json.Decoder(Entry[Any])
 
@@ -29,7 +29,11 @@ def state_of(kafka: KafkaSettings, detector: str, entity: str) -> Iterator[dict[
             hint="`lozenge status` lists the apps",
         )
     for stored in read_latest(
-        kafka, topic, range(count), check=_shown, wanted=lambda key: entity in map(str, parts_of(key))
+        kafka,
+        topic,
+        range(count),
+        check=_shown,
+        wanted=lambda key: entity in map(str, parts_of(key, card_numbers=True)),
     ):
         yield entry_of(stored.key, stored.value)
 
@@ -38,10 +42,10 @@ def _shown(key: bytes, value: bytes) -> None:
     """Accepts any record: a view shows what is there."""
 
 
-def parts_of(key: bytes) -> list[Any]:
+def parts_of(key: bytes, *, card_numbers: bool = False) -> list[Any]:
     """The values that the key of an entry consists of; a key that no detector writes is one text."""
-    found = decoded(key) if key[:1] == b"[" else None
-    return found if isinstance(found, list) else [text(key)]
+    found = decoded(key, card_numbers=card_numbers) if key[:1] == b"[" else None
+    return found if isinstance(found, list) else [text(key, card_numbers=card_numbers)]
 
 
 def entry_of(key: bytes, value: bytes) -> dict[str, Any]:
@@ -56,5 +60,5 @@ def entry_of(key: bytes, value: bytes) -> dict[str, Any]:
         "key": parts_of(key),
         "clock": entry.clock.isoformat(),
         "timers": [at.isoformat() for at in entry.timers],
-        "state": entry.state,
+        "state": without_card_numbers(entry.state),
     }

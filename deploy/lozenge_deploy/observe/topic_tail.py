@@ -12,13 +12,13 @@ from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import bounds, tail
-from lozenge_deploy.observe.record_view import decoded, text, time_of
+from lozenge_deploy.observe.record_view import decoded, shown_headers, text, time_of
 
 
-def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, Any]]:
+def latest(kafka: KafkaSettings, topic: str, count: int, *, card_numbers: bool = False) -> Iterator[dict[str, Any]]:
     """The newest `count` committed records of each partition together, oldest first, at most `count` in all.
 
-    Raises UsageError for a topic that does not exist, BrokerUnavailable.
+    With `card_numbers` they show these too. Raises UsageError for a topic that does not exist, BrokerUnavailable.
     """
     existing = partitions(kafka)
     if topic not in existing:
@@ -33,9 +33,9 @@ def latest(kafka: KafkaSettings, topic: str, count: int) -> Iterator[dict[str, A
             "partition": message.partition(),
             "offset": message.offset(),
             "time": time_of(message),
-            "key": text(message.key()),
-            "value": decoded(message.value()),
-            "headers": {header[0]: text(header[1]) for header in message.headers() or ()},
+            "key": text(message.key(), card_numbers=card_numbers),
+            "value": decoded(message.value(), card_numbers=card_numbers),
+            "headers": shown_headers(message.headers(), card_numbers=card_numbers),
         }
 
 

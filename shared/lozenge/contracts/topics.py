@@ -44,6 +44,8 @@ _TRANSIENT: Mapping[str, str] = {
     "segment.ms": str(600 * 1000),
     "max.message.bytes": str(CHANGELOG_BYTES),
 }
+# PCI DSS 10.5.1 asks for a year.
+_KEPT_13_MONTHS: Mapping[str, str] = {"retention.ms": str(396 * 24 * 3600 * 1000)}
 _KEPT_30_DAYS: Mapping[str, str] = {"retention.ms": str(30 * 24 * 3600 * 1000)}
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(DEAD_LETTER_BYTES)}
 
@@ -100,6 +102,11 @@ class Topics:
     def logs(self) -> str:
         return self.prefixed("lozenge.logs.v1")
 
+    @property
+    def audit(self) -> Topic:
+        """What was done with protected data, and by whom; one partition, kept for a year and a month."""
+        return Topic(self.prefixed("lozenge.audit.v1"), 1, _KEPT_13_MONTHS)
+
     def events_by(self, key: str | None) -> str:
         """The canonical topic keyed by `key`; None or "card" is the primary topic."""
         return self.events if key in (None, "card") else self.prefixed(f"pay.canonical.auth.by-{key}.v1")
@@ -138,6 +145,7 @@ class Topics:
             *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),
+            self.audit,
         ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from lozenge.contracts import schemas
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import newest
-from lozenge_deploy.observe.record_view import MOST_NESTED, decoded, text
+from lozenge_deploy.observe.record_view import MOST_NESTED, decoded, shown_headers, text
 
 VERDICT = {
     "alert_id": "a1",
@@ -64,3 +64,37 @@ def test_a_value_with_as_many_levels_as_are_shown_is_data() -> None:
 @pytest.mark.parametrize("value", [b"\xff\xfe\x00", b"\xc3", b"caf\xe9", b"\x9b2J"])
 def test_bytes_that_are_no_text_are_shown_in_hex(value: bytes) -> None:
     assert decoded(value) == text(value) == value.hex()
+
+
+PAN, HIDDEN = "4000000000000002", "400000******0002"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (PAN.encode(), HIDDEN),
+        (f'"{PAN}"'.encode(), HIDDEN),
+        (f'{{"pan": "{PAN}", "{PAN}": [{PAN}, {{"x": {PAN}.0}}], "n": 12, "b": true}}'.encode(), None),
+        (b'"\\u0034000000000000002"', HIDDEN),
+        (f"[{PAN}".encode(), f"[{HIDDEN}"),
+        (f"{'[' * 5000}{PAN}".encode(), f"{'[' * 5000}{HIDDEN}"),
+        (f"caf\xe9 {PAN}".encode("latin-1"), f"caf\xe9 {HIDDEN}".encode("latin-1").hex()),
+        (b"\x00\x00\x00\x00\x63" + PAN.encode(), (b"\x00\x00\x00\x00\x63" + HIDDEN.encode()).hex()),
+        (Codec.of("feedback").encode(VERDICT | {"note": f"card {PAN}"}), SHOWN | {"note": f"card {HIDDEN}"}),
+    ],
+)
+def test_card_numbers_are_masked_whatever_bytes_they_are_in(value: bytes, shown: object) -> None:
+    found = decoded(value)
+    assert PAN not in json.dumps(found)
+    assert PAN.encode().hex() not in json.dumps(found)
+    if shown is None:
+        shown = {"pan": HIDDEN, HIDDEN: [HIDDEN, {"x": f"{HIDDEN}.0"}], "n": 12, "b": True}
+    assert found == shown
+    assert decoded(value, card_numbers=True) != found
+
+
+def test_card_numbers_in_keys_and_headers_are_masked() -> None:
+    assert text(PAN.encode()) == text(PAN) == HIDDEN
+    assert shown_headers([(PAN, PAN.encode()), ("h", None)]) == {HIDDEN: HIDDEN, "h": None}
+    assert shown_headers({"pan": PAN}, card_numbers=True) == {"pan": PAN}
+    assert text(PAN.encode(), card_numbers=True) == PAN

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from lozenge.contracts import ids
 from lozenge.contracts.avro import Codec
+from lozenge.contracts.card_numbers import has_card_number, has_card_number_column
 from lozenge.contracts.money import money, money_column
 from lozenge.contracts.partitioner import LIBRDKAFKA_PARTITIONER, partition_column, partition_of
 from lozenge.contracts.schemas import newest
@@ -21,11 +22,23 @@ from lozenge.contracts.topics import Topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.spark import avro
+from tests.shared.contracts.card_number_texts import MASKED, UNTOUCHED
 
 KEYS = [f"card_{random.Random(n).getrandbits(96):024x}" for n in range(9_990)] + [
     "a", "ab", "äöü", "卡片", "🂡", " ", "0", "card", "x" * 500, "\x00",
 ]  # fmt: skip
 PARTITIONS = 7
+
+
+def test_python_and_spark_find_the_same_card_numbers(spark: SparkSession) -> None:
+    chance = random.Random(7)
+    drawn = ["".join(chance.choices("0123456789 -.aX", weights=[9] * 10 + [2] * 5, k=24)) for _ in range(3_000)]
+    texts = [*MASKED, *UNTOUCHED, *drawn]
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    in_spark = frame.select(has_card_number_column(F.col("text")).alias("found")).collect()
+    wrong = [text for text, row in zip(texts, in_spark, strict=True) if row["found"] != has_card_number(text)]
+    assert not wrong
+    assert any(has_card_number(text) for text in drawn)
 
 
 def test_the_partition_of_ten_thousand_keys_is_the_same_in_spark_python_and_librdkafka(

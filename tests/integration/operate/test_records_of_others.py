@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from lozenge.kafka.settings import KafkaSettings
-from lozenge.kafka.topic_admin import ensure_topics
+from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.metrics.reporter import Reporter
 from tests.deploy.command import invoke
@@ -123,6 +123,44 @@ def test_dead_letters_of_others_are_listed_and_shown(kafka: KafkaSettings, name:
     for offset, expected in enumerate([DEEP.decode(), HOSTILE.decode(), "ff", None]):
         assert shown(called, "dlq", "show", name, f"0:{offset}")[0]["value"] == expected
         called("dlq", "show", name, f"0:{offset}")
+
+
+PAN, HIDDEN = "4000000000000002", "400000******0002"
+
+
+def test_card_numbers_are_shown_only_on_request_and_the_request_is_recorded(
+    kafka: KafkaSettings, name: str, called: Called
+) -> None:
+    raw, dead = topic(kafka, name), kafka.topics.dead_letters(name)
+    ensure_topics(kafka, kafka.topics.detector(name).contracts())
+    for each in (raw, dead):
+        value = f'{{"pan": {PAN}, "merchant": "REFUND {PAN}"}}'.encode()
+        write(kafka, each, value, b"text " + PAN.encode(), b"\xff" + PAN.encode(), key=PAN.encode(), headers={"h": PAN})
+    views = [["peek", raw], ["dlq", "show", name], ["dlq", "show", name, "0:0"], ["dlq", "show", name, "0:2"]]
+    for view in views:
+        for form in ("table", "wide", "json"):
+            printed = called(*view, "-o", form)
+            assert PAN not in printed
+            assert PAN.encode().hex() not in printed
+            assert HIDDEN in printed
+    assert PAN not in called("dlq", "ls", name) + called("dlq", "drop", name, "--all", "--dry-run")
+
+    before = len(shown(called, "peek", kafka.topics.audit.name, "-n", "100")) if audited(kafka) else 0
+    for view in views:
+        assert PAN in called(*view, "--card-numbers")
+    records = [row["value"] for row in shown(called, "peek", kafka.topics.audit.name, "-n", "100")][before:]
+    assert [record["target"] for record in records] == [
+        f"{raw} 0:0 0:1 0:2",
+        f"{dead} 0:0 0:1 0:2",
+        f"{dead} 0:0",
+        f"{dead} 0:2",
+    ]
+    assert {record["action"] for record in records} == {"card numbers shown"}
+    assert all(record["by"] and record["host"] and record["at"] for record in records)
+
+
+def audited(kafka: KafkaSettings) -> bool:
+    return kafka.topics.audit.name in partitions(kafka)
 
 
 def test_junk_among_the_metrics_changes_nothing_of_what_the_apps_report(

@@ -1,0 +1,76 @@
+"""Card numbers within text: without them, and whether there are any. One rule for every stage and every view.
+
+A card number has 13 to 19 digits, in a row or in the groups in which cards print them, and its last digit checks the
+others (Luhn, ISO/IEC 7812-1). None begins with 0. With 1 begin only those of airlines, which have 15 digits: so a Unix
+time in milliseconds, microseconds or nanoseconds is none. Of other numbers of such a length one in ten fits by chance.
+Identifiers of 24 or more hexadecimal digits, such as the token of a card, contain none.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+FIRST_SHOWN, LAST_SHOWN = 6, 4
+"""Digits that a masked number keeps; PCI DSS 3.4.1 allows no more of them to be displayed."""
+
+# The same in Python and in Java. Each is searched for at every position: two may overlap, and one of them be none.
+_BETWEEN = "[ \u00a0.-]{1,3}"
+_GROUPED = ("4 4 4 4", "4 4 4 4 1", "4 4 4 4 2", "4 4 4 4 3", "4 6 5", "4 6 4", "4 3 3 3", "8 8", "6 13")
+_IN_A_ROW = "[2-9][0-9]{12,18}|1[0-9]{14}"
+_FIRST_OF_GROUPS = "(?=[2-9]|1[0-9]{3}" + _BETWEEN + "[0-9]{6}" + _BETWEEN + "[0-9]{5}(?![0-9]))"
+
+
+def _groups(sizes: str) -> str:
+    return _FIRST_OF_GROUPS + _BETWEEN.join(f"[0-9]{{{size}}}" for size in sizes.split())
+
+
+PATTERNS = tuple(f"(?<![0-9])(?=({each})(?![0-9]))" for each in (_IN_A_ROW, *map(_groups, _GROUPED)))
+_ENOUGH_DIGITS = f"[0-9](?:{_BETWEEN.replace('1,', '0,')}[0-9]){{12}}"
+_IDENTIFIER = "(?<![0-9A-Za-z])[0-9a-fA-F]{24,}(?![0-9A-Za-z])"
+_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+def masked(text: str) -> str:
+    """`text` with asterisks for all digits of each card number but the first 6 and the last 4; as long as it was."""
+    if not re.search(_ENOUGH_DIGITS, text):
+        return text
+    hidden = {at for found in _positions(text) for at in found[FIRST_SHOWN:-LAST_SHOWN]}
+    return "".join("*" if at in hidden else character for at, character in enumerate(text))
+
+
+def has_card_number(text: str) -> bool:
+    """Whether there is a card number in `text`."""
+    return next(_positions(text), None) is not None
+
+
+def has_card_number_column(text: "Column") -> "Column":
+    """`has_card_number` as a Spark expression over a string column; boolean, and false where it is null."""
+    from pyspark.sql import functions as F
+
+    without_identifiers = F.regexp_replace(text, _IDENTIFIER, "#")
+    candidates = F.flatten(
+        F.array(*(F.regexp_extract_all(without_identifiers, F.lit(each), F.lit(1)) for each in PATTERNS))
+    )
+    fits = F.exists(candidates, lambda each: F.call_function("luhn_check", F.regexp_replace(each, "[^0-9]", "")))
+    return F.when(text.rlike(_ENOUGH_DIGITS), fits).otherwise(F.lit(False))
+
+
+def _positions(text: str) -> Iterator[list[int]]:
+    """Of each card number the positions of its digits."""
+    identifiers = [found.span() for found in re.finditer(_IDENTIFIER, text)]
+    gaps = pairwise([0, *(at for span in identifiers for at in span), len(text)])
+    for begin, end in list(gaps)[::2]:
+        for pattern in PATTERNS:
+            for found in re.finditer(pattern, text[begin:end]):
+                digits = [begin + at for at in range(*found.span(1)) if text[begin + at].isdigit()]
+                if _checks([int(text[at]) for at in digits]):
+                    yield digits
+
+
+def _checks(digits: list[int]) -> bool:
+    """Luhn: each second digit from the right is doubled and its digits are added; the sum ends with 0."""
+    return (sum(digits[-1::-2]) + sum(_DOUBLED[digit] for digit in digits[-2::-2])) % 10 == 0
