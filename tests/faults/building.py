@@ -16,6 +16,7 @@ from lozenge.process.periodic import every
 from lozenge_deploy.local.embedded_broker import EmbeddedBroker, Proxied
 from lozenge_deploy.local.platform import jobs_of, programs
 from lozenge_deploy.local.ports import LOOPBACK, free_port
+from lozenge_deploy.local.requested import Requested
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.bench.checkout import Checkout
 from tests.faults.flow import Flow
@@ -81,7 +82,7 @@ def scene_of(
             SECRET: secret,
             **(UPSTREAM_IN_REAL_TIME if realtime else {}),
         }
-        for program in programs(folder, KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}"), (), 0, 1).values():
+        for program in programs(folder, KafkaSettings(bootstrap=f"{LOOPBACK}:{proxy.port}"), (), Requested()).values():
             if program.name != "exporter":
                 supervisor.start(_with(program, variables))
         stack.enter_context(every(TICK_SECONDS, supervisor.watch, "watch"))

@@ -131,7 +131,9 @@ def _reap(tick: Tick) -> None:
         return
     reason = ended.kill_reason or _exit_reason(ended.exit_code, ended.last_error)
     tick.do(AppendEvent("exited", ended.id, reason))
-    tick.report(phase=DetectorPhase.WAITING, reason=reason, restarts=tick.status.restarts + 1, pid=None)
+    in_order = ended.ended_in_order
+    restarts = tick.status.restarts + (not in_order)
+    tick.report(phase=DetectorPhase.WAITING, reason="" if in_order else reason, restarts=restarts, pid=None)
     is_previous = not ended.matches(tick.spec.process)
     counts = count_exit(tick, ended, of_previous=is_previous)
     if counts and not is_previous and (problem := tick.state.restarts.health.crash_loop(tick.seen.now)):

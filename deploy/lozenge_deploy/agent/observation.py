@@ -42,6 +42,11 @@ class JobView:
         return self.status is not None and self.status.phase is JobPhase.LIVE
 
     @property
+    def ended_in_order(self) -> bool:
+        """Whether it ended because it was asked to, as by `lozenge down`: that is no crash."""
+        return not self.alive and self.exit_code == 0 and not self.kill_reason
+
+    @property
     def ordered_live(self) -> bool:
         """Whether its newest spec says that it should be live."""
         return self.spec is not None and not self.spec.standby

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from lozenge_deploy.agent.health import Health
 
 NO_BROKER, NO_BROKER_SECONDS = 3, 1.0
-"""The exit code of a job without a broker, which does not count as a crash, and the seconds before its restart."""
+"""The exit code of a job without a broker; an exit that does not count as a crash waits so many seconds."""
 FAILED_START_SECONDS = 1.0
 """The shortest time between a start that failed and the next one."""
 
@@ -18,7 +18,7 @@ class Restarts:
     next_start_at: float = 0.0
 
     def exited(self, now: float, *, counts: bool) -> "Restarts":
-        """The state after an exit; one without a broker does not count as a crash."""
+        """The state after an exit, which counts as a crash or, as one without a broker, does not."""
         health = self.health.exited(now) if counts else self.health
         return Restarts(health, now + max(health.backoff(), 0.0 if counts else NO_BROKER_SECONDS))
 

@@ -136,8 +136,11 @@ def start(
 
 
 def count_exit(tick: Tick, ended: JobView, *, of_previous: bool = False) -> bool:
-    """Counts the exit of a job against its release; false if it does not count, because there was no broker."""
-    counts = tick.broker_stable and ended.exit_code != NO_BROKER
+    """Counts the exit of a job against its release; false if it does not count.
+
+    The exit of a job without a broker, and of one that was stopped, does not.
+    """
+    counts = tick.broker_stable and ended.exit_code != NO_BROKER and not ended.ended_in_order
     restarts = tick.state.restarts_of(previous=of_previous).exited(tick.seen.now, counts=counts)
     tick.state = tick.state.with_restarts(restarts, previous=of_previous)
     return counts

@@ -1,11 +1,13 @@
 """Commands for the platform on this machine: up, down, and the scaling of upstream."""
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,39 +20,105 @@ from lozenge_deploy.supervision.child import last_error
 
 FOLDER = Annotated[Path, typer.Option(help="The platform's folder: topics, store, logs, jobs.")]
 DEFAULT = Path(".lozenge")
-UP_SECONDS, DOWN_SECONDS = 180.0, 120.0
+UP_SECONDS, DOWN_SECONDS, CHANGE_SECONDS = 180.0, 120.0, 120.0
 _STATE, _LOG = "platform.json", "platform.log"
 
 
 def up(
-    port: Annotated[int, typer.Option(help="The broker's port, on loopback.")] = 9092,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The broker's port, on loopback; 0 for any that is free.")
+    ] = None,
     folder: FOLDER = DEFAULT,
-    feed: Annotated[float, typer.Option(min=0, help="Generated records per second; 0 for none.")] = 0.0,
+    feed: Annotated[float | None, typer.Option(min=0, help="Generated records per second; 0 for none.")] = None,
+    routing: Annotated[
+        str | None, typer.Option(envvar="LOZENGE_DOWNSTREAM_ROUTING", help='The notifier\'s routing file; "" for none.')
+    ] = None,
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Start broker, upstream, downstream and agent on this machine, in the background."""
+    """Start broker, upstream, downstream and agent on this machine, in the background.
+
+    Topics, the notifier's store, jobs and logs are in the folder, and what is requested here: a later `up` without an
+    option repeats it. On a running platform --feed and --routing take effect at once. The notifier's API listens at
+    127.0.0.1:8470, metrics at 127.0.0.1:9464; docs/reference/files-and-ports.md lists every file and port.
+    """
+    from lozenge_deploy.local.requested import requested
+
     folder = folder.absolute()
+    if feed is not None and not math.isfinite(feed):
+        raise UsageError(f"reading --feed: {feed} is no rate", hint="write it as --feed 50")
+    given = {"port": port, "feed": feed, "routing": _sound(routing)}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    before = requested(folder)
     if (running := _running(folder)) is not None:
-        say(f"no change (already running, with a broker at {running['bootstrap']})", running, output)
+        _change(
+            folder, running, {n: value for n, value in changes.items() if value != getattr(before, n)}, dry_run, output
+        )
         return
+    wanted = replace(before, **changes)
     if dry_run:
-        fed = f", and a generator of {feed:g} records per second" if feed else ""
-        sentence = f"would start a broker at 127.0.0.1:{port}, upstream, downstream and the agent in {folder}{fed}"
-        say(sentence, {"folder": str(folder), "bootstrap": f"127.0.0.1:{port}", "feed": feed, "pid": None}, output)
+        sentence = f"would start a broker at 127.0.0.1:{wanted.port}, upstream, downstream and the agent in {folder}"
+        row = {"folder": str(folder), "bootstrap": f"127.0.0.1:{wanted.port}", "pid": None, "requested": asdict(wanted)}
+        say(f"{sentence}; {wanted}", row, output)
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    state = _start(folder, changes)
+    say(
+        f"up, with a broker at {state['bootstrap']}; {wanted}; next: `lozenge deploy NAME`, `lozenge status`",
+        state,
+        output,
+    )
+
+
+def _sound(file: str | None) -> str | None:
+    """The whole path of a routing file that the notifier accepts; raises UsageError."""
+    from lozenge_deploy.operations.notifier_client import routing
+
+    if not file:
+        return file
+    if routing("test", Path(file))[0]:
+        raise UsageError(f"reading {file}: one of its examples fails", hint=f"`lozenge routes test --file {file}`")
+    return str(Path(file).absolute())
+
+
+def _change(folder: Path, state: dict[str, Any], changes: dict[str, Any], dry_run: bool, output: OutputFormat) -> None:
+    """Makes a running platform do what is requested now; raises UsageError for what only a start can change."""
+    from lozenge_deploy.local.requested import request, requested
+
+    if "port" in changes and changes["port"] != int(state["bootstrap"].rpartition(":")[2]):
+        raise UsageError(
+            f"changing the broker's port to {changes['port']}: it runs at {state['bootstrap']}",
+            hint="`lozenge down` first; its topics stay",
+        )
+    before = requested(folder)
+    wanted = replace(before, **changes)
+    if dry_run or not changes:
+        would = f"would change to {wanted}" if changes else f"no change: {before}"
+        say(f"already running, with a broker at {state['bootstrap']}; {would}", state, output)
+        return
+    request(folder, **changes)
+    deadline = time.monotonic() + CHANGE_SECONDS
+    while (now := _running(folder)) is not None and time.monotonic() < deadline:
+        if now.get("requested") == asdict(wanted):
+            _refuse_failed(folder, now)
+            say(f"running, with a broker at {now['bootstrap']}; {wanted}", now, output)
+            return
+        time.sleep(0.2)
+    raise LozengeError(f"changing the platform: not done after {CHANGE_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
+
+
+def _refuse_failed(folder: Path, state: dict[str, Any]) -> None:
+    """Raises LozengeError if one of its programs has failed."""
+    for name, problem in state["failed"].items():
+        raise LozengeError(f"starting {name}: {problem}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest")
+
+
+def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
+    """Starts the platform's process; its status once it is up."""
+    from lozenge_deploy.local.requested import request
+
+    request(folder, **changes)
     (folder / _STATE).unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "lozenge_deploy.local.platform",
-        str(folder),
-        "--port",
-        str(port),
-        "--feed",
-        str(feed),
-    ]
+    command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder)]
     with (folder / _LOG).open("ab") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=folder
@@ -62,14 +130,8 @@ def up(
             hint = error.hint or f"see {folder / _LOG}"
             raise LozengeError(f"starting the platform: {error.message or 'its log is empty'}", hint=hint)
         if (state := _running(folder)) is not None:
-            if state["failed"]:
-                name, problem = next(iter(state["failed"].items()))
-                raise LozengeError(
-                    f"starting {name}: {problem}", hint=f"see {folder / 'logs'}; `lozenge down` stops the rest"
-                )
-            up = f"up, with a broker at {state['bootstrap']}; next: `lozenge deploy NAME`, `lozenge status`"
-            say(up, state, output)
-            return
+            _refuse_failed(folder, state)
+            return state
         time.sleep(0.2)
     raise LozengeError(f"starting the platform: not up after {UP_SECONDS:.0f} s", hint=f"see {folder / _LOG}")
 
@@ -97,7 +159,7 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
     Waits up to `limit` seconds (None: not at all) until they run, if the platform does.
     """
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.local.upstream_replicas import request_instances, requested_instances
+    from lozenge_deploy.local.requested import request, requested
     from lozenge_deploy.operations.scaling import out_of_range
 
     folder = folder.absolute()
@@ -108,9 +170,9 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
             f"scaling upstream: {folder} is not a platform's folder",
             hint="--folder names that of `lozenge up`; with Docker Compose use `docker compose up --scale upstream=N`",
         )
-    before = requested_instances(folder)
+    before = requested(folder).instances
     if not dry_run:
-        request_instances(folder, instances)
+        request(folder, instances=instances)
     runs = _running(folder) is not None
     when = "pending" if runs else "from the platform's next start"
     if runs and limit is not None and not dry_run:
@@ -149,7 +211,7 @@ def _running(folder: Path) -> dict[str, Any] | None:
         state: dict[str, Any] = json.loads((folder / _STATE).read_text())
     except (OSError, ValueError):
         return None
-    return state if _alive(state["pid"]) else None
+    return state if isinstance(state, dict) and _alive(state.get("pid", -1)) else None
 
 
 def _alive(pid: int) -> bool:

@@ -127,14 +127,14 @@ def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | Non
 
 
 def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
-    """What the app reported; zeros if it never did."""
+    """What the app reported; zeros if it never did, and None for what is unknown."""
     release = (reading and reading.release) or (member and member.spec.release)
     return {
         "release": release or None,
         "instances": reading.instances if reading else 0,
         "records": reading.records if reading else 0,
         "per_second": round(reading.rate, 1) if reading else 0.0,
-        "lag": reading.lag if reading else 0,
+        "lag": reading.lag if reading else None,
         "catch_up_seconds": _seconds_left(reading),
         "lag_grows": reading is not None and reading.catch_up == float("inf"),
         "emitted": reading.emitted if reading else 0,

@@ -76,7 +76,8 @@ class _Progress:
             return f"{wanted.detector} is {wanted.goal} ({took})"
         since = f" from {format_offsets(observed.since)}" if observed.since else ""
         watched = f"; watch window {wanted.watch / 60:.0f} min" if observed.outcome == "watched" else ""
+        settings = f", settings {observed.digest}" if observed.digest else ""
         return (
-            f"{wanted.detector} {observed.release} is live, generation {observed.generation}, "
-            f"settings {observed.digest}{since} ({took}){watched}"
+            f"{wanted.detector} {observed.release or wanted.release} is live, generation {observed.generation}"
+            f"{settings}{since} ({took}){watched}"
         )

@@ -58,7 +58,7 @@ def plain(frame: Frame) -> str:
     parts = []
     for stage in frame.stages:
         reading = stage.reading
-        numbers = f" {reading.records} ({reading.rate:.0f}/s, lag {reading.lag})" if reading else ""
+        numbers = f" {reading.records} ({reading.rate:.0f}/s, lag {_count(reading.lag)})" if reading else ""
         state = stage.state if stage.state != "running" or not reading else ""
         trouble = f": {stage.trouble}" if stage.trouble else ""
         parts.append(f"{stage.name} {state}{numbers}{trouble}")
@@ -74,10 +74,14 @@ def seconds(value: float | None) -> str:
     return f"{value:.1f} s" if value < 100 else f"{value:.0f} s"
 
 
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
 def _numbers(reading: Reading | None) -> list[str]:
     if reading is None:
         return ["-"] * 7
-    counts = [f"{reading.records:,}", f"{reading.rate:,.0f}", f"{reading.lag:,}"]
+    counts = [f"{reading.records:,}", f"{reading.rate:,.0f}", _count(reading.lag)]
     return [*counts, seconds(reading.p50), seconds(reading.p95), f"{reading.dead_letters:,}", f"{reading.batches:,}"]
 
 

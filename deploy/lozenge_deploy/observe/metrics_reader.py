@@ -32,7 +32,8 @@ class Reading:
     - `rate`: records read per second.
     - `dead_share`: dead letters per committed record. In Real-Time Mode commits are minutes apart.
     - `cpu_seconds`, `memory_bytes`: of the whole process tree; `cores`: busy cores.
-    - `instances`: processes alive. Without any, rates, lag and memory are 0.
+    - `instances`: processes alive. Without any, rates and memory are 0.
+    - `lag`: in offsets; None until a process that is alive knows it.
     - `at`: Unix time of the newest snapshot.
     - `catch_up`: see `catch_up_seconds`.
     """
@@ -40,7 +41,7 @@ class Reading:
     instances: int
     records: int
     rate: float
-    lag: int
+    lag: int | None
     catch_up: float | None
     emitted: int
     p50: float | None
@@ -69,7 +70,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         instances=len(app.alive(now)),
         records=int(samples.get(RECORDS, 0.0)),
         rate=per_second(_read_by(samples)),
-        lag=int(samples.get(LAG, 0.0)),
+        lag=int(samples[LAG]) if LAG in samples else None,
         catch_up=catch_up_seconds(app, now),
         emitted=int(samples.get("lozenge_emitted_total", 0.0)),
         p50=quantile(buckets, 0.5),
@@ -91,7 +92,10 @@ def catch_up_seconds(app: App, now: float) -> float | None:
     0 if the lag is less than the records of `RATE_SECONDS`; infinite if it does not shrink; None while it is unknown.
     """
     lag = shrinking = processed = known = 0.0
-    for instance in app.alive(now):
+    alive = app.alive(now)
+    if alive and not any(LAG in instance.last.samples for instance in alive):
+        return None
+    for instance in alive:
         counter = _read_by(instance.last.samples)
         last, before = instance.last, instance.since(counter)
         lag += last.samples.get(LAG, 0.0)

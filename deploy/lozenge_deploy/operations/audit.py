@@ -29,7 +29,7 @@ class AuditRecord(msgspec.Struct, frozen=True):
 def record(kafka: KafkaSettings, action: str, target: str) -> AuditRecord:
     """Writes that this user does `action` with `target`; raises BrokerUnavailable unless the broker has it."""
     made = AuditRecord(iso(datetime.now(UTC)), action, target, getpass.getuser(), socket.gethostname())
-    topic, failures = kafka.topics.audit, list[str]()
+    topic, failures = kafka.topics.control.audit, list[str]()
     ensure_topics(kafka, [topic])
     producer = Producer(kafka.client(acks="all", message_timeout_ms=int(DEADLINE_SECONDS * 1000)))
     try:

@@ -102,11 +102,6 @@ class Topics:
     def logs(self) -> str:
         return self.prefixed("lozenge.logs.v1")
 
-    @property
-    def audit(self) -> Topic:
-        """What was done with protected data, and by whom; one partition, kept for a year and a month."""
-        return Topic(self.prefixed("lozenge.audit.v1"), 1, _KEPT_13_MONTHS)
-
     def events_by(self, key: str | None) -> str:
         """The canonical topic keyed by `key`; None or "card" is the primary topic."""
         return self.events if key in (None, "card") else self.prefixed(f"pay.canonical.auth.by-{key}.v1")
@@ -145,13 +140,12 @@ class Topics:
             *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),
-            self.audit,
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class ControlTopics:
-    """The control plane's topics: wanted, observed and released state, the leader, the schemas and the history."""
+    """The control plane's topics: wanted, observed and released state, the leader, the schemas, history and audit."""
 
     platform: Topics
 
@@ -179,12 +173,18 @@ class ControlTopics:
     def history(self) -> str:
         return self.platform.prefixed("lozenge.ctl.history.v1")
 
+    @property
+    def audit(self) -> Topic:
+        """What a person did with protected data; kept for a year and a month."""
+        return Topic(self.platform.prefixed("lozenge.ctl.audit.v1"), 1, _KEPT_13_MONTHS)
+
     def contracts(self) -> list[Topic]:
         """All of them."""
         return [
             *(Topic(name, 1, _COMPACTED) for name in (self.schemas, self.releases, self.deployments)),
             *(Topic(name, 1, _REWRITTEN) for name in (self.status, self.leases)),
             Topic(self.history, 1, _KEPT),
+            self.audit,
         ]
 
 

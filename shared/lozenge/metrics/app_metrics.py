@@ -1,11 +1,12 @@
 """The metric names, labels and buckets of every app; `process_cost` has those of its processes.
 
-An app counts into the metrics of its kind: counting never blocks, labels are bounded, and every series is at zero from
-the start. An instance is one start of one process: its counters begin at zero, and no other start has its name.
+An app counts into the metrics of its kind: counting never blocks, labels are bounded, and every counter is at zero
+from the start. An instance is one start of one process: its counters begin at zero, and no other start has its name.
 """
 
 import time
 from collections.abc import Mapping
+from math import isnan, nan
 from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -37,7 +38,8 @@ class AppMetrics:
         self._latency = Histogram(
             "lozenge_latency_seconds", "From the raw record's arrival to the output's commit", **buckets
         )
-        self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed")
+        self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed; absent until it is known")
+        self._lag.set(nan)
         self._cost = ProcessCost(self.registry)
         for stage in self.STAGES:
             self._dead.labels(stage)
@@ -72,7 +74,7 @@ class AppMetrics:
         self._cost.set(cost)
 
     def snapshot(self, *, ended: bool = False) -> dict[str, Any]:
-        """Every sample as `{name{labels}: value}` with who, which release and when (Unix seconds).
+        """Every sample that has a value, as `{name{labels}: value}` with who, which release and when (Unix seconds).
 
         In a label's value `,`, `}` and `%` are percent-encoded.
         `ended` says that it is the last one of this instance.
@@ -81,7 +83,7 @@ class AppMetrics:
             encode(sample.name, sample.labels): sample.value
             for family in self.registry.collect()
             for sample in family.samples
-            if not sample.name.endswith("_created")
+            if not sample.name.endswith("_created") and not isnan(sample.value)
         }
         return {
             "app": self.app,

@@ -26,6 +26,7 @@ from lozenge_deploy.agent.health import CRASH_LOOP_EXITS
 from lozenge_deploy.agent.observation import FailedStart, JobId, JobView, Observed
 from lozenge_deploy.agent.restarts import NO_BROKER, NO_BROKER_SECONDS, Restarts
 from lozenge_deploy.agent.tick import TIMEOUTS, Decision
+from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase, Goal
 from lozenge_deploy.supervision.job_process import StartRecord
 
@@ -203,7 +204,6 @@ def test_an_exit_is_recorded_and_the_job_is_started_again() -> None:
 @pytest.mark.parametrize(
     ("view", "reason"),
     [
-        ({"exit_code": 0}, "exited with code 0"),
         ({"exit_code": 137}, "was killed by signal 9"),
         ({"exit_code": None}, "was killed by a signal: it fell over"),
         ({"kill_reason": "was killed, hung: x"}, "was killed, hung: x"),
@@ -211,6 +211,16 @@ def test_an_exit_is_recorded_and_the_job_is_started_again() -> None:
 )
 def test_the_reason_of_an_exit_is_for_a_person(view: dict[str, Any], reason: str) -> None:
     assert decided(FIRST, RUNNING, LIVE, dead(OLD, **view)).status.reason == reason
+
+
+def test_a_job_that_was_stopped_in_order_starts_again_and_is_neither_a_restart_nor_a_problem() -> None:
+    found = decided(FIRST, RUNNING, LIVE, dead(OLD, exit_code=0))
+    assert found.actions == [AppendEvent("exited", OLD, "exited with code 0")]
+    assert (found.status.phase, found.status.restarts, found.status.reason) == (DetectorPhase.WAITING, 0, "")
+    assert found.state.restarts == Restarts(next_start_at=AT + NO_BROKER_SECONDS)
+    assert Deployment(FIRST, found.status).problem is None
+    found = decided(FIRST, RUNNING, LIVE, dead(OLD, exit_code=0, kill_reason="was killed, hung: x"))
+    assert (found.status.restarts, found.status.reason) == (1, "was killed, hung: x")
 
 
 def test_the_second_exit_in_a_row_waits_for_its_backoff() -> None:

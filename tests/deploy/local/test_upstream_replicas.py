@@ -9,29 +9,30 @@ import pytest
 
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.local.platform import apply_programs, programs
-from lozenge_deploy.local.upstream_replicas import instance_names, requested_instances
+from lozenge_deploy.local.requested import Requested, requested
+from lozenge_deploy.local.upstream_replicas import instance_names
 from lozenge_deploy.supervision.log_shipper import Shipper
 from lozenge_deploy.supervision.supervisor import Program, Supervisor
 from tests.deploy.command import lozenge
 
 
 def test_a_requested_count_is_shown_and_kept_for_every_later_start(tmp_path: Path) -> None:
-    assert requested_instances(tmp_path) == 1
+    assert requested(tmp_path).instances == 1
     (tmp_path / "platform.json").write_text('{"pid": 0}')
     for arguments, before, now in ((["2"], 1, 2), (["3", "--dry-run"], 2, 2)):
         run = lozenge("scale", "upstream", "--instances", *arguments, "--folder", ".", "-o", "json", cwd=tmp_path)
-        assert (run.returncode, json.loads(run.stdout)[0]["before"], requested_instances(tmp_path)) == (0, before, now)
+        assert (run.returncode, json.loads(run.stdout)[0]["before"], requested(tmp_path).instances) == (0, before, now)
 
 
 @pytest.mark.parametrize(("count", "because"), [("2", "is not a platform's folder"), ("9", "it reads 4 partitions")])
 def test_an_impossible_count_is_refused(count: str, because: str, tmp_path: Path) -> None:
     run = lozenge("scale", "upstream", "--instances", count, "--folder", ".", cwd=tmp_path)
     assert (run.returncode, because in run.stderr) == (2, True)
-    assert requested_instances(tmp_path) == 1
+    assert requested(tmp_path).instances == 1
 
 
 def test_every_instance_is_a_program(tmp_path: Path) -> None:
-    names = programs(tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), ("terminal",), 0.0, 3).keys()
+    names = programs(tmp_path, KafkaSettings(bootstrap="127.0.0.1:1"), ("terminal",), Requested(instances=3)).keys()
     assert [name for name in names if name.startswith("upstream")] == instance_names(3)
 
 

@@ -46,7 +46,7 @@ def test_lag_and_memory_are_those_of_the_instances_alive() -> None:
     later = 11.0 + ALIVE_SECONDS
     assert (read(app, later).lag, read(app, later).instances) == (5, 1)
     app.take(snapshot_of(second, 13.0, ended=True))
-    assert (read(app, later).lag, read(app, later).instances) == (0, 0)
+    assert (read(app, later).lag, read(app, later).instances) == (None, 0)
 
 
 def test_counts_before_the_first_snapshot_of_an_instance_are_no_rate() -> None:
@@ -177,3 +177,9 @@ def test_samples_with_names_that_nobody_publishes_do_not_count() -> None:
     app, names = App(), ("lozenge_latency_seconds_bucket{le=soon}", "lozenge_latency_seconds_bucket{le=1.2.3}", "{", "")
     app.take(Snapshot("rule", "g1", "r1", 10.0, dict.fromkeys(names, 5.0)))
     assert (read(app, 10.0).p95, read(app, 10.0).records) == (None, 0)
+
+
+def test_the_lag_of_a_process_that_has_not_begun_is_unknown_and_not_0() -> None:
+    app = App()
+    app.take(snapshot_of(JobMetrics("rule"), 10.0))
+    assert (read(app, 10.0).lag, read(app, 10.0).catch_up) == (None, None)

@@ -145,10 +145,10 @@ def test_card_numbers_are_shown_only_on_request_and_the_request_is_recorded(
             assert HIDDEN in printed
     assert PAN not in called("dlq", "ls", name) + called("dlq", "drop", name, "--all", "--dry-run")
 
-    before = len(shown(called, "peek", kafka.topics.audit.name, "-n", "100")) if audited(kafka) else 0
+    before = len(shown(called, "peek", kafka.topics.control.audit.name, "-n", "100")) if audited(kafka) else 0
     for view in views:
         assert PAN in called(*view, "--card-numbers")
-    records = [row["value"] for row in shown(called, "peek", kafka.topics.audit.name, "-n", "100")][before:]
+    records = [row["value"] for row in shown(called, "peek", kafka.topics.control.audit.name, "-n", "100")][before:]
     assert [record["target"] for record in records] == [
         f"{raw} 0:0 0:1 0:2",
         f"{dead} 0:0 0:1 0:2",
@@ -160,7 +160,7 @@ def test_card_numbers_are_shown_only_on_request_and_the_request_is_recorded(
 
 
 def audited(kafka: KafkaSettings) -> bool:
-    return kafka.topics.audit.name in partitions(kafka)
+    return kafka.topics.control.audit.name in partitions(kafka)
 
 
 def test_junk_among_the_metrics_changes_nothing_of_what_the_apps_report(

@@ -64,7 +64,7 @@ def test_each_record_comes_out_once_through_kills_a_stop_another_mode_and_expire
         process.wait(DEADLINE_SECONDS)
     with scene.realtime() as process:
         wait(lambda: bench.samples(-1)[BEGUN] == scene.sent, "what it has read, long before its first commit", process)
-        wait(lambda: bench.samples(-1)["lozenge_lag_offsets"] == 0, "its lag", process)
+        wait(lambda: bench.samples(-1).get("lozenge_lag_offsets") == 0, "its lag", process)
         assert bench.samples(-1)[COMMITTED] == 0
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 0

@@ -1,0 +1,125 @@
+"""What is asked of the platform on this machine: remembered, applied or refused, and shown."""
+
+import json
+import os
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lozenge.errors import UsageError
+from lozenge.kafka.settings import KafkaSettings
+from lozenge_deploy.cli import local
+from lozenge_deploy.local.platform import apply_programs, newest_request, programs
+from lozenge_deploy.local.requested import FILE, Requested, request, requested
+from lozenge_deploy.supervision.log_shipper import Shipper
+from lozenge_deploy.supervision.supervisor import Program, Supervisor
+from tests.deploy.command import invoke
+
+KAFKA = KafkaSettings(bootstrap="127.0.0.1:1")
+
+
+def test_a_request_is_remembered_and_the_next_one_changes_only_what_it_names(tmp_path: Path) -> None:
+    assert requested(tmp_path) == Requested()
+    request(tmp_path, feed=50.0, port=19092)
+    assert request(tmp_path, instances=2) == requested(tmp_path) == Requested(19092, 50.0, "", 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", '{"feed": "fast"}', '{"instances": 0}', '{"port": 99999}', "\ufeff{}"]
+)
+def test_a_file_that_cannot_be_read_is_named_and_changes_nothing_of_what_runs(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(UsageError, match=FILE):
+        requested(tmp_path)
+    assert newest_request(tmp_path, Requested(feed=5.0)) == Requested(feed=5.0)
+    run = invoke("up", "--folder", str(tmp_path), "--dry-run", cwd=tmp_path)
+    assert (run.returncode, FILE in run.stderr) == (2, True)
+
+
+def test_feed_and_routing_file_are_programs_and_variables(tmp_path: Path) -> None:
+    assert "feed" not in programs(tmp_path, KAFKA, (), Requested())
+    found = programs(tmp_path, KAFKA, (), Requested(feed=50.0, routing="/r.toml"))
+    assert list(found["feed"].command)[-2:] == ["--rate", "50"]
+    assert found["downstream"].environment(0)["LOZENGE_DOWNSTREAM_ROUTING"] == "/r.toml"
+
+
+def test_what_has_changed_is_started_again_and_the_rest_keeps_its_process(tmp_path: Path) -> None:
+    def wanted(*names: str) -> dict[str, Program]:
+        return {name: Program(name, ["sleep", "600"], lambda _: os.environ, tmp_path) for name in names}
+
+    with Supervisor(tmp_path / "logs") as supervisor, closing(Shipper(KAFKA)) as shipper:
+        apply_programs(wanted("downstream", "feed"), supervisor, shipper)
+        pids = {name: child.pid for name, child in supervisor.children.items()}
+        changed = Requested(feed=5.0).programs_changed(Requested())
+        apply_programs(wanted("downstream", "feed"), supervisor, shipper, changed)
+        assert supervisor.children["downstream"].pid == pids["downstream"]
+        assert supervisor.children["feed"].pid != pids["feed"]
+        assert Requested(routing="/r").programs_changed(Requested()) == {"downstream"}
+        apply_programs(wanted("downstream"), supervisor, shipper, {"feed"})
+        assert list(supervisor.children) == ["downstream"]
+
+
+@pytest.fixture
+def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a platform that runs, and does at once what is requested."""
+
+    def running(folder: Path) -> dict[str, Any]:
+        now = asdict(requested(folder))
+        return {"pid": 1, "bootstrap": "127.0.0.1:9092", "programs": {}, "failed": {}, "requested": now}
+
+    monkeypatch.setattr(local, "_running", running)
+    return tmp_path
+
+
+def up(folder: Path, *arguments: str) -> tuple[int, str]:
+    run = invoke("up", "--folder", str(folder), *arguments, cwd=folder, LOZENGE_DOWNSTREAM_ROUTING="")
+    return run.returncode, run.stdout + run.stderr
+
+
+def test_a_feed_for_a_running_platform_takes_effect_is_shown_and_is_kept(platform: Path) -> None:
+    code, said = up(platform, "--feed", "50")
+    assert (code, "50 generated records per second" in said) == (0, True)
+    assert requested(platform).feed == 50.0
+    code, said = up(platform)
+    assert (code, "no change: 50 generated records per second" in said) == (0, True)
+    code, said = up(platform, "--feed", "0")
+    assert (code, "no generated records" in said, requested(platform).feed) == (0, True, 0.0)
+
+
+def test_a_dry_run_on_a_running_platform_changes_nothing(platform: Path) -> None:
+    code, said = up(platform, "--feed", "50", "--dry-run")
+    assert (code, "would change to 50 generated" in said, requested(platform).feed) == (0, True, 0.0)
+
+
+def test_another_port_for_a_running_platform_is_refused(platform: Path) -> None:
+    code, said = up(platform, "--port", "9999")
+    assert (code, "it runs at 127.0.0.1:9092" in said, "`lozenge down` first" in said) == (2, True, True)
+    assert up(platform, "--port", "9092")[0] == 0
+
+
+def test_a_routing_file_for_a_running_platform_is_used_if_the_notifier_accepts_it(platform: Path) -> None:
+    sound, broken = platform / "sound.toml", platform / "broken.toml"
+    sound.write_text('[channels.ops]\ntype = "kafka"\ntopic = "ops"\n[route]\nchannels = ["ops"]\n')
+    broken.write_text("[route\n")
+    code, said = up(platform, "--routing", str(broken))
+    assert (code, requested(platform).routing) == (2, ""), said
+    code, said = up(platform, "--routing", str(sound))
+    assert (code, requested(platform).routing) == (0, str(sound)), said
+    assert str(sound) in said
+    assert up(platform, "--routing", "")[0] == 0
+    assert requested(platform).routing == ""
+
+
+@pytest.mark.parametrize("option", [["--feed", "nan"], ["--feed", "inf"], ["--feed", "-1"], ["--port", "70000"]])
+def test_a_value_that_means_nothing_is_refused(platform: Path, option: list[str]) -> None:
+    assert up(platform, *option)[0] == 2
+
+
+def test_what_was_requested_before_is_shown_before_a_start(tmp_path: Path) -> None:
+    request(tmp_path, feed=50.0, port=19092)
+    run = invoke("up", "--folder", str(tmp_path), "--dry-run", "-o", "json", cwd=tmp_path)
+    [row] = json.loads(run.stdout)
+    assert (row["bootstrap"], row["requested"]["feed"]) == ("127.0.0.1:19092", 50.0)
