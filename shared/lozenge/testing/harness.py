@@ -168,4 +168,5 @@ def _within(batch: pa.Table, ranges: Ranges) -> pa.Table:
 
 def _without(batch: pa.Table, failed: Sequence[FailedRecord]) -> pa.Table:
     skipped = {(p.partition, p.offset) for p in failed}
-    return batch.filter(pa.array([position not in skipped for position in positions(batch)], pa.bool_()))
+    kept = batch.filter(pa.array([position not in skipped for position in positions(batch)], pa.bool_()))
+    return kept if kept.num_rows else batch.schema.empty_table()  # Spark takes no column without a chunk

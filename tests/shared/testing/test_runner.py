@@ -212,6 +212,33 @@ def test_an_alert_that_cannot_be_written_makes_its_event_a_dead_letter() -> None
     ]
 
 
+def test_an_alert_without_a_score_or_a_reason_is_never_written_as_a_harmless_one() -> None:
+    def scored(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        score = F.when(F.col("amount") != 2, 1.0)  # null, as of a Python function whose result has another type
+        return frame.select(*alert(reason=F.when(F.col("amount") != 3, F.lit("seen")), score=score))
+
+    result = run(with_manifest(Detector(scored, settings=Settings)), [{"amount": n} for n in (1, 2, 3)])
+    assert [(a.evidence, a.score) for a in result] == [(("e1",), 1.0)]
+    assert [(d.event_id, d.error) for d in result.dead_letters] == [
+        ("e2", "the alert cannot be written: its score is null"),
+        ("e3", "the alert cannot be written: its reason is null"),
+    ]
+
+
+@pytest.mark.parametrize("detector", ["rule", "fold", "aggregate"])
+def test_a_run_of_nothing_but_poison_returns_dead_letters(detector: str) -> None:
+    kinds = {"rule": with_manifest(Detector(divide, settings=Settings)), "fold": stateful, "aggregate": aggregate}
+    poison = [{"amount": "13" if detector == "fold" else "0"}]
+    for count in (1, 2):
+        result = run(kinds[detector], poison * count)
+        assert (list(result), [d.event_id for d in result.dead_letters]) == ([], ["e1", "e2"][:count])
+
+
+def test_a_run_of_nothing_returns_nothing() -> None:
+    for detector in (rule, stateful, aggregate):
+        assert run(detector, []) == []
+
+
 def test_a_group_whose_alert_cannot_be_written_becomes_a_dead_letter() -> None:
     def grouped(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
         groups = frame.groupBy(F.window("event_time", "1 hour"), "account_id").agg(F.max("event_time").alias("at"))

@@ -11,6 +11,8 @@ from lozenge.errors import EncodeError
 from lozenge.job.batch_result import DraftAlert
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+REQUIRED = ("entity", "event_time", "dedup_key", "closes", "score", "reason")
+"""Columns of `lozenge.alert` that no alert lacks: none has a default, so a null makes a dead letter."""
 
 
 def rows(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -52,12 +54,12 @@ def from_row(row: Any) -> DraftAlert:
     """The alert in a row of `lozenge.alert` columns. Its times become timezone-aware UTC. Raises EncodeError."""
     trigger = row["trigger"]
     position = (trigger["partition"], trigger["offset"]) if trigger is not None else None
-    if missing := [name for name in ("entity", "event_time", "dedup_key", "closes") if row[name] is None]:
+    if missing := [name for name in REQUIRED if row[name] is None]:
         raise EncodeError(f"the alert cannot be written: its {', '.join(missing)} is null")
     try:
         alert = Alert(
-            reason=row["reason"] or "",
-            score=row["score"] if row["score"] is not None else 0.0,
+            reason=row["reason"],
+            score=row["score"],
             evidence=row["evidence"] or (),
             values=_texts(row["values"]),
             title=row["title"],

@@ -18,6 +18,7 @@ from lozenge.detector.events import MAX_CHARACTERS, Severity
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.identity import Identity
+from lozenge.job.operators.rows import REQUIRED
 from lozenge.spark import avro
 from lozenge.spark import headers as spark_headers
 from lozenge.spark.row_latency import now_millis
@@ -36,8 +37,6 @@ def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest
         {
             **texts,
             "evidence": F.filter(F.coalesce("evidence", F.array().cast("array<string>")), lambda e: e.isNotNull()),
-            "reason": F.coalesce("reason", F.lit("")),
-            "score": F.coalesce("score", F.lit(0.0)),
             ALERT_ID: ids.alert_id_column(identity.detector, identity.key, F.col("entity"), F.col("dedup_key")),
             "detected_at": F.timestamp_millis(now_millis()),
         }
@@ -72,8 +71,7 @@ def _texts(name: str) -> Column:
 
 def _problem() -> Column:
     """Why a row cannot be written; "" if it can."""
-    required = ("entity", "event_time", "dedup_key", "closes")
-    missing = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in required))
+    missing = F.concat_ws(", ", *(F.when(F.col(name).isNull(), F.lit(name)) for name in REQUIRED))
     severities = get_args(Severity)
     length = F.length(
         F.concat_ws(

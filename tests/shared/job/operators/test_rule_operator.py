@@ -45,6 +45,8 @@ def test_a_row_of_a_group_has_no_position() -> None:
     [
         ({"entity": None}, "its entity is null"),
         ({"event_time": None, "closes": None}, "its event_time, closes is null"),
+        ({"score": None}, "its score is null"),
+        ({"reason": None}, "its reason is null"),
         ({"score": 7.0}, "score 7.0 does not lie between 0 and 1"),
         ({"severity": "grave"}, "severity 'grave' is none of"),
     ],
