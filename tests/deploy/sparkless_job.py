@@ -34,7 +34,7 @@ from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, newest
+from lozenge.protocol.coverage import RECONFIGURED, STARTED, CoverageSegment, Versions, newest
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JobPhase
 from tests.deploy.sparkless_rule import draft_alerts
@@ -71,7 +71,7 @@ class SparklessJob:
         logging.logger().info("query starts")
         phase = JobPhase.STANDBY if first.standby else JobPhase.STARTING
         self._reporter.update(session_started_at=time.time(), generation=first.generation)
-        self._reporter.query_started(phase, first.revision, digest, self._group.glance().offsets)
+        self._reporter.query_started(phase, first.revision, Versions(digest), self._group.glance().offsets)
         if first.standby:
             self._reporter.update(phase=JobPhase.READY)
         else:
@@ -162,7 +162,10 @@ class SparklessJob:
 
     def _alerts(self, messages: Iterable[Message]) -> list[Record]:
         settings: Any = self._config.settings
-        encoder, now = AlertEncoder(self._identity, self._loaded.declaration, settings), datetime.now(UTC)
+        encoder, now = (
+            AlertEncoder(self._identity, self._loaded.declaration, Versions(settings.digest)),
+            datetime.now(UTC),
+        )
         return [encoder.record(draft, now) for draft in draft_alerts(messages, settings.limit)]
 
 

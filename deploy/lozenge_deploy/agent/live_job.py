@@ -29,7 +29,8 @@ def update_live(tick: Tick, live: JobView) -> None:
     if status.revision == tick.spec.revision and tick.status.outcome is ChangeOutcome.WORKING:
         tick.report(outcome=ChangeOutcome.WATCHED if tick.spec.before is not None else ChangeOutcome.DONE)
     tick.report(
-        phase=DetectorPhase.CIRCUIT_OPEN if status.circuit_open else DetectorPhase.RUNNING, reason=status.circuit_open
+        phase=DetectorPhase.CIRCUIT_OPEN if status.circuit_open else DetectorPhase.RUNNING,
+        reason=status.circuit_open or "; ".join(status.table_alarms),
     )
 
 
@@ -50,14 +51,26 @@ def report_live(tick: Tick, live: JobView, status: JobStatus) -> None:
         tick.do(AppendEvent("live", live.id, _how_it_started(live, status)))
     elif tick.status.digest != status.digest:
         tick.do(AppendEvent("settings", live.id, f"{status.digest} from {format_offsets(status.since)}"))
+    if tick.status.tables != status.tables and status.tables:
+        tick.do(AppendEvent("tables", live.id, _tables_in_force(status)))
+    for alarm in status.table_alarms:
+        if alarm not in tick.status.table_alarms:
+            tick.do(AppendEvent("table refused", live.id, alarm))
     tick.report(
         release=live.record.release,
         process=live.record.process,
         generation=status.generation,
         digest=status.digest,
+        tables=status.tables,
+        table_alarms=status.table_alarms,
         since=status.since,
         pid=status.pid,
     )
+
+
+def _tables_in_force(status: JobStatus) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(status.tables.items()))
+    return f"{versions} from {format_offsets(status.since)}"
 
 
 def _how_it_started(live: JobView, status: JobStatus) -> str:

@@ -139,7 +139,8 @@ class DeploymentStatus(_Record):
 
     - `reason`: why it is unhealthy; "" while it is healthy.
     - `release`, `process`, `generation`, `pid`: of the live job.
-    - `since`: the offsets from which the newest settings or release apply.
+    - `tables`, `table_alarms`: the versions of its reference tables, and why files are refused.
+    - `since`: the offsets from which the newest settings, tables or release apply.
     - `fenced`, `fenced_at`, `fenced_from`: the release that the live job replaced, when and at which offsets.
     - `location`: host and folder of its processes.
     - `instances`: the status of each of several; the other fields describe all, or the first where they differ.
@@ -154,6 +155,8 @@ class DeploymentStatus(_Record):
     process: list[Any] = []
     generation: int = 0
     digest: str = ""
+    tables: dict[str, str] = {}
+    table_alarms: list[str] = []
     since: dict[int, int] = {}
     fenced: str = ""
     fenced_at: datetime | None = None

@@ -46,6 +46,7 @@ def _row(kind: str, interval: Interval) -> dict[str, Any]:
         "kind": "open" if interval.open else kind,
         "release": interval.release or None,
         "settings": interval.digest or None,
+        "tables": ", ".join(f"{name} {version}" for name, version in interval.tables) or None,
         "generation": interval.generation or None,
     }
 

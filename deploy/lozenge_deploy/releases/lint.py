@@ -1,7 +1,6 @@
 """What every detector folder must hold, checked without running any of its code."""
 
 import ast
-import csv
 import keyword
 import re
 import sys
@@ -11,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from lozenge.detector import reference_tables
 from lozenge.detector.manifest import Manifest, parse
 from lozenge.errors import ConfigError
 
@@ -90,16 +90,14 @@ def _get(values: Any, path: tuple[str, ...]) -> object:
 
 
 def _tables(folder: Path, declaration: Manifest) -> Iterator[str]:
+    """What a job would refuse to begin with."""
     for table in declaration.tables.values():
         file = folder / table.path
-        if not file.is_file():
+        if file.exists():
+            for problem in reference_tables.problems(table, folder):
+                yield f"{table.path}: {problem.removeprefix(f'{file.name} ')}"
+        else:
             yield f"{table.path}: missing; [tool.lozenge.tables] names it"
-        elif table.columns:
-            with file.open(newline="", encoding="utf-8") as lines:
-                header = next(csv.reader(lines), [])
-            declared = [column.split()[0] for column in table.columns.split(", ")]
-            if header != declared:
-                yield f"{table.path}: its columns are {header}, declared are {declared}"
 
 
 def _python(file: Path, look: Callable[[ast.Module], Iterator[str]]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from lozenge.contracts.topics import KEYS
 from lozenge.detector.events import Severity
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
+from lozenge.process.last_good import Bounds
 
 REALTIME_TRIGGER, LEAST_REALTIME_TRIGGER = timedelta(minutes=1), timedelta(seconds=5)
 """How often a job in Real-Time Mode commits unless it declares another time, and the least that Spark takes."""
@@ -34,15 +35,33 @@ class _Strict(BaseModel):
 
 
 class Table(_Strict):
-    """A reference table: a CSV file with a header, or a Parquet file."""
+    """A reference table: a CSV file with a header, or a Parquet file.
+
+    A running job takes a new version once all of it is good. Otherwise the last good one stays in force.
+    """
 
     path: str
     """The file, in the detector's folder or at an absolute path. A file in the folder belongs to the release. A file
     at an absolute path may be replaced while the job runs (write a new one, then rename it)."""
 
     columns: str = ""
-    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". A Parquet file has
-    its own."""
+    """Names and types of a CSV file's columns, as Spark DDL: "mcc string, mcc_limit decimal(18,4)". They are found by
+    the names in its header. A Parquet file has its own."""
+
+    shrinks_to: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """The fewest rows that a new version may have, as a share of those of the version in force. A version with fewer
+    than ten rows may be followed by one of any size."""
+
+    grows_to: Annotated[float, Field(ge=1)] = 10.0
+    """The most rows that a new version may have, as a multiple of those of the version in force."""
+
+    may_be_empty: bool = False
+    """Whether a version without rows is good."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """How a new version may differ from the version in force."""
+        return Bounds(self.shrinks_to, self.grows_to, self.may_be_empty)
 
     @model_validator(mode="after")
     def _csv_has_columns(self) -> "Table":

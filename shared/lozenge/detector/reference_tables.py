@@ -1,45 +1,154 @@
-"""Reference tables: declared files that a detector joins on, re-read at a batch boundary when they change."""
+"""Reference tables: declared files that a detector joins on, taken over at a batch boundary when they change.
 
-import hashlib
+A version counts only if all of it is good. Otherwise the last good one stays in force, and an alarm names table, file
+and cause. Spark reads private copies, so what was validated is what a query reads.
+"""
+
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from lozenge.detector import csv_table
 from lozenge.detector.manifest import Table
 from lozenge.errors import DetectorError
+from lozenge.process.last_good import Contents
+from lozenge.process.snapshots import Snapshots, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def load(spark: "SparkSession", tables: Mapping[str, Table], folder: Path) -> dict[str, "DataFrame"]:
-    """Every declared table by name; raises DetectorError for one that is not there."""
-    frames = {}
-    for name, table in tables.items():
-        path = str(_existing(name, table, folder))
-        if table.columns:
-            frames[name] = spark.read.csv(path, header=True, schema=table.columns, mode="FAILFAST")
-        else:
-            frames[name] = spark.read.parquet(path)
-    return frames
+class ReferenceTables:
+    """The declared tables of one detector; one thread uses it.
+
+    `taken` are the versions that its query reads: the digest by name. They change only by `take`.
+    """
+
+    def __init__(self, tables: Mapping[str, Table], source: Path, copies: Path | None = None) -> None:
+        """The files are in the folder `source`. Without a folder for `copies` they live as long as this object."""
+        folder = copies
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="lozenge-tables-"))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._tables = {name: _snapshots(table, source, folder / name) for name, table in tables.items()}
+        self.taken: dict[str, str] = {}
+
+    def poll(self) -> bool:
+        """Looks for new files. Whether good ones have come that the query does not read yet."""
+        for table in self._tables.values():
+            table.poll()
+        return self._in_force() != self.taken
+
+    def take(self) -> dict[str, str]:
+        """From now on queries read what is in force; raises DetectorError if a table never had a good version."""
+        self.poll()
+        missing = {name: table for name, table in self._tables.items() if table.in_force is None}
+        if missing:
+            raise DetectorError(
+                "\n".join(f"reading {_refusal(name, table)}" for name, table in missing.items()),
+                hint="correct the file, or the table's path and columns in [tool.lozenge.tables]",
+            )
+        self.taken = self._in_force()
+        return self.taken
+
+    def alarms(self) -> list[str]:
+        """Why files are not in force as they are now, each with its table, its path and the version that is."""
+        return [
+            f"{_refusal(name, table)}; version {good.digest} with {good.entries} rows stays in force"
+            for name, table in self._tables.items()
+            if table.refused and (good := table.in_force) is not None
+        ]
+
+    def load(self, spark: "SparkSession") -> dict[str, "DataFrame"]:
+        """Every table by name, in the version that was taken."""
+        return {name: spark.read.parquet(str(self._tables[name].path(digest))) for name, digest in self.taken.items()}
+
+    def _in_force(self) -> dict[str, str]:
+        return {name: table.in_force.digest for name, table in self._tables.items() if table.in_force is not None}
 
 
-def version(tables: Mapping[str, Table], folder: Path) -> str:
-    """Twelve hex digits over the tables' contents; changes when any of them does."""
-    digest = hashlib.sha256()
-    for name, table in sorted(tables.items()):
-        path = _existing(name, table, folder)
-        files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
-        for file in files:
-            digest.update(f"{name}\0{file.name}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:12]
+def problems(table: Table, source: Path) -> tuple[str, ...]:
+    """Everything that is wrong with the table's file in the folder `source`; empty if a job can begin with it."""
+    with tempfile.TemporaryDirectory(prefix="lozenge-tables-") as folder:
+        snapshots = _snapshots(table, source, Path(folder))
+        snapshots.poll()
+        return snapshots.refused
 
 
-def _existing(name: str, table: Table, folder: Path) -> Path:
-    path = folder / table.path
-    if not path.exists():
-        raise DetectorError(
-            f"reading table {name}: {path} does not exist",
-            hint="put the file there, or correct the table's path in [tool.lozenge.tables]",
-        )
-    return path
+def _refusal(name: str, table: Snapshots) -> str:
+    return f"table {name}: {table.source} is refused: {'; '.join(table.refused)}"
+
+
+def _snapshots(table: Table, source: Path, copies: Path) -> Snapshots:
+    path = source / table.path
+    prepare = partial(_prepared_csv, table, path.name) if table.columns else partial(_prepared_parquet, path.name)
+    return Snapshots(path, copies, prepare, table.bounds, salt=table.columns)
+
+
+def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Contents:
+    """Spark gets the rows as Parquet: it would take CSV's columns by their position, and parse each batch again."""
+    try:
+        types = csv_table.column_types(table.columns)
+    except ValueError as error:
+        return Contents(problems=(str(error),))
+    files = [(_name(file, copy, origin), file) for file in data_files(copy)]
+    if not files:
+        return Contents(problems=(f"{origin} holds no file",))
+    found = csv_table.read(files, types)
+    shape = {name: csv_table.sql_name(kind) for name, kind in types.items()}
+    if not found.problems:
+        pq.write_table(found.rows, _file_in(ready))
+    return Contents("", found.rows.num_rows, shape, found.terminated, tuple(found.problems))
+
+
+def _prepared_parquet(origin: str, copy: Path, ready: Path) -> Contents:
+    """All files are read to their end, and have the same columns."""
+    files = data_files(copy)
+    if not files:
+        return Contents(problems=(f"{origin} holds no file",))
+    schemas: dict[str, pa.Schema] = {}
+    wrong = []
+    for file in files:
+        name = _name(file, copy, origin)
+        try:
+            with pq.ParquetFile(file) as found:
+                for _ in found.iter_batches():
+                    pass
+                schemas[name] = found.schema_arrow.remove_metadata()
+        except (OSError, pa.ArrowException) as error:
+            wrong.append(f"{name} is no readable Parquet file: {str(error).splitlines()[0]}")
+    first = next(iter(schemas.items()), None)
+    wrong += [
+        f"{name} has other columns than {first[0]}" for name, schema in schemas.items() if first and schema != first[1]
+    ]
+    if wrong:
+        return Contents(problems=tuple(wrong))
+    whole: Any = ds.dataset(copy, format="parquet", partitioning="hive") if copy.is_dir() else ds.dataset(copy)
+    shape = {column.name: csv_table.sql_name(column.type) for column in whole.schema}
+    rows = whole.count_rows()
+    _placed(copy, ready)
+    return Contents("", rows, shape)
+
+
+def _placed(copy: Path, ready: Path) -> None:
+    if copy.is_dir():
+        copy.rename(ready)
+    else:
+        copy.rename(_file_in(ready))
+
+
+def _file_in(folder: Path) -> Path:
+    folder.mkdir()
+    return folder / "data.parquet"
+
+
+def _name(file: Path, copy: Path, origin: str) -> str:
+    return origin if file == copy else f"{origin}/{file.relative_to(copy)}"

@@ -8,25 +8,26 @@ from typing import NamedTuple
 
 from lozenge.detector.manifest import Manifest
 from lozenge.job.identity import Identity
+from lozenge.protocol.coverage import Versions
 
 
 class Source(NamedTuple):
     """Where a value comes from: from the alert's `column`, or from the `constant` if that is blank or there is none."""
 
     column: str = ""
-    constant: str | None = None
+    constant: str | Mapping[str, str] | None = None
 
 
 Fields = Mapping[str, Source | Mapping[str, Source]]
 
 
-def record_fields(identity: Identity, manifest: Manifest, digest: str) -> Fields:
+def record_fields(identity: Identity, manifest: Manifest, versions: Versions) -> Fields:
     """The fields of the schema `alert`, in its order."""
     return {
         "alert_id": Source("alert_id"),
         "detector": Source(constant=identity.detector),
         "release": Source(constant=identity.release),
-        "settings_digest": Source(constant=digest),
+        "settings_digest": Source(constant=versions.settings),
         "model_version": Source(),
         "entity": {"type": Source(constant=identity.key), "id": Source("entity")},
         "severity": Source("severity", manifest.severity),
@@ -38,6 +39,7 @@ def record_fields(identity: Identity, manifest: Manifest, digest: str) -> Fields
         "trigger": Source("trigger"),
         "detected_at": Source("detected_at"),
         "labels": Source("labels"),
+        "table_versions": Source(constant=versions.tables),
     }
 
 

@@ -59,6 +59,14 @@ class JobSettings(FromEnvironment):
     debug: bool = False
     """Whether errors are shown with their stack."""
 
+    def own_folder(self, app: str) -> Path:
+        """Where this job keeps what the next start of its release finds again."""
+        return self.folder or self.work / app / self.release
+
+    def tables_folder(self, app: str) -> Path | None:
+        """Where the last good versions of its tables survive a restart; None if they need not."""
+        return self.own_folder(app) / "tables" if self.live else None
+
 
 def detector_settings(loaded: LoadedDetector, overrides: Mapping[str, Any]) -> Settings:
     """The detector's settings with `overrides` in place of defaults; raises ConfigError with every problem."""

@@ -36,7 +36,9 @@ class AppMetrics:
         buckets: Any = {"buckets": LATENCY_BUCKETS, "registry": self.registry}
         self._batches = Histogram("lozenge_batch_seconds", "Batch duration", **buckets)
         self._latency = Histogram(
-            "lozenge_latency_seconds", "From the raw record's arrival to the output's commit", **buckets
+            "lozenge_latency_seconds",
+            "From the raw record's arrival, or the event time of a group or timer, to the output's commit",
+            **buckets,
         )
         self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed; absent until it is known")
         self._lag.set(nan)
@@ -135,10 +137,17 @@ class JobMetrics(QueryMetrics):
         self._circuit_open = self._gauge(
             "lozenge_breaker_open", "1 if the job is paused: its code fails on too much of its input"
         )
+        self._tables_refused = self._gauge(
+            "lozenge_tables_refused", "Reference tables whose file is refused; their last good version is in force"
+        )
 
-    def circuit_open(self, is_open: bool) -> None:
-        """Sets whether the job is paused because its code fails on too much of its input."""
-        self._circuit_open.set(is_open)
+    def unhealthy(self, *, circuit_open: bool | None = None, tables_refused: int | None = None) -> None:
+        """Sets whether the job is paused because its code fails on too much of its input, and how many tables' files
+        are refused; None keeps what was set."""
+        if circuit_open is not None:
+            self._circuit_open.set(circuit_open)
+        if tables_refused is not None:
+            self._tables_refused.set(tables_refused)
 
 
 class UpstreamMetrics(QueryMetrics):

@@ -17,8 +17,17 @@ STARTED, RECONFIGURED, OFFSETS_RESET, BACKFILLED = "started", "reconfigured", "o
 """Reasons of a segment."""
 
 
+class Versions(msgspec.Struct, frozen=True):
+    """What a release processes events with: the digest of its settings, and the version of each table by name."""
+
+    settings: str
+    tables: dict[str, str] = {}
+
+
 class CoverageSegment(msgspec.Struct, frozen=True):
     """From `since` on, by partition of the input, `release` processes events with the settings of `digest`.
+
+    `tables` are the versions of its reference tables by name.
 
     The segments before end at `ended`. A backfill ends at `until`. `input_id` is the id of the topic that is
     processed. After a reset of offsets no release processes anything yet: `release` is "". With `shared` several
@@ -36,6 +45,12 @@ class CoverageSegment(msgspec.Struct, frozen=True):
     by: str = ""
     shared: bool = False
     at: float = msgspec.field(default_factory=time.time)
+    tables: dict[str, str] = {}
+
+    @property
+    def versions(self) -> Versions:
+        """What the release processes events with."""
+        return Versions(self.digest, self.tables)
 
     def record(self, topic: str) -> Record:
         """The segment as a record of the coverage topic."""
@@ -45,7 +60,7 @@ class CoverageSegment(msgspec.Struct, frozen=True):
 class Interval(msgspec.Struct, frozen=True, order=True):
     """The offsets from `begin` to before `end` of one partition. With `open`, its end is the committed offset.
 
-    A `generation` of 0 means several.
+    A `generation` of 0 means several. `tables` are names and versions, in the order of the names.
     """
 
     partition: int
@@ -55,6 +70,7 @@ class Interval(msgspec.Struct, frozen=True, order=True):
     digest: str = ""
     generation: int = 0
     open: bool = False
+    tables: tuple[tuple[str, str], ...] = ()
 
     @property
     def size(self) -> int:
@@ -95,8 +111,9 @@ def intervals(segments: Iterable[CoverageSegment], committed: Mapping[int, int])
     for segment in segments:
         if segment.input_id != topic:
             topic, found, current = segment.input_id, [], {}
+        tables = tuple(sorted(segment.tables.items()))
         for partition, begin in segment.since.items():
-            new = Interval(partition, begin, begin, segment.release, segment.digest, segment.generation, open=True)
+            new = Interval(partition, begin, begin, segment.release, segment.digest, segment.generation, True, tables)
             if partition in segment.until:
                 found.append(msgspec.structs.replace(new, end=segment.until[partition], open=False))
                 continue
@@ -112,15 +129,10 @@ def intervals(segments: Iterable[CoverageSegment], committed: Mapping[int, int])
 
 
 def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
-    """Restarts of one release with the same settings are one interval of several generations."""
+    """Restarts of one release with the same settings and tables are one interval of several generations."""
     last: Interval | None = None
     for each in ordered:
-        same = last is not None and (last.partition, last.release, last.digest) == (
-            each.partition,
-            each.release,
-            each.digest,
-        )
-        if last is not None and same and last.end == each.begin:
+        if last is not None and _same(last, each) and last.end == each.begin:
             one = each.generation if each.generation == last.generation else 0
             last = msgspec.structs.replace(each, begin=last.begin, generation=one)
             continue
@@ -129,6 +141,15 @@ def _joined(ordered: Iterable[Interval]) -> Iterator[Interval]:
         last = each
     if last is not None:
         yield last
+
+
+def _same(one: Interval, other: Interval) -> bool:
+    return (one.partition, one.release, one.digest, one.tables) == (
+        other.partition,
+        other.release,
+        other.digest,
+        other.tables,
+    )
 
 
 def gaps(covered: Sequence[Interval]) -> list[Interval]:

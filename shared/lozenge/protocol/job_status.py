@@ -25,7 +25,8 @@ class JobStatus(msgspec.Struct):
     - `created`: when the process with this `pid` was created.
     - `fenced`: whether a newer job fences everything that this one writes. In Real-Time Mode it does not.
     - `revision`: the newest spec that was applied, or was rejected for the reason `rejected`.
-    - `digest`: the settings in force, from the offsets `since` on.
+    - `digest`, `tables`: the settings and the versions of the tables in force, from the offsets `since` on.
+    - `table_alarms`: why files of tables are not in force as they are now.
     - `circuit_open`: why the job is paused; "" while it is not.
     - `session_started_at`, `query_started_at`: when Spark's session and the first query had started.
     - `first_batch_at`: when the first query had processed its first batch.
@@ -41,6 +42,8 @@ class JobStatus(msgspec.Struct):
     revision: str = ""
     generation: int = 0
     digest: str = ""
+    tables: dict[str, str] = {}
+    table_alarms: list[str] = []
     since: dict[int, int] = {}
     rejected: str = ""
     circuit_open: str = ""

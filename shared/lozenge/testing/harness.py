@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lozenge.detector.definition import Settings
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.reference_tables import load
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DetectorError
 from lozenge.job.batch_result import BatchResult, FailedRecord, joined
 from lozenge.job.commit.alert_encoder import AlertEncoder
@@ -27,6 +27,7 @@ from lozenge.job.operators.operator import Operator
 from lozenge.job.query.plan_checks import check_streamable
 from lozenge.job.query.poison_search import Ranges, find_poison
 from lozenge.job.query.query_builder import build_operator, check_plan, detect
+from lozenge.protocol.coverage import Versions
 from lozenge.spark.conf import most_slots
 from lozenge.spark.session import spark_session
 from lozenge.testing.events import PLATFORM, positions
@@ -67,10 +68,12 @@ class Harness:
         manifest = loaded.declaration
         self._loaded, self._manifest, self._settings = loaded, manifest, settings
         self._identity = Identity(loaded.name, _RELEASE, True, manifest.key, PLATFORM)
-        self._tables = load(spark(), {n: t for n, t in manifest.tables.items() if n not in rows}, loaded.folder)
+        files = ReferenceTables({n: t for n, t in manifest.tables.items() if n not in rows}, loaded.folder)
+        versions = Versions(settings.digest, files.take())
+        self._files, self._tables = files, files.load(spark())  # what the frames read lives as long as `files`
         for name, given in rows.items():
             self._tables[name] = spark().createDataFrame(list(given), manifest.tables[name].columns or None)
-        self.encoder = AlertEncoder(self._identity, manifest, settings)
+        self.encoder = AlertEncoder(self._identity, manifest, versions)
 
     def process(self, batch: pa.Table, size: int | None) -> BatchResult:
         """Alerts in order, and the failed events and timers, in batches of `size` (None: all in one)."""

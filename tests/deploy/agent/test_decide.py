@@ -152,6 +152,22 @@ def test_an_open_circuit_is_recorded_once() -> None:
     assert decided(FIRST, found.status, found.state, opened).actions == []
 
 
+def test_a_refused_table_and_a_new_version_are_recorded_once_and_the_detector_says_why() -> None:
+    refused = job(OLD, status={"tables": {"limits": "t1"}, "table_alarms": ["table limits: it has no rows"]})
+    found = decided(FIRST, RUNNING, LIVE, refused)
+    assert [(a.what, a.detail) for a in found.actions if isinstance(a, AppendEvent)] == [
+        ("tables", "limits t1 from "),
+        ("table refused", "table limits: it has no rows"),
+    ]
+    assert (found.status.phase, found.status.reason) == (DetectorPhase.RUNNING, "table limits: it has no rows")
+    assert decided(FIRST, found.status, found.state, refused).actions == []
+    good = decided(FIRST, found.status, found.state, job(OLD, status={"tables": {"limits": "t2"}, "since": {0: 7}}))
+    assert [(a.what, a.detail) for a in good.actions if isinstance(a, AppendEvent)] == [
+        ("tables", "limits t2 from 0:7")
+    ]
+    assert (good.status.reason, good.status.tables) == ("", {"limits": "t2"})
+
+
 def test_a_job_that_is_not_live_in_time_is_killed() -> None:
     late = job(OLD, phase=JobPhase.STARTING, age=TIMEOUTS.start + 1)
     assert decided(FIRST, RUNNING, LIVE, late).actions == [Kill(OLD)]

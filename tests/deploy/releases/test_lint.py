@@ -70,8 +70,26 @@ def test_each_problem_is_reported(folder: Path, change: Callable[[Path], None], 
 def test_a_table_with_other_columns_than_declared_is_reported(folder: Path) -> None:
     edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
     (folder / "limits.csv").write_text("code\n5411\n")
-    assert "limits.csv: its columns are ['code'], declared are ['mcc']" in problems(folder)
+    assert "limits.csv: has no column mcc; its columns are code" in problems(folder)
     assert any("shared-data" in problem for problem in problems(folder)), "the wheel has to carry it"
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "has no column mcc; its columns are none"),
+        (b"mcc\n", "it has no rows"),
+        (b"mcc\nK\xf6ln\n", "is not UTF-8: byte 0xf6"),
+        (b"mcc\n5411,2\n", "line 2 has 2 fields, the header 1"),
+        (b"\xef\xbb\xbfmcc\r\n5411\r\n", ""),
+        (b"note,mcc\nx,5411\n", ""),
+    ],
+)
+def test_a_table_is_checked_as_a_job_reads_it(folder: Path, content: bytes, complaint: str) -> None:
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
+    (folder / "limits.csv").write_bytes(content)
+    found = [problem for problem in problems(folder) if problem.startswith("limits.csv: ")]
+    assert [complaint in problem for problem in found] == [True] * bool(complaint)
 
 
 def test_all_problems_are_reported_at_once(folder: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from lozenge import Event, Settings, State, fold
 from lozenge.contracts.avro import Codec
 from lozenge.detector.events import Alert
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord
 from lozenge.job.drivers.driver import (
     Admission,
@@ -39,6 +41,7 @@ from lozenge.job.query.poison_search import Ranges
 from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
+from lozenge.protocol.coverage import Versions
 
 Message = tuple[int, int, bytes]
 """Partition, offset and value of a record."""
@@ -101,6 +104,7 @@ class PythonBuilder:
         self.settings: Any = parts.specs.config.settings
         self.excluded: list[FailedRecord] = []
         self.events = self  # it decodes too
+        self.tables = ReferenceTables({}, Path())
 
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         if self._loaded.declaration.stateless:
@@ -109,8 +113,9 @@ class PythonBuilder:
         counting = fold(no_frame, by="card_id", state=Count, step=each, expires=timedelta(days=1))
         return FoldOperator(counting, self.settings, "card_id", self._identity.state, offsets.keys())
 
-    def tables_version(self) -> str:
-        return ""
+    @property
+    def versions(self) -> Versions:
+        return Versions(self.settings.digest)
 
     def learn(self) -> set[int]:
         return set()

@@ -22,7 +22,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read_log
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import BACKFILLED, RECONFIGURED, STARTED, CoverageSegment
+from lozenge.protocol.coverage import BACKFILLED, RECONFIGURED, STARTED, CoverageSegment, Versions
 from tests.integration import clients
 from tests.integration.clients import ends
 from tests.integration.harness import alerts, committed, group_offsets, new_detector
@@ -82,9 +82,11 @@ def job(
     """A process that has just claimed its partitions."""
     identity = Identity.of(loaded, JobSettings(), kafka.topics)
     claims = Claims(kafka, identity, kafka.partitions, loaded.declaration)
-    claim = claims.claim(generation, Settings().digest, among, was_standby=was_standby)
+    claim = claims.claim(generation, Versions(Settings().digest), among, was_standby=was_standby)
     committer = LiveCommitter(kafka, identity, loaded.declaration, claims, claim)
-    return Job(claims, claim, committer, AlertEncoder(identity, loaded.declaration, Settings()), identity)
+    return Job(
+        claims, claim, committer, AlertEncoder(identity, loaded.declaration, Versions(Settings().digest)), identity
+    )
 
 
 def draft(number: int, partition: int = 0) -> DraftAlert:
@@ -143,8 +145,8 @@ def test_a_claim_and_new_settings_each_begin_a_segment_of_coverage(kafka: KafkaS
     loaded = declared(kafka, tmp_path)
     now = job(kafka, loaded, 1)
     now.commit()
-    now.committer.record_settings(Settings().digest)
-    now.committer.record_settings("others")
+    now.committer.record_versions(Versions(Settings().digest))
+    now.committer.record_versions(Versions("others"))
     now.commit()
     again = job(kafka, loaded, 2)
     assert [s.reason for s in segments(kafka, loaded)] == [STARTED, RECONFIGURED, STARTED]

@@ -35,7 +35,7 @@ from lozenge.kafka.topic_reader import read_log
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import CoverageSegment, gaps
+from lozenge.protocol.coverage import CoverageSegment, Versions, gaps
 from lozenge_deploy.observe.coverage_report import coverage_of
 from tests.integration import clients
 from tests.integration.harness import (
@@ -269,9 +269,9 @@ def test_the_group_never_moves_past_an_alert_that_the_broker_did_not_take(kafka:
     before = group_offsets(kafka, loaded.name)
     _takes_only_short_records(kafka, kafka.topics.detector(loaded.name).alerts)
     identity = Identity.of(loaded, JobSettings(work=tmp_path), kafka.topics)
-    writer = AlertEncoder(identity, loaded.declaration, Settings())
+    writer = AlertEncoder(identity, loaded.declaration, Versions(Settings().digest))
     claims = Claims(kafka, identity, kafka.topics.partitions, loaded.declaration)
-    claim = claims.claim(1, Settings().digest)
+    claim = claims.claim(1, Versions(Settings().digest))
     committer = LiveCommitter(kafka, identity, loaded.declaration, claims, claim)
     draft = DraftAlert(Alert(reason="long"), "card_1", "minute", NOW, NOW)
     assert committer.publish([draft], writer) == [draft]

@@ -1,43 +1,227 @@
-"""Reference tables are found in the detector's folder, and their version follows their contents."""
+"""A detector's tables change only from one good version to another, and a query reads exactly what was validated."""
 
+import gc
+import os
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from lozenge.detector import reference_tables
 from lozenge.detector.manifest import Table
-from lozenge.detector.reference_tables import version
+from lozenge.detector.reference_tables import ReferenceTables, problems
 from lozenge.errors import DetectorError
+from lozenge.process.snapshots import Snapshots
 
-LIMITS = {"limits": Table(path="limits.csv", columns="mcc string, mcc_limit int")}
+LIMITS = Table(path="limits.csv", columns="mcc string, mcc_limit int")
+CARDS = Table(path="cards.parquet")
 
 
-def test_the_version_changes_with_the_contents_of_a_table(tmp_path: Path) -> None:
+@pytest.fixture(autouse=True)
+def _settled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_tables, "Snapshots", partial(Snapshots, settled_seconds=0.0))
+
+
+def rows(count: int = 20) -> str:
+    return "mcc,mcc_limit\n" + "".join(f"{1000 + n},{n}\n" for n in range(count))
+
+
+def cards(*names: str, column: str = "card_id") -> pa.Table:
+    return pa.table({column: [*names] * 10})
+
+
+def read(tables: ReferenceTables) -> dict[str, pa.Table]:
+    """What a query reads."""
+    spark: Any = SimpleNamespace(read=SimpleNamespace(parquet=pq.read_table))
+    return tables.load(spark)  # type: ignore[return-value]
+
+
+def begun(folder: Path, **declared: Table) -> ReferenceTables:
+    tables = ReferenceTables(declared, folder, folder / "copies")
+    tables.take()
+    return tables
+
+
+def test_a_query_reads_the_versions_that_were_taken_until_it_takes_others(tmp_path: Path) -> None:
     file = tmp_path / "limits.csv"
     file.write_text("mcc,mcc_limit\n5411,10\n")
-    first = version(LIMITS, tmp_path)
-    assert len(first) == 12
-    assert version(LIMITS, tmp_path) == first
-    file.write_text("mcc,mcc_limit\n5411,20\n")
-    assert version(LIMITS, tmp_path) != first
+    tables = begun(tmp_path, limits=LIMITS)
+    first = dict(tables.taken)
+    file.write_text("mcc_limit,mcc\n20,5411\n")
+    assert tables.poll(), "there is a new one"
+    assert tables.taken == first
+    assert read(tables)["limits"].to_pylist() == [{"mcc": "5411", "mcc_limit": 10}]
+    assert tables.take() != first
+    assert read(tables)["limits"].to_pylist() == [{"mcc": "5411", "mcc_limit": 20}]
+    assert not tables.poll()
+    assert all(len(version) == 12 for version in tables.taken.values())
 
 
-def test_the_version_covers_every_file_of_a_folder(tmp_path: Path) -> None:
-    tables = {"cards": Table(path="cards")}
-    (tmp_path / "cards").mkdir()
-    (tmp_path / "cards" / "part-0.parquet").write_bytes(b"0")
-    first = version(tables, tmp_path)
-    (tmp_path / "cards" / "part-1.parquet").write_bytes(b"1")
-    assert version(tables, tmp_path) != first
+def test_a_version_is_the_same_wherever_the_file_is(tmp_path: Path) -> None:
+    versions = []
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "limits.csv").write_text(rows())
+        versions.append(begun(tmp_path / place, limits=LIMITS).taken)
+    assert versions[0] == versions[1]
 
 
-def test_the_version_does_not_depend_on_the_order_of_the_tables(tmp_path: Path) -> None:
-    for name in ("a.parquet", "b.parquet"):
-        (tmp_path / name).write_text(name)
-    a, b = Table(path="a.parquet"), Table(path="b.parquet")
-    assert version({"a": a, "b": b}, tmp_path) == version({"b": b, "a": a}, tmp_path)
+def test_a_table_without_a_good_version_is_named_with_path_and_cause(tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text("mcc,mcc_limit\n5411,many\n")
+    with pytest.raises(DetectorError) as raised:
+        begun(tmp_path, limits=LIMITS, cards=CARDS)
+    assert f"reading table limits: {tmp_path}/limits.csv is refused: limits.csv line 2: mcc_limit is 'many'" in str(
+        raised.value
+    )
+    assert f"reading table cards: {tmp_path}/cards.parquet is refused: it cannot be read: No such file" in str(
+        raised.value
+    )
+    assert "[tool.lozenge.tables]" in raised.value.hint
 
 
-def test_a_missing_table_is_named_with_its_path(tmp_path: Path) -> None:
-    with pytest.raises(DetectorError, match=r"reading table limits: .*limits\.csv does not exist") as raised:
-        version(LIMITS, tmp_path)
-    assert "[tool.lozenge.tables]" in (raised.value.hint or "")
+@pytest.mark.parametrize(
+    ("content", "cause"),
+    [
+        (rows()[:60], "line 8 has 1 fields, the header 2"),
+        (rows().rstrip("\n"), "may be cut off"),
+        (rows(2), "it has 2 rows, and the version before has 20 (shrinks_to = 0.5)"),
+        ("mcc,mcc_limit\n", "it has no rows"),
+        ("", "has no column mcc, mcc_limit"),
+        (rows().replace("mcc_limit", "limit"), "has no column mcc_limit"),
+        (rows().replace(",7\n", ",seven\n"), "line 9: mcc_limit is 'seven', which is no int"),
+    ],
+)
+def test_a_bad_csv_file_changes_nothing_and_the_alarm_names_table_file_and_cause(
+    content: str, cause: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "limits.csv"
+    file.write_text(rows())
+    tables = begun(tmp_path, limits=LIMITS)
+    before = read(tables)["limits"]
+    file.write_text(content)
+    assert not tables.poll()
+    [alarm] = tables.alarms()
+    assert alarm.startswith(f"table limits: {file} is refused: ")
+    assert cause in alarm
+    assert alarm.endswith(f"; version {tables.taken['limits']} with 20 rows stays in force")
+    tables.take()
+    assert read(tables)["limits"].equals(before)
+    file.write_text(rows(21))
+    assert tables.poll()
+    assert tables.alarms() == []
+
+
+def test_a_bad_parquet_file_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "cards.parquet"
+    pq.write_table(cards("a", "b"), file)
+    tables = begun(tmp_path, cards=CARDS)
+    before, good = read(tables)["cards"], file.read_bytes()
+    bad: dict[str, list[Any]] = {
+        "no readable Parquet file": [b"", good[: len(good) // 2], b"PAR1" + b"\x00" * 99 + b"PAR1"],
+        "it has no column card_id": [(cards("a", "b", column="card"))],
+        "its column card_id is bigint, and was string": [pa.table({"card_id": [1] * 20})],
+        "it has no rows": [cards()],
+        "shrinks_to": [pa.table({"card_id": ["a"]})],
+    }
+    for cause, contents in bad.items():
+        for content in contents:
+            if isinstance(content, bytes):
+                file.write_bytes(content)
+            else:
+                pq.write_table(content, file)
+            assert not tables.poll()
+            assert cause in tables.alarms()[0]
+            assert read(tables)["cards"].equals(before)
+
+
+def test_a_parquet_file_with_broken_pages_is_found_by_reading_it_whole(tmp_path: Path) -> None:
+    file = tmp_path / "cards.parquet"
+    pq.write_table(pa.table({"card_id": [f"card-{n}" for n in range(5_000)]}), file, compression="zstd")
+    tables = begun(tmp_path, cards=CARDS)
+    content = bytearray(file.read_bytes())
+    content[200:1_000] = bytes(800)
+    file.write_bytes(content)
+    assert not tables.poll()
+    assert "cards.parquet is no readable Parquet file" in tables.alarms()[0]
+
+
+def test_a_folder_that_is_replaced_file_by_file_counts_as_a_whole(tmp_path: Path) -> None:
+    folder = tmp_path / "cards"
+    folder.mkdir()
+    for part in ("part-0.parquet", "part-1.parquet"):
+        pq.write_table(cards("a"), folder / part)
+    tables = begun(tmp_path, cards=Table(path="cards"))
+    pq.write_table(pa.table({"card_id": ["b"] * 10, "risk": [1] * 10}), folder / "part-0.parquet")
+    assert not tables.poll()
+    assert "cards/part-1.parquet has other columns than cards/part-0.parquet" in tables.alarms()[0]
+    (folder / "part-1.parquet").write_bytes(b"PAR1")
+    assert not tables.poll()
+    assert "cards/part-1.parquet is no readable Parquet file" in tables.alarms()[0]
+    (folder / "part-1.parquet").unlink()
+    (folder / "_SUCCESS").touch()
+    assert tables.poll()
+    tables.take()
+    assert read(tables)["cards"].column_names == ["card_id", "risk"]
+
+
+def test_a_csv_folder_is_one_table(tmp_path: Path) -> None:
+    folder = tmp_path / "limits.csv"
+    folder.mkdir()
+    for number in (1, 2):
+        (folder / f"part-{number}.csv").write_text(f"mcc,mcc_limit\n{number},{number}\n")
+    assert read(begun(tmp_path, limits=LIMITS))["limits"].column("mcc").to_pylist() == ["1", "2"]
+    (folder / "part-1.csv").write_text("mcc\n1\n")
+    assert "limits.csv/part-1.csv has no column mcc_limit" in problems(LIMITS, tmp_path)[0]
+
+
+def test_the_good_version_of_one_table_comes_though_another_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text(rows())
+    pq.write_table(cards("a"), tmp_path / "cards.parquet")
+    tables = begun(tmp_path, limits=LIMITS, cards=CARDS)
+    before = dict(tables.taken)
+    (tmp_path / "limits.csv").write_text("")
+    pq.write_table(cards("b"), tmp_path / "cards.parquet")
+    assert tables.poll()
+    tables.take()
+    assert tables.taken["limits"] == before["limits"]
+    assert tables.taken["cards"] != before["cards"]
+    assert len(tables.alarms()) == 1
+
+
+def test_a_restart_with_a_bad_file_reads_the_last_good_version(tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text(rows())
+    first = begun(tmp_path, limits=LIMITS)
+    os.truncate(tmp_path / "limits.csv", 40)
+    second = begun(tmp_path, limits=LIMITS)
+    assert second.taken == first.taken
+    assert read(second)["limits"].num_rows == 20
+    assert len(second.alarms()) == 1
+
+
+def test_declared_bounds_decide_how_many_rows_are_good(tmp_path: Path) -> None:
+    file = tmp_path / "limits.csv"
+    file.write_text(rows())
+    tables = begun(tmp_path, limits=LIMITS.model_copy(update={"shrinks_to": 0.0, "may_be_empty": True}))
+    for content in (rows(1), "mcc,mcc_limit\n", rows()):
+        file.write_text(content)
+        assert tables.poll()
+        tables.take()
+
+
+def test_copies_without_a_folder_of_their_own_live_as_long_as_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "limits.csv").write_text(rows())
+    tables = ReferenceTables({"limits": LIMITS}, tmp_path)
+    [copy] = [tables._tables["limits"].path(digest) for digest in tables.take().values()]
+    assert copy.exists()
+    del tables
+    gc.collect()
+    assert not copy.exists()
+
+
+def test_a_detector_without_tables_has_none(tmp_path: Path) -> None:
+    tables = ReferenceTables({}, tmp_path)
+    assert (tables.take(), tables.poll(), tables.alarms(), read(tables)) == ({}, False, [], {})

@@ -11,11 +11,12 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Source, record_fields
 from lozenge.job.commit.alert_encoder import filled
 from lozenge.job.identity import Identity
+from lozenge.protocol.coverage import Versions
 
 FIELDS = record_fields(
     Identity("spotter", "r7", live=True, key="card", topics=Topics()),
     Manifest(kind=DetectorKind.RULE, owner="me", title="Spotted", severity="high"),
-    "digest",
+    Versions("digest", {"limits": "t1"}),
 )
 
 

@@ -45,6 +45,13 @@ def test_restarts_of_one_release_are_one_interval_and_other_settings_are_another
     assert [i.digest for i in covered] == ["d", "e"]
 
 
+def test_another_version_of_a_table_begins_another_interval() -> None:
+    versions = [{"limits": "t1", "cards": "c1"}, {"cards": "c1", "limits": "t1"}, {"limits": "t2", "cards": "c1"}]
+    covered = intervals([line("r1", {0: 4 * n}, tables=tables) for n, tables in enumerate(versions)], {0: 9})
+    assert ranges(covered) == [(0, 0, 8, "r1"), (0, 8, 9, "r1")]
+    assert [i.tables for i in covered] == [(("cards", "c1"), ("limits", "t1")), (("cards", "c1"), ("limits", "t2"))]
+
+
 def test_a_move_forward_leaves_a_gap_until_it_is_filled() -> None:
     lines = [line("r1", {0: 0}), line("", {0: 50}, {0: 20}, reason=OFFSETS_RESET), line("r1", {0: 50})]
     assert gaps(intervals(lines, {0: 60})) == [Interval(0, 20, 50)]

@@ -10,19 +10,19 @@ from lozenge.contracts.headers import cloud_event
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.record import Record
 from lozenge.contracts.texts import is_blank
-from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.identity import Identity
+from lozenge.protocol.coverage import Versions
 
 
 class AlertEncoder:
-    """Turns draft alerts into the records of one detector, release and settings."""
+    """Turns draft alerts into the records of one detector and release, with its settings and tables."""
 
-    def __init__(self, identity: Identity, declaration: Manifest, settings: Settings) -> None:
+    def __init__(self, identity: Identity, declaration: Manifest, versions: Versions) -> None:
         self._identity, self._owner = identity, declaration.owner
-        self._fields = record_fields(identity, declaration, settings.digest)
+        self._fields = record_fields(identity, declaration, versions)
         self._codec = Codec.of("alert")
 
     def alert_id(self, draft: DraftAlert) -> str:

@@ -21,7 +21,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.process.logging import logger
 from lozenge.protocol.commit_metadata import NO_CHECKPOINT, CommitMetadata
-from lozenge.protocol.coverage import STARTED, CoverageSegment
+from lozenge.protocol.coverage import STARTED, CoverageSegment, Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Claims:
         return self._resumed(self.group.read())
 
     def claim(
-        self, generation: int, digest: str, among: Collection[int] | None = None, *, was_standby: bool = False
+        self, generation: int, versions: Versions, among: Collection[int] | None = None, *, was_standby: bool = False
     ) -> Claim:
         """Makes this job the only one that can commit, as `generation`, at the group's offsets.
 
         The claim is of all partitions, or of those `among` them that one of several instances is assigned. The latter
-        needs no newer generation, because partitions move between instances. `digest` is that of the settings.
+        needs no newer generation, because partitions move between instances. `versions` are those it processes with.
 
         An at-most-once job starts at the end of its input without state. A newest-first job starts at the end if that
         is far away. Neither does if it `was_standby`. Raises StaleGeneration, OffsetsLost, BrokerUnavailable.
@@ -82,7 +82,7 @@ class Claims:
             refuse_if_stale(positions, generation, self._identity.app)
         if from_end:
             claim = Claim(self._ends(), CommitMetadata(generation), self._shared, ResumeFilter())
-            self._begin(claim, digest, positions, self._deletions())
+            self._begin(claim, versions, positions, self._deletions())
             return claim
         start = self._resumed(positions)
         if not was_standby and not self._shared:
@@ -93,7 +93,7 @@ class Claims:
             metadata = replace(metadata, checkpoint=NO_CHECKPOINT, output_ahead=True)
         metadata = replace(metadata, generation=max(generation, metadata.generation))
         claim = Claim(start.offsets, metadata, self._shared, skipped)
-        self._begin(claim, digest, positions)
+        self._begin(claim, versions, positions)
         return claim
 
     def published_ahead(self, start: StartPosition) -> ResumeFilter:
@@ -131,9 +131,9 @@ class Claims:
             writer.commit(records, self.group, within(start.offsets, own), start.metadata)
         self.coverage.written(segment)
 
-    def _begin(self, claim: Claim, digest: str, before: Positions, deletions: Collection[Record] = ()) -> None:
+    def _begin(self, claim: Claim, versions: Versions, before: Positions, deletions: Collection[Record] = ()) -> None:
         generation = claim.metadata.generation
-        segment = self.coverage.segment(STARTED, digest, generation, before, claim.offsets, shared=claim.shared)
+        segment = self.coverage.segment(STARTED, versions, generation, before, claim.offsets, shared=claim.shared)
         self.write(segment, claim, deletions)
 
     def _deletions(self) -> list[Record]:

@@ -11,7 +11,7 @@ from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
-from lozenge.protocol.coverage import CoverageSegment, newest, processed_offsets
+from lozenge.protocol.coverage import CoverageSegment, Versions, newest, processed_offsets
 
 
 class CoverageWriter:
@@ -40,13 +40,21 @@ class CoverageWriter:
             refuse_recreated_topic(self._identity.app, self._identity.input, self.newest, self._input_id)
 
     def segment(
-        self, reason: str, digest: str, generation: int, before: Positions, since: Mapping[int, int], *, shared: bool
+        self,
+        reason: str,
+        versions: Versions,
+        generation: int,
+        before: Positions,
+        since: Mapping[int, int],
+        *,
+        shared: bool,
     ) -> CoverageSegment:
         """The segment of a job that processes from `since` on, where the one before it had come to `before`."""
         return CoverageSegment(
             reason=reason,
             release=self._identity.release,
-            digest=digest,
+            digest=versions.settings,
+            tables=versions.tables,
             generation=generation,
             ended=processed_offsets(before.offsets, before.missing, self.newest),
             since=dict(since),

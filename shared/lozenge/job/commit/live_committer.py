@@ -23,7 +23,7 @@ from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import RECONFIGURED
+from lozenge.protocol.coverage import RECONFIGURED, Versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class LiveCommitter:
         self._await_acknowledgements()
         self._skipped = self._claims.published_ahead(self._here)
 
-    def record_settings(self, digest: str) -> None:
-        """Writes a coverage segment from which on these settings hold; nothing if they do already."""
+    def record_versions(self, versions: Versions) -> None:
+        """Writes a coverage segment from which on these settings and tables hold; nothing if they do already."""
         coverage, metadata = self._claims.coverage, self.metadata
-        if coverage.newest is None or coverage.newest.digest == digest:
+        if coverage.newest is None or coverage.newest.versions == versions:
             return
         here = Positions(self.offsets, metadata)
-        segment = coverage.segment(RECONFIGURED, digest, metadata.generation, here, self.offsets, shared=self._shared)
+        segment = coverage.segment(RECONFIGURED, versions, metadata.generation, here, self.offsets, shared=self._shared)
         self._claims.write(segment, self._here)
 
     def commit(self, batch: ProcessedBatch, encoder: AlertEncoder) -> int:

@@ -4,6 +4,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.job.commit.claim import Claims
 from lozenge.job.drivers.driver import QueryDriver
 from lozenge.job.drivers.micro_batch import MicroBatchDriver
@@ -35,8 +36,11 @@ def job_parts(
     declaration, identity = loaded.declaration, Identity.of(loaded, job, kafka.topics)
     reporter = JobStatusReporter(job.folder)
     specs = SpecWatcher(loaded, JobSpecFile(job), reporter)
-    checkpoint = Checkpoint((job.folder or job.work / identity.app / job.release) / "checkpoint")
-    builder = QueryBuilder(loaded, identity, specs.config.settings, EventReader(identity, declaration, kafka, spark))
+    checkpoint = Checkpoint(job.own_folder(identity.app) / "checkpoint")
+    tables = ReferenceTables(declaration.tables, loaded.folder, job.tables_folder(identity.app))
+    builder = QueryBuilder(
+        loaded, identity, specs.config.settings, EventReader(identity, declaration, kafka, spark), tables
+    )
     claims = Claims(kafka, identity, kafka.topics.partitions, declaration)
     driver: QueryDriver
     if declaration.realtime:

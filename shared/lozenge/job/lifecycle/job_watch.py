@@ -8,10 +8,13 @@ from lozenge.job.lifecycle.circuit_breaker import RETRY_INTERVAL_SECONDS
 from lozenge.job.lifecycle.job_parts import Current, Happened, JobParts
 from lozenge.job.lifecycle.job_state import DRAINS, QUERY_RUNS, STANDBY_RUNS, JobEvent, JobState
 from lozenge.job.lifecycle.outputs import LiveOutput, StandbyOutput
+from lozenge.process.logging import logger
 from lozenge.process.shutdown import STOP_SECONDS, Stop
 
 TABLE_POLL_SECONDS = 2.0
 """How often it looks for new reference tables."""
+TABLE_HINT = "put a good file in its place; if this one is as it should be, deploy the detector again"
+"""What a person does about a refused table."""
 READINESS_POLL_SECONDS = 0.5
 """How often a standby compares its offsets with those of the live job."""
 CAUGHT_UP_OFFSETS = 1_000
@@ -100,4 +103,16 @@ class JobWatch:
         if time.monotonic() - self._tables_polled < TABLE_POLL_SECONDS:
             return False
         self._tables_polled = time.monotonic()
-        return planner.builder.tables_version() != run.tables
+        return self._new_tables()
+
+    def _new_tables(self) -> bool:
+        """Whether good versions of tables have come; a bad one is reported, and changes nothing."""
+        tables, reporter = self._parts.planner.builder.tables, self._parts.reporter
+        found, known = tables.poll(), reporter.status.table_alarms
+        if (alarms := tables.alarms()) != known:
+            for alarm in alarms:
+                if alarm not in known:
+                    logger().error(f"running {self._parts.identity.app}: {alarm}", hint=TABLE_HINT)
+            self._parts.metrics.unhealthy(tables_refused=len(alarms))
+            reporter.update(table_alarms=alarms)
+        return found

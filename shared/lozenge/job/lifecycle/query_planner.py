@@ -30,15 +30,11 @@ StatePolicy = Literal["keep", "rebuild", "fresh"]
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """A query before it starts: the position that is committed, the operator with its state, the offsets to read.
-
-    `tables` is the version of the reference tables, read before the plan: a change since then is found.
-    """
+    """A query before it starts: the position that is committed, the operator with its state, the offsets to read."""
 
     position: StartPosition
     operator: Operator
     begins: dict[int, int]
-    tables: str
 
 
 @dataclass(slots=True)
@@ -46,8 +42,7 @@ class QueryRun:
     """A query under one configuration. It has `read` so far, each partition up to an offset, with the last `batch`.
 
     While a batch is `in_flight`, the operator is ahead of what was accepted, so the next query can't take its state.
-    `shared` and `tables` are the sharing and the version of the reference tables that it was planned for, `checkpoint`
-    is the id of its checkpoint.
+    `shared` is the sharing that it was planned for, `checkpoint` is the id of its checkpoint.
     """
 
     operator: Operator
@@ -55,7 +50,6 @@ class QueryRun:
     encoder: AlertEncoder
     config: EffectiveConfig
     shared: bool
-    tables: str
     checkpoint: str
     batch: int = -1
     in_flight: bool = False
@@ -83,7 +77,11 @@ class QueryPlanner:
         self._config: EffectiveConfig | None = None
 
     def configure(self, config: EffectiveConfig) -> None:
-        """From now on queries have this configuration; a new one forgets that a batch was too large."""
+        """From now on queries have this configuration, and read the reference tables that are in force now.
+
+        A new configuration forgets that a batch was too large. Raises DetectorError for a table without a good version.
+        """
+        self.builder.tables.take()
         if config != self._config:
             self._config, self.builder.settings = config, config.settings
             self.limit = BatchLimit(config.max_batch) if self._limited else None
@@ -93,18 +91,16 @@ class QueryPlanner:
 
         An aggregate that `replaces` another release may have to discard the counts of open windows.
         """
-        tables = self.builder.tables_version()
         begins = self._begins(position, discard=replaces and self.policy == "fresh")
         operator = self._operator(begins)
         keys = operator.adopt_state(previous) if previous is not None else operator.restore(self._kafka)
-        return self._planned(position, operator, begins, tables, keys)
+        return self._planned(position, operator, begins, keys)
 
     def standby(self, claims: Claims) -> PlannedStart:
         """Of a standby at the group's position, with the state that the policy gives it.
 
         Meanwhile the live job writes offsets and state. They are read again until both are of the same transaction.
         """
-        tables = self.builder.tables_version()
         folds, policy = self._declaration.kind.state_in_topic, self.policy
         for _ in range(SNAPSHOT_TRIES):
             at = claims.position()
@@ -117,7 +113,7 @@ class QueryPlanner:
             keys = 0 if folds and policy != "keep" else operator.restore(self._kafka)
             if not folds or claims.group.read().offsets == at.offsets:
                 break
-        return self._planned(at, operator, begins, tables, keys)
+        return self._planned(at, operator, begins, keys)
 
     def newest(self, offsets: int) -> Ranges:
         """The newest `offsets` of each partition; raises BrokerUnavailable."""
@@ -144,8 +140,7 @@ class QueryPlanner:
         most = self.limit.value if self.limit is not None else None
         return self.builder.operator(begins, most, self._kafka.topics.partitions)
 
-    def _planned(
-        self, position: StartPosition, operator: Operator, begins: dict[int, int], tables: str, keys: int
-    ) -> PlannedStart:
-        logger().info("query starts", offsets=begins, keys=keys, checkpoint=self.checkpoint.id)
-        return PlannedStart(position, operator, begins, tables)
+    def _planned(self, position: StartPosition, operator: Operator, begins: dict[int, int], keys: int) -> PlannedStart:
+        tables = self.builder.versions.tables
+        logger().info("query starts", offsets=begins, keys=keys, checkpoint=self.checkpoint.id, tables=tables)
+        return PlannedStart(position, operator, begins)

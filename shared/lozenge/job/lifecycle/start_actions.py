@@ -14,6 +14,7 @@ from lozenge.job.lifecycle.outputs import CutOver, LiveOutput, StandbyOutput
 from lozenge.job.lifecycle.query_planner import PlannedStart, QueryRun
 from lozenge.process.logging import logger
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import Versions
 from lozenge.protocol.job_status import JobPhase
 
 WARM_UP_OFFSETS = 1_000
@@ -62,7 +63,9 @@ class StartActions:
         assert run is not None
         standby = current.output
         assert isinstance(standby, StandbyOutput)
-        live = self._claim(parts.reporter.status.digest)  # the settings it processed with
+        live = self._claim(
+            Versions(parts.reporter.status.digest, parts.reporter.status.tables)
+        )  # it processed with them
         current.output = cut = CutOver(standby.buffer, live, parts.kafka, parts.reporter, parts.metrics)
         parts.assignment.exclusive = True
         self._start_backfill()
@@ -82,7 +85,7 @@ class StartActions:
     def _claim_all(self) -> None:
         parts, output = self._parts, self._current.output
         if not parts.assignment.exclusive:
-            self._current.output = self._claim(parts.specs.config.settings.digest)
+            self._current.output = self._claim(parts.planner.builder.versions)
             parts.reporter.update(generation=parts.specs.spec.generation)
             parts.assignment.exclusive = True
             self._start_backfill()
@@ -96,21 +99,21 @@ class StartActions:
         assigned = parts.assignment.assigned()
         if assigned and assigned != parts.assignment.claimed:
             standby = isinstance(self._current.output, StandbyOutput)
-            live = self._claim(parts.specs.config.settings.digest, assigned)
+            live = self._claim(parts.planner.builder.versions, assigned)
             self._current.output, self._current.run = live, None  # its state is of other partitions
             if standby:
                 self._drop_buffer(live)
         parts.assignment.claimed = assigned
         return bool(assigned)
 
-    def _claim(self, digest: str, among: Collection[int] | None = None) -> LiveOutput:
+    def _claim(self, versions: Versions, among: Collection[int] | None = None) -> LiveOutput:
         """From now on nobody else commits for these partitions, and their committed offsets are known."""
         parts, output = self._parts, self._current.output
         if isinstance(output, LiveOutput):
             output.committer.close()
         was_standby = isinstance(output, StandbyOutput)
         generation = parts.specs.spec.generation
-        claim = parts.claims.claim(generation, digest, among, was_standby=was_standby)
+        claim = parts.claims.claim(generation, versions, among, was_standby=was_standby)
         committer = LiveCommitter(parts.kafka, parts.identity, parts.declaration, parts.claims, claim)
         return LiveOutput(committer, parts.reporter, parts.metrics, self._circuit)
 
@@ -141,7 +144,7 @@ class StartActions:
     def _start_live(self) -> Happened:
         parts, run, output = self._parts, self._current.run, self._current.output
         assert isinstance(output, LiveOutput)
-        output.committer.record_settings(parts.specs.config.settings.digest)
+        output.committer.record_versions(parts.planner.builder.versions)
         previous = run.operator if run is not None and not run.in_flight else None
         # a standby that runs no query leaves its state policy to the first query after it
         waited = self._current.warm and not parts.driver.capabilities.standby
@@ -152,19 +155,18 @@ class StartActions:
 
     def _start_query(self, planned: PlannedStart, phase: JobPhase, committer: LiveCommitter | None) -> None:
         parts, spec, config = self._parts, self._parts.specs.spec, self._parts.specs.config
-        encoder = AlertEncoder(parts.identity, parts.declaration, config.settings)
+        encoder = AlertEncoder(parts.identity, parts.declaration, parts.planner.builder.versions)
         self._current.run = QueryRun(
             operator=planned.operator,
             read=planned.begins,
             encoder=encoder,
             config=config,
             shared=spec.shared,
-            tables=planned.tables,
             checkpoint=parts.planner.checkpoint.id,
         )
         parts.driver.start(QueryPlan(planned.operator, planned.begins, config.trigger, committer))
         offsets = dict(planned.position.offsets)
-        parts.reporter.query_started(phase, spec.revision, config.settings.digest, offsets)
+        parts.reporter.query_started(phase, spec.revision, parts.planner.builder.versions, offsets)
 
 
 def metadata(parts: JobParts, run: QueryRun, batch: int) -> CommitMetadata:

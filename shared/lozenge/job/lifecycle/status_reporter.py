@@ -11,6 +11,7 @@ import msgspec
 import psutil
 
 from lozenge.process.atomic_write import replace
+from lozenge.protocol.coverage import Versions
 from lozenge.protocol.job_spec import JobSpec
 from lozenge.protocol.job_status import JOB_STATUS, JobPhase, JobStatus
 
@@ -34,10 +35,11 @@ class JobStatusReporter:
                 replace(self._file, text.decode())
                 self._written = text
 
-    def query_started(self, phase: JobPhase, revision: str, digest: str, offsets: Mapping[int, int]) -> None:
+    def query_started(self, phase: JobPhase, revision: str, versions: Versions, offsets: Mapping[int, int]) -> None:
         """A query has started at `offsets`."""
-        if digest != self.status.digest:
-            self.status.digest, self.status.since = digest, dict(offsets)
+        if versions != Versions(self.status.digest, self.status.tables):
+            self.status.digest, self.status.tables = versions.settings, versions.tables
+            self.status.since = dict(offsets)
         now = time.time()
         self.status.query_started_at = self.status.query_started_at or now
         self.update(phase=phase, revision=revision, rejected="", offsets=dict(offsets), last_progress_at=now)

@@ -4,6 +4,7 @@ Real-Time Mode passes rows from operator to operator one by one, and a Python wo
 ends. The records equal those of `AlertEncoder`, but `detected_at` is the time at which Spark processed the row.
 """
 
+from collections.abc import Mapping
 from typing import get_args
 
 from pyspark.sql import Column, DataFrame
@@ -19,6 +20,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.job.alert_fields import Fields, Source, record_fields, source_of
 from lozenge.job.identity import Identity
 from lozenge.job.operators.rows import REQUIRED
+from lozenge.protocol.coverage import Versions
 from lozenge.spark import avro
 from lozenge.spark import headers as spark_headers
 from lozenge.spark.row_latency import now_millis
@@ -27,7 +29,7 @@ ALERT_ID, TOOK = "alert_id", "took"
 """Columns next to those of the sink: the alert id, and the milliseconds since the raw record arrived (or null)."""
 
 
-def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest: str) -> DataFrame:
+def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, versions: Versions) -> DataFrame:
     """For each row of `lozenge.alert` columns: the columns of Spark's Kafka sink, `ALERT_ID` and `TOOK`.
 
     A row that cannot be written fails the query, with the message of `operators.rows.from_row`.
@@ -55,7 +57,7 @@ def alert_rows(alerts: DataFrame, identity: Identity, manifest: Manifest, digest
         F.lit(identity.alerts).alias("topic"),
         partition_column(F.col("entity"), identity.topics.partitions).alias("partition"),
         F.col("entity").cast("binary").alias("key"),
-        avro.encode(_struct(record_fields(identity, manifest, digest)), newest("alert")).alias("value"),
+        avro.encode(_struct(record_fields(identity, manifest, versions)), newest("alert")).alias("value"),
         _headers(identity).alias("headers"),
         ALERT_ID,
         (F.unix_millis("detected_at") - F.unix_millis("arrived")).alias(TOOK),
@@ -113,6 +115,9 @@ def _struct(fields: Fields) -> Column:
 
 
 def _value(source: Source) -> Column:
+    if isinstance(source.constant, Mapping):
+        names, versions = (F.array(*map(F.lit, texts)) for texts in (source.constant.keys(), source.constant.values()))
+        return F.map_from_arrays(names.cast("array<string>"), versions.cast("array<string>"))
     constant = F.lit(source.constant).cast("string")
     if not source.column:
         return constant

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
-from lozenge.detector.reference_tables import load, version
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError, first_line
 from lozenge.job.batch_result import FailedRecord
 from lozenge.job.identity import Identity
@@ -21,6 +21,7 @@ from lozenge.job.query.alert_columns import alert_rows
 from lozenge.job.query.event_reader import EventReader
 from lozenge.job.query.plan_checks import check_realtime, check_stateless, checked_result
 from lozenge.job.query.poison_search import Ranges
+from lozenge.protocol.coverage import Versions
 from lozenge.spark import avro
 
 Stage = Literal["decode", "detect", "encode"]
@@ -32,11 +33,24 @@ class QueryBuilder:
     """Builds the query of one detector over `events`, as a stream or over bounded ranges.
 
     It changes between two starts of the query: `events` learn schemas and exclude failed records, `settings` are
-    replaced.
+    replaced, and new versions of `tables` are taken.
     """
 
-    def __init__(self, loaded: LoadedDetector, identity: Identity, settings: Settings, events: EventReader) -> None:
+    def __init__(
+        self,
+        loaded: LoadedDetector,
+        identity: Identity,
+        settings: Settings,
+        events: EventReader,
+        tables: ReferenceTables,
+    ) -> None:
         self._loaded, self._identity, self.settings, self.events = loaded, identity, settings, events
+        self.tables = tables
+
+    @property
+    def versions(self) -> Versions:
+        """What its query processes events with."""
+        return Versions(self.settings.digest, self.tables.taken)
 
     def operator(self, offsets: Mapping[int, int], max_batch: int | None, partitions: int) -> Operator:
         """The operator of a stream from `offsets` on.
@@ -51,11 +65,6 @@ class QueryBuilder:
     def bounded_operator(self, ranges: Ranges, partitions: int) -> Operator:
         """The operator of the records in `ranges`; its frame is not a stream."""
         return self._operator(self._detect(self.events.bounded(ranges)), partitions, range(partitions))
-
-    def tables_version(self) -> str:
-        """Digest of the present content of the reference tables; "" without tables."""
-        tables = self._loaded.declaration.tables
-        return version(tables, self._loaded.folder) if tables else ""
 
     def evaluate(self, ranges: Ranges, stage: Stage = "encode") -> None:
         """Runs Spark's part of the query up to `stage` over `ranges`, without output; raises what that raises."""
@@ -81,13 +90,13 @@ class QueryBuilder:
 
     def alert_rows(self, alerts: DataFrame) -> DataFrame:
         """The records of `alerts`, made without Python, in the columns of `alert_columns.alert_rows`."""
-        return alert_rows(alerts, self._identity, self._loaded.declaration, self.settings.digest)
+        return alert_rows(alerts, self._identity, self._loaded.declaration, self.versions)
 
     def _operator(self, result: "DataFrame | Fold[Any]", partitions: int, assigned: Collection[int]) -> Operator:
         return build_operator(result, self._loaded, self._identity, self.settings, partitions, assigned)
 
     def _detect(self, events: DataFrame) -> "DataFrame | Fold[Any]":
-        tables = load(events.sparkSession, self._loaded.declaration.tables, self._loaded.folder)
+        tables = self.tables.load(events.sparkSession)
         return detect(self._identity.app, self._loaded, events, self.settings, tables)
 
 

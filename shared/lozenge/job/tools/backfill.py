@@ -18,6 +18,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.manifest import Manifest
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import UsageError
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.commit.alert_encoder import AlertEncoder
@@ -38,7 +40,7 @@ from lozenge.kafka.topic_reader import bounds, read_log
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
-from lozenge.protocol.coverage import BACKFILLED, CoverageSegment, Interval, gaps, intervals
+from lozenge.protocol.coverage import BACKFILLED, CoverageSegment, Interval, Versions, gaps, intervals
 from lozenge.spark.session import spark_session
 
 STEP_OFFSETS = 50_000
@@ -84,14 +86,15 @@ def backfill(
     remaining = size(ranges)
     if expired and not ranges:
         yield BackfillStep(0, 0, 0, 0, expired)
-    alerts = AlertEncoder(identity, declaration, settings)
+    tables = ReferenceTables(declaration.tables, loaded.folder, job.tables_folder(identity.app) if spark else None)
     while ranges:
         spark = spark or spark_session(f"{loaded.name}-backfill", cores=os.cpu_count() or 1, memory_mb=1024)
         for part in chunks(ranges, STEP_OFFSETS):
-            builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark))
+            tables.take()
+            builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables)
             builder.events.learn()
             result = evaluate(builder, declaration.kind, part, kafka.partitions)
-            _commit(kafka, identity, writer, alerts, result, part, settings.digest)
+            _commit(kafka, identity, writer, declaration, result, part, builder.versions)
             remaining -= size(part)
             yield BackfillStep(size(part), len(result.alerts), len(result.failures), remaining, expired)
         ranges, expired = _gaps(kafka, identity, gap_filter)
@@ -120,17 +123,18 @@ def _commit(
     kafka: KafkaSettings,
     identity: Identity,
     writer: TransactionalWriter,
-    alerts: AlertEncoder,
+    declaration: Manifest,
     result: BatchResult,
     part: Ranges,
-    digest: str,
+    versions: Versions,
 ) -> None:
     assert identity.coverage is not None
-    now = datetime.now(UTC)
+    now, alerts = datetime.now(UTC), AlertEncoder(identity, declaration, versions)
     segment = CoverageSegment(
         reason=BACKFILLED,
         release=identity.release,
-        digest=digest,
+        digest=versions.settings,
+        tables=versions.tables,
         generation=0,
         ended={},
         since={p: begin for p, (begin, _) in part.items()},

@@ -15,6 +15,7 @@ from typing import Any
 
 from lozenge.contracts.avro import Codec
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.durations import duration
 from lozenge.job.effective_config import JobSpecFile
 from lozenge.job.identity import Identity
@@ -81,7 +82,9 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
     spark = spark_session(f"{loaded.name}-backtest", cores=os.cpu_count() or 1, memory_mb=1024)
-    builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark))
+    tables = ReferenceTables(declaration.tables, loaded.folder)
+    tables.take()
+    builder = QueryBuilder(loaded, identity, settings, EventReader(identity, declaration, kafka, spark), tables)
     builder.events.learn()
     _warm_up(builder, ranges, kafka.partitions)
     meter = Meter()

@@ -92,7 +92,7 @@ def _check_realtime(loaded: LoadedDetector, settings: Settings) -> None:
 def _detected(
     loaded: LoadedDetector, settings: Settings, records: "Callable[[SparkSession], DataFrame]"
 ) -> "DataFrame | Fold[Any]":
-    from lozenge.detector.reference_tables import load
+    from lozenge.detector.reference_tables import ReferenceTables
     from lozenge.job.query import canonical_events
     from lozenge.job.query.query_builder import detect
     from lozenge.spark.session import spark_session
@@ -102,7 +102,9 @@ def _detected(
     events = canonical_events.events(records(spark), [newest("event")], manifest.key_column)
     if manifest.lateness is not None:
         events = canonical_events.watermarked([events], manifest.lateness)
-    return detect(loaded.name, loaded, events, settings, load(spark, manifest.tables, loaded.folder))
+    tables = ReferenceTables(manifest.tables, loaded.folder)
+    tables.take()
+    return detect(loaded.name, loaded, events, settings, tables.load(spark))
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:

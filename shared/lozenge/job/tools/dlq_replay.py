@@ -22,6 +22,7 @@ from lozenge.contracts.dead_letters import DeadLetter, dead_letter_headers, repl
 from lozenge.contracts.record import Record, parse_position
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.job.batch_result import DraftAlert, FailedRecord
 from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.dead_letter_encoder import of_failure
@@ -38,6 +39,7 @@ from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
+from lozenge.protocol.coverage import Versions
 from lozenge.protocol.dlq_resolutions import REPLAYED, DeadLetterSelection, replayable
 from lozenge.spark.kafka_source import RECORDS
 from lozenge.spark.session import spark_session
@@ -106,14 +108,15 @@ def replay(
     identity = Identity(loaded.name, job.release, live=True, key=declaration.key, topics=kafka.topics)
     resolver = Resolver(kafka, loaded.name)
     chosen = replayable(loaded.name, declaration.kind, resolver.choose(selection))
-    alerts = AlertEncoder(identity, declaration, settings)
+    tables = ReferenceTables(declaration.tables, loaded.folder)
+    alerts = AlertEncoder(identity, declaration, Versions(settings.digest, tables.take()))
     failing_keys: set[bytes | None] = set()
     for begin in range(0, len(chosen), STEP_SIZE):
         step = chosen[begin : begin + STEP_SIZE]
         spark = spark_session(f"{loaded.name}-dlq-replay", cores=os.cpu_count() or 1, memory_mb=1024)
         events = DeadLetterReader(step, identity, declaration, kafka, spark)
         events.learn()
-        builder = QueryBuilder(loaded, identity, settings, events)
+        builder = QueryBuilder(loaded, identity, settings, events, tables)
         result = evaluate(builder, declaration.kind, events.ranges, 1, no_limit)
         blocked = _blocked(step, result.failed_records, failing_keys) if in_order else set[int]()
         drafts = [draft for draft in result.alerts if draft.position is None or draft.position[1] not in blocked]

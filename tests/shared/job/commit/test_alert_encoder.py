@@ -15,6 +15,7 @@ from lozenge.detector.events import Alert
 from lozenge.job.batch_result import DraftAlert
 from lozenge.job.commit.alert_encoder import AlertEncoder, derived
 from lozenge.job.identity import Identity
+from lozenge.protocol.coverage import Versions
 from tests.shared.job.commit.scripted import AT, LIVE, PARTITIONS, SHADOW, declared
 
 DETECTED = AT + timedelta(seconds=3)
@@ -26,7 +27,8 @@ class Above(Settings):
 
 
 def encoder(identity: Identity = LIVE, settings: Settings | None = None) -> AlertEncoder:
-    return AlertEncoder(identity, declared(severity="high"), settings or Above())
+    versions = Versions((settings or Above()).digest, {"limits": "0123456789ab"})
+    return AlertEncoder(identity, declared(severity="high"), versions)
 
 
 def draft(*, trigger: tuple[int, int] | None = (1, 7), traceparent: str | None = TRACE, **alert: Any) -> DraftAlert:
@@ -71,6 +73,7 @@ def test_the_headers_suffice_to_route_a_record_and_to_drop_a_repeat() -> None:
 def test_a_record_names_release_settings_and_both_times() -> None:
     found = written()
     assert (found["detector"], found["release"], found["settings_digest"]) == ("spotter", "r2", Above().digest)
+    assert found["table_versions"] == {"limits": "0123456789ab"}
     assert (found["event_time"], found["detected_at"]) == (AT, DETECTED)
     assert (found["entity"], found["trigger"]) == ({"type": "card", "id": "card_1"}, {"partition": 1, "offset": 7})
 

@@ -8,7 +8,7 @@ from lozenge.job.commit.coverage_writer import CoverageWriter
 from lozenge.job.identity import Identity
 from lozenge.kafka.group_offsets import Positions
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import BACKFILLED, STARTED, CoverageSegment
+from lozenge.protocol.coverage import BACKFILLED, STARTED, CoverageSegment, Versions
 from tests.shared.job.commit.scripted import KAFKA, LIVE, SEGMENT, SHADOW, ScriptedBroker
 
 HERE = Positions({0: 10, 1: 20}, CommitMetadata(1))
@@ -21,7 +21,7 @@ def writer(identity: Identity = LIVE) -> CoverageWriter:
 
 
 def begun(coverage: CoverageWriter, before: Positions = HERE) -> CoverageSegment:
-    return coverage.segment(STARTED, "d2", 2, before, {0: 30, 1: 40}, shared=False)
+    return coverage.segment(STARTED, Versions("d2", {"limits": "t1"}), 2, before, {0: 30, 1: 40}, shared=False)
 
 
 def test_the_newest_segment_is_the_last_one_that_moved_the_detector(scripted: ScriptedBroker) -> None:
@@ -50,7 +50,7 @@ def test_a_recreated_topic_is_refused_unless_any_will_do(scripted: ScriptedBroke
 
 def test_a_segment_ends_the_one_before_at_the_committed_offsets(scripted: ScriptedBroker) -> None:
     segment = begun(writer())
-    assert (segment.release, segment.digest, segment.generation) == ("r2", "d2", 2)
+    assert (segment.release, segment.digest, segment.tables, segment.generation) == ("r2", "d2", {"limits": "t1"}, 2)
     assert (segment.ended, segment.since, segment.input_id) == ({0: 10, 1: 20}, {0: 30, 1: 40}, "one")
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from lozenge import Settings
 from lozenge.contracts.record import Record
 from lozenge.detector.manifest import Manifest
 from lozenge.errors import BrokerUnavailable, DetectError, Fenced
@@ -14,10 +13,10 @@ from lozenge.job.commit.alert_encoder import AlertEncoder
 from lozenge.job.commit.live_committer import LiveCommitter, ProcessedBatch
 from lozenge.kafka.group_offsets import Positions
 from lozenge.protocol.commit_metadata import CommitMetadata
-from lozenge.protocol.coverage import RECONFIGURED, CoverageSegment
+from lozenge.protocol.coverage import RECONFIGURED, CoverageSegment, Versions
 from tests.shared.job.commit.scripted import KAFKA, LIVE, ScriptedBroker, declared, draft
 
-ENCODER = AlertEncoder(LIVE, declared(), Settings())
+ENCODER = AlertEncoder(LIVE, declared(), Versions("d2"))
 DONE = CommitMetadata(2, "c1", 5)
 AHEAD = Positions({0: 10, 1: 20}, CommitMetadata(1, output_ahead=True))
 AWAY = BrokerUnavailable("nobody answers")
@@ -27,7 +26,7 @@ def claimed(scripted: ScriptedBroker, declaration: Manifest | None = None, *amon
     """The committer of a job that has just claimed, all partitions or those `among` them."""
     declaration = declaration or declared()
     claims = scripted.claims(declaration)
-    claim = claims.claim(2, "d2", among or None)
+    claim = claims.claim(2, Versions("d2"), among or None)
     scripted.calls.clear()
     scripted.transactions.clear()
     return LiveCommitter(KAFKA, LIVE, declaration, claims, claim)
@@ -211,12 +210,25 @@ def test_a_batch_that_fails_between_two_writers_keeps_what_the_first_has_committ
     assert len(scripted.transactions) == 1, "its second transaction may have been committed all the same"
 
 
+def test_a_new_version_of_a_table_begins_a_segment_of_coverage(scripted: ScriptedBroker) -> None:
+    committer = claimed(scripted)
+    for tables in ({"limits": "t1"}, {"limits": "t1"}, {"limits": "t2"}):
+        committer.record_versions(Versions("d2", tables))
+    segments = [
+        msgspec.json.decode(records[0].value or b"", type=CoverageSegment) for records, _, _ in scripted.transactions
+    ]
+    assert [(segment.reason, segment.digest, segment.tables) for segment in segments] == [
+        (RECONFIGURED, "d2", {"limits": "t1"}),
+        (RECONFIGURED, "d2", {"limits": "t2"}),
+    ]
+
+
 def test_new_settings_begin_a_segment_of_coverage_at_the_committed_offsets(scripted: ScriptedBroker) -> None:
     committer = claimed(scripted)
-    committer.record_settings("d2")
+    committer.record_versions(Versions("d2"))
     assert scripted.transactions == []
-    committer.record_settings("d3")
-    committer.record_settings("d3")
+    committer.record_versions(Versions("d3"))
+    committer.record_versions(Versions("d3"))
     [(records, offsets, metadata)] = scripted.transactions
     segment = msgspec.json.decode(records[0].value or b"", type=CoverageSegment)
     assert (segment.reason, segment.digest, segment.generation) == (RECONFIGURED, "d3", 2)

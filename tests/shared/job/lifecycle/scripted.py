@@ -30,6 +30,7 @@ from lozenge.job.settings import JobSettings
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.metrics.app_metrics import JobMetrics
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import Versions
 from lozenge.protocol.job_spec import JobSpec
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -93,7 +94,7 @@ class ScriptedClaims:
         return StartPosition(dict(self._log.offsets), self._log.metadata)
 
     def claim(
-        self, generation: int, digest: str, among: Collection[int] | None = None, *, was_standby: bool = False
+        self, generation: int, versions: Versions, among: Collection[int] | None = None, *, was_standby: bool = False
     ) -> Claim:
         self.claims.append(among)
         self._log.offsets |= self.committed_meanwhile
@@ -121,14 +122,34 @@ class ScriptedOperator:
         return buffered
 
 
+class ScriptedTables:
+    """Reference tables: `newest` is the good version, `refused` are the alarms."""
+
+    def __init__(self) -> None:
+        self.newest, self.taken = "1", dict[str, str]()
+        self.refused: list[str] = []
+
+    def poll(self) -> bool:
+        return self.taken != {"limits": self.newest}
+
+    def take(self) -> dict[str, str]:
+        self.taken = {"limits": self.newest}
+        return self.taken
+
+    def alarms(self) -> list[str]:
+        return self.refused
+
+
 class ScriptedPlanner:
     """Plans queries at once; `adopted` are the operators whose state the next query got."""
 
     policy = "keep"
 
     def __init__(self) -> None:
-        self.tables = "1"
-        self.builder = SimpleNamespace(events=SimpleNamespace(excluded=[]), tables_version=lambda: self.tables)
+        self.tables = ScriptedTables()
+        self.builder = SimpleNamespace(
+            events=SimpleNamespace(excluded=[]), tables=self.tables, versions=Versions("digest")
+        )
         self.checkpoint = SimpleNamespace(id="c0")
         self.limit: BatchLimit | None = BatchLimit(100)
         self.adopted: list[object] = []
@@ -137,6 +158,7 @@ class ScriptedPlanner:
 
     def configure(self, config: EffectiveConfig) -> None:
         self.config = config
+        self.builder.versions = Versions(config.settings.digest, self.tables.take())
 
     def newest(self, offsets: int) -> dict[int, tuple[int, int]]:
         return dict.fromkeys(PARTITIONS, (0, offsets))
@@ -152,7 +174,7 @@ class ScriptedPlanner:
         self.planned += 1
         self.checkpoint.id = f"c{self.planned}"
         operator: Any = ScriptedOperator()
-        return PlannedStart(position, operator, dict(position.offsets), self.tables)
+        return PlannedStart(position, operator, dict(position.offsets))
 
 
 class ScriptedDriver:

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from lozenge.job.drivers.driver import BatchProgressed, QueryFailed, TriggerEnded
 from lozenge.job.lifecycle import job_watch
@@ -25,10 +26,25 @@ def found(job: ScriptedJob, state: JobState) -> list[JobEvent]:
 
 def test_tables_are_looked_at_now_and_then(tmp_path: Path) -> None:
     job = ScriptedJob(tmp_path).begin()
-    job.planner.tables = "2"
+    job.planner.tables.newest = "2"
     assert found(job, JobState.LIVE) == []
     job._watch._tables_polled -= job_watch.TABLE_POLL_SECONDS
     assert found(job, JobState.LIVE) == [JobEvent.REPLAN_DUE]
+
+
+def test_a_refused_table_is_an_alarm_until_its_file_is_good_and_the_query_continues(
+    tmp_path: Path,
+) -> None:
+    job = ScriptedJob(tmp_path).begin()
+    refused = "table limits: /ref/limits.csv is refused: it has no rows; version 1 with 3 rows stays in force"
+    with capture_logs() as lines:
+        for alarms in ([refused], [refused], []):
+            job.planner.tables.refused = alarms
+            job._watch._tables_polled -= job_watch.TABLE_POLL_SECONDS
+            assert found(job, JobState.LIVE) == []
+            assert job.parts.reporter.status.table_alarms == alarms
+            assert job.parts.metrics.snapshot()["samples"]["lozenge_tables_refused"] == len(alarms)
+    assert [(line["log_level"], line["event"]) for line in lines] == [("error", f"running one: {refused}")], "once"
 
 
 def test_the_group_is_looked_at_now_and_then(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import pytest
 from lozenge.contracts.topics import Topics
 from lozenge.detector.definition import Settings
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.job.commit.claim import StartPosition
 from lozenge.job.effective_config import EffectiveConfig
 from lozenge.job.lifecycle import query_planner
 from lozenge.job.lifecycle.query_planner import SNAPSHOT_TRIES, QueryPlanner
 from lozenge.protocol.commit_metadata import CommitMetadata
+from lozenge.protocol.coverage import Versions
 from lozenge.spark.checkpoint import Checkpoint
 
 HERE = {0: 50, 1: 60}
@@ -29,6 +31,8 @@ class Operators:
 
     def __init__(self) -> None:
         self.begins: list[Mapping[int, int]] = []
+        self.tables = ReferenceTables({}, Path())
+        self.versions = Versions("digest")
         self.limits: list[int | None] = []
         self.states: list[object] = []
 
@@ -36,10 +40,6 @@ class Operators:
         self.begins.append(offsets)
         self.limits.append(most)
         return SimpleNamespace(restore=lambda kafka: self._took("stored"), adopt_state=self._took)
-
-    def tables_version(self) -> str:
-        """Each plan reads tables that have just changed."""
-        return f"before plan {len(self.begins)}"
 
     def _took(self, state: object) -> int:
         self.states.append(state)
@@ -189,10 +189,3 @@ def test_a_source_that_takes_no_limit_gets_none(tmp_path: Path) -> None:
 def test_the_newest_offsets_end_where_the_topic_begins(tmp_path: Path) -> None:
     planner, _ = planner_of("rule", tmp_path)
     assert planner.newest(10) == {0: (90, 100), 1: (7, 9)}
-
-
-def test_tables_that_change_while_a_query_is_planned_are_not_taken_for_those_of_the_plan(tmp_path: Path) -> None:
-    planner, _ = planner_of("rule", tmp_path)
-    claims: Any = Claims()
-    assert planner.live(StartPosition(HERE, CommitMetadata()), None).tables == "before plan 0"
-    assert planner.standby(claims).tables == "before plan 1"

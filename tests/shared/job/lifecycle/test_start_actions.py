@@ -110,11 +110,13 @@ def test_new_settings_hold_from_a_batch_boundary_on_with_the_state_of_the_operat
 
 def test_new_tables_plan_the_query_again(tmp_path: Path) -> None:
     job = live(tmp_path)
-    job.planner.tables = "2"
+    job.planner.tables.newest = "2"
     job.advance()
     assert state_of(job) is S.REPLANNING
     job.advance()
     assert (job.state, job.planner.planned) == (S.LIVE, 2)
+    status = job.parts.reporter.status
+    assert (status.tables, status.since) == ({"limits": "2"}, dict(job.log.offsets)), "the change and where it begins"
 
 
 def test_a_warm_standby_without_a_query_starts_when_it_is_made_live(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import psutil
 
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
+from lozenge.protocol.coverage import Versions
 from lozenge.protocol.job_status import JOB_STATUS, JobPhase, read_job_status
 
 
@@ -46,16 +47,16 @@ def test_the_file_is_written_only_when_the_status_changes(tmp_path: Path) -> Non
 def test_settings_are_in_force_from_the_offsets_where_the_first_query_with_them_started(tmp_path: Path) -> None:
     reporter = JobStatusReporter(tmp_path)
     reporter.update(rejected="limit: too small")
-    reporter.query_started(JobPhase.LIVE, "one", "digest-1", {0: 5})
-    reporter.query_started(JobPhase.LIVE, "two", "digest-1", {0: 9})
+    reporter.query_started(JobPhase.LIVE, "one", Versions("digest-1"), {0: 5})
+    reporter.query_started(JobPhase.LIVE, "two", Versions("digest-1"), {0: 9})
     assert (reporter.status.revision, reporter.status.since, reporter.status.rejected) == ("two", {0: 5}, "")
-    reporter.query_started(JobPhase.LIVE, "three", "digest-2", {0: 11})
+    reporter.query_started(JobPhase.LIVE, "three", Versions("digest-2"), {0: 11})
     assert reporter.status.since == {0: 11}
 
 
 def test_a_release_is_live_from_the_offsets_where_its_first_transaction_began(tmp_path: Path) -> None:
     reporter = JobStatusReporter(tmp_path)
-    reporter.query_started(JobPhase.STANDBY, "one", "digest", {0: 5})
+    reporter.query_started(JobPhase.STANDBY, "one", Versions("digest"), {0: 5})
     reporter.went_live(8, {0: 7}, {0: 9})
     now = reporter.status
     assert (now.phase, now.generation, now.since, now.offsets) == (JobPhase.LIVE, 8, {0: 7}, {0: 9})

@@ -1,0 +1,176 @@
+"""CSV files of a reference table, read as a whole into typed columns, by the names in their header."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST_PROBLEMS = 10
+"""How many problems of one file are named; the others are counted."""
+_TYPES: Mapping[str, pa.DataType] = {
+    **dict.fromkeys(("string", "varchar"), pa.string()),
+    **dict.fromkeys(("int", "integer"), pa.int32()),
+    **dict.fromkeys(("bigint", "long"), pa.int64()),
+    **dict.fromkeys(("smallint", "short"), pa.int16()),
+    **dict.fromkeys(("tinyint", "byte"), pa.int8()),
+    **dict.fromkeys(("float", "real"), pa.float32()),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_COLUMN = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+(\w+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.IGNORECASE)
+_ZONE = r"(Z|[+-]\d\d:?\d\d)$"
+
+
+@dataclass(slots=True)
+class CsvTable:
+    """The rows of a table, or everything that is wrong with its files; `terminated` if every last line has an end."""
+
+    rows: pa.Table
+    terminated: bool = True
+    problems: list[str] = field(default_factory=list)
+
+
+def column_types(columns: str) -> dict[str, pa.DataType]:
+    """The Arrow type of each column of Spark DDL, such as "mcc string, mcc_limit decimal(18,4)".
+
+    Raises ValueError with every column that no CSV file can hold.
+    """
+    found: dict[str, pa.DataType] = {}
+    wrong = []
+    for text in re.split(r",(?![^(]*\))", columns):
+        match = _COLUMN.fullmatch(text)
+        kind = _type(match) if match else None
+        if match is None or kind is None or match[1].strip("`") in found:
+            wrong.append(text.strip())
+        else:
+            found[match[1].strip("`")] = kind
+    if wrong:
+        known = ", ".join([*_TYPES, "decimal(18,4)"])
+        raise ValueError(f"columns: not understood: {'; '.join(wrong)}; write name type, ... with the types {known}")
+    return found
+
+
+def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) -> CsvTable:
+    """The rows of all files, each with the name that problems give it; raises OSError.
+
+    Columns are found by the names in the header, in any order; others are ignored. An empty field is null.
+    """
+    parts, problems, terminated = list[pa.Table](), list[str](), True
+    for name, file in files:
+        try:
+            text = file.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            problems.append(
+                f"{name} is not UTF-8: byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8"
+            )
+            continue
+        terminated &= text.endswith(("\n", "\r"))
+        rows = _Rows(name, columns)
+        if (found := rows.read(text)) is not None:
+            parts.append(found)
+        problems += rows.problems
+    if len(problems) > MOST_PROBLEMS:
+        problems = [*problems[:MOST_PROBLEMS], f"and {len(problems) - MOST_PROBLEMS} more"]
+    empty = pa.schema(list(columns.items())).empty_table()
+    return CsvTable(pa.concat_tables(parts) if parts and not problems else empty, terminated, problems)
+
+
+class _Rows:
+    """Reads one file; `problems` name its lines."""
+
+    def __init__(self, name: str, columns: Mapping[str, pa.DataType]) -> None:
+        self._name, self._columns = name, columns
+        self.problems: list[str] = []
+
+    def read(self, text: str) -> pa.Table | None:
+        """The rows; None if there are problems."""
+        lines: list[int] = []
+        fields: dict[str, list[str | None]] = {name: [] for name in self._columns}
+        reader = csv.reader(StringIO(text, newline=""), strict=True)
+        try:
+            header = next(reader, [])
+            if not self._check_header(header):
+                return None
+            at = {name: header.index(name) for name in self._columns}
+            for row in reader:
+                if not row:
+                    continue
+                if len(row) != len(header):
+                    self.problems.append(
+                        f"{self._line(reader.line_num)} has {len(row)} fields, the header {len(header)}"
+                    )
+                    continue
+                lines.append(reader.line_num)
+                for name, values in fields.items():
+                    values.append(row[at[name]] or None)
+        except csv.Error as error:
+            self.problems.append(f"{self._line(reader.line_num)}: {error}")
+        columns = [self._typed(name, fields[name], kind, lines) for name, kind in self._columns.items()]
+        return None if self.problems else pa.table(columns, names=list(self._columns))
+
+    def _check_header(self, header: Sequence[str]) -> bool:
+        missing = [name for name in self._columns if name not in header]
+        twice = [name for name in self._columns if header.count(name) > 1]
+        have = ", ".join(header) or "none"
+        if missing:
+            self.problems.append(f"{self._name} has no column {', '.join(missing)}; its columns are {have}")
+        if twice:
+            self.problems.append(f"{self._name} has the column {', '.join(twice)} more than once")
+        return not self.problems
+
+    def _typed(self, name: str, values: list[str | None], kind: pa.DataType, lines: Sequence[int]) -> Any:
+        try:
+            return _cast(pa.array(values, pa.string()), kind)
+        except pa.ArrowInvalid:
+            wrong = [(line, text) for line, text in zip(lines, values, strict=True) if not _fits(text, kind)]
+            self.problems += [
+                f"{self._line(line)}: {name} is {text!r}, which is no {sql_name(kind)}" for line, text in wrong
+            ]
+            return None
+
+    def _line(self, number: int) -> str:
+        return f"{self._name} line {number}"
+
+
+def sql_name(kind: pa.DataType) -> str:
+    """The type as a declaration spells it."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    names: Iterator[str] = (name for name, known in _TYPES.items() if known == kind)
+    return next(names, str(kind))
+
+
+def _type(match: re.Match[str]) -> pa.DataType | None:
+    name, precision, scale = match[2].lower(), match[3], match[4]
+    if name in ("decimal", "dec", "numeric"):
+        digits = int(precision or 10), int(scale or 0)
+        return pa.decimal128(*digits) if digits[1] <= digits[0] <= 38 else None
+    return _TYPES.get(name) if precision is None or name == "varchar" else None
+
+
+def _cast(texts: Any, kind: pa.DataType) -> Any:
+    """Raises ArrowInvalid if a text is no such value. A time without a zone is UTC."""
+    if not pa.types.is_timestamp(kind) or kind.tz is None:
+        return texts.cast(kind)
+    zoned = pc.match_substring_regex(texts, _ZONE)
+    null = pa.scalar(None, pa.string())
+    aware = pc.if_else(zoned, texts, null).cast(kind)
+    naive = pc.if_else(zoned, null, texts).cast(pa.timestamp("us")).cast(pa.int64()).cast(kind)
+    return pc.coalesce(aware, naive)
+
+
+def _fits(text: str | None, kind: pa.DataType) -> bool:
+    try:
+        _cast(pa.array([text], pa.string()), kind)
+    except pa.ArrowInvalid:
+        return False
+    return True

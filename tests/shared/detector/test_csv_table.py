@@ -1,0 +1,124 @@
+"""A CSV file is read by its header into typed columns, or everything that is wrong with it is named with its line."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lozenge.detector.csv_table import CsvTable, column_types, read, sql_name
+
+COLUMNS = column_types("mcc string, mcc_limit decimal(18,4)")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "limits.csv"
+
+
+def found(file: Path, content: bytes | str, columns: Any = COLUMNS) -> CsvTable:
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read([(file.name, file)], columns)
+
+
+def test_columns_are_found_by_their_names_and_others_are_ignored(file: Path) -> None:
+    table = found(file, "note,mcc_limit,mcc\nx,10.5,5411\n")
+    assert table.rows.to_pylist() == [{"mcc": "5411", "mcc_limit": Decimal("10.5000")}]
+    assert (table.problems, table.terminated) == ([], True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbfmcc,mcc_limit\r\n0742,1\r\n",
+        b'"mcc","mcc_limit"\n\n"0742","1"\n\n',
+        b"mcc,mcc_limit\n0742,1",
+    ],
+    ids=["BOM and CRLF", "quotes and empty lines", "no last line break"],
+)
+def test_what_other_programs_save_is_read(content: bytes, file: Path) -> None:
+    table = found(file, content)
+    assert table.problems == []
+    assert table.rows.to_pylist() == [{"mcc": "0742", "mcc_limit": Decimal(1)}]
+    assert table.terminated == content.endswith(b"\n")
+
+
+def test_a_header_alone_is_a_table_without_rows(file: Path) -> None:
+    assert found(file, "mcc,mcc_limit\n").rows.num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "limits.csv has no column mcc, mcc_limit; its columns are none"),
+        ("mcc;mcc_limit\n1;2\n", "has no column mcc, mcc_limit; its columns are mcc;mcc_limit"),
+        ("mcc,limit\n1,2\n", "has no column mcc_limit; its columns are mcc, limit"),
+        ("mcc,mcc,mcc_limit\n1,1,2\n", "has the column mcc more than once"),
+        ("mcc,mcc_limit\n1,2\n5411\n", "limits.csv line 3 has 1 fields, the header 2"),
+        ("mcc,mcc_limit\n1,2,3\n", "limits.csv line 2 has 3 fields, the header 2"),
+        ('mcc,mcc_limit\n1,"2\n3', "limits.csv line 3: unexpected end of data"),
+        (b"mcc,mcc_limit\nK\xf6ln,2\n", "limits.csv is not UTF-8: byte 0xf6 at 15; save it as UTF-8"),
+        (b"mcc,mcc_limit\n" + b"\x00\xff\xfe" * 9, "limits.csv is not UTF-8"),
+        ("mcc,mcc_limit\n1,x\n", "limits.csv line 2: mcc_limit is 'x', which is no decimal(18,4)"),
+        ("mcc,mcc_limit\n1,1.23456\n", "mcc_limit is '1.23456', which is no decimal(18,4)"),
+        ("mcc,mcc_limit\n1," + "9" * 15 + "\n", "which is no decimal(18,4)"),
+        ('mcc,mcc_limit\n1,"1,5"\n', "mcc_limit is '1,5', which is no decimal(18,4)"),
+        ("mcc,mcc_limit\n" + "x" * 200_000 + ",1\n", "field larger than field limit"),
+    ],
+)
+def test_a_bad_file_is_named_with_line_and_cause(content: bytes | str, why: str, file: Path) -> None:
+    table = found(file, content)
+    assert why in "; ".join(table.problems)
+    assert table.rows.num_rows == 0, "nothing of it may be used"
+
+
+def test_all_problems_of_a_file_are_named_at_once_up_to_a_limit(file: Path) -> None:
+    assert len(found(file, "mcc,mcc_limit\n1,x\n2\n3,y\n").problems) == 3
+    many = found(file, "mcc,mcc_limit\n" + "1,x\n" * 1_000).problems
+    assert (len(many), many[-1]) == (11, "and 990 more")
+
+
+def test_an_empty_field_is_null(file: Path) -> None:
+    assert found(file, "mcc,mcc_limit\n,\n").rows.to_pylist() == [{"mcc": None, "mcc_limit": None}]
+
+
+def test_every_declared_type_is_read(file: Path) -> None:
+    kinds = (
+        "a int, b bigint, c double, d boolean, e date, f timestamp, g timestamp, h smallint, i float, j timestamp_ntz"
+    )
+    table = found(
+        file,
+        "a,b,c,d,e,f,g,h,i,j\n"
+        "1,2,1e3,true,2026-03-01,2026-03-01T12:00:00+01:00,2026-03-01 12:00:00,3,0.5,2026-03-01\n"
+        ",,,,,,,,,\n",
+        column_types(kinds),
+    )
+    assert table.problems == []
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert [*table.rows.to_pylist()[0].values()] == [
+        *(1, 2, 1000.0, True, date(2026, 3, 1), noon.replace(hour=11), noon, 3, 0.5, datetime(2026, 3, 1))
+    ]
+    assert {*table.rows.to_pylist()[1].values()} == {None}
+
+
+@pytest.mark.parametrize("kind", ["int", "double", "boolean", "date", "timestamp"])
+def test_a_text_of_another_type_is_a_problem(kind: str, file: Path) -> None:
+    assert "which is no " + kind in found(file, "a\nmany\n", column_types(f"a {kind}")).problems[0]
+
+
+def test_columns_are_declared_as_spark_spells_them() -> None:
+    assert column_types("mcc: STRING, `a b` Decimal( 18 , 4 ),n integer") == {
+        "mcc": pa.string(),
+        "a b": pa.decimal128(18, 4),
+        "n": pa.int32(),
+    }
+    assert sql_name(pa.decimal128(18, 4)) == "decimal(18,4)"
+
+
+def test_every_column_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(
+        ValueError, match=r"not understood: mcc; a array<int>; mcc strin; d decimal\(4,9\); e int; write"
+    ):
+        column_types("mcc, a array<int>, mcc strin, d decimal(4,9), e bigint, e int")
