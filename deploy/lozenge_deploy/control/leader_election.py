@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from lozenge.errors import BrokerUnavailable, Fatal, LozengeError
 from lozenge.kafka.compacted_topic import follow
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.kafka.writers import FENCED
 from lozenge_deploy.control.records import Lease
 
@@ -111,7 +111,9 @@ class Leadership:
         if self.leader != before:  # this agent has not read for long: there may be a leader
             self._seen_at = time.monotonic()
             return False
-        producer = Producer(self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000))
+        producer = Producer(
+            self._kafka.client(transactional_id="lozenge-agent", transaction_timeout_ms=10_000), logger=SILENT
+        )
         try:
             producer.init_transactions(self._timing.call)
         except KafkaException as error:

@@ -12,7 +12,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds, reader, tail
 from lozenge_deploy.observe.record_view import decoded, time_of
 
-_RANKS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 5, "fatal": 5}
+_RANKS = {"debug": 1, "info": 2, "warning": 3, "error": 4, "critical": 5}
 
 Line = dict[str, Any]
 

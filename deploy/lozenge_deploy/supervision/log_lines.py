@@ -7,6 +7,8 @@ from typing import Any
 LINE_BYTES = 256 * 1024
 """The longest line; a longer one is cut into several."""
 
+_LEVELS = {"warn": "warning", "fatal": "critical", "trace": "debug"}
+
 
 def whole(chunk: bytes, *, ended: bool) -> list[bytes]:
     """The lines at the beginning of `chunk`, the next `LINE_BYTES` of a file, each with its newline.
@@ -26,13 +28,21 @@ def whole(chunk: bytes, *, ended: bool) -> list[bytes]:
 
 
 def fields(line: bytes) -> dict[str, Any]:
-    """The keys of a JSON line; any other line as the event of a line at level info, of now."""
+    """The keys of a JSON line; any other line as the event of a line at level info, of now.
+
+    Levels have one spelling, that of Python: what a library calls "warn" or "FATAL" is "warning" or "critical".
+    """
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     try:
         found = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
         found = None
-    return found if isinstance(found, dict) else _line("info", text)
+    if not isinstance(found, dict):
+        return _line("info", text)
+    if "level" in found:
+        level = str(found["level"]).lower()
+        found["level"] = _LEVELS.get(level, level)
+    return found
 
 
 def dropped(count: int) -> dict[str, Any]:

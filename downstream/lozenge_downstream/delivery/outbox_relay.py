@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from lozenge.contracts.dead_letters import TRUNCATED
 from lozenge.contracts.topics import DEAD_LETTER_BYTES, DOWNSTREAM, Topics
 from lozenge.errors import BrokerUnavailable, Fatal
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.kafka.topic_reader import bounds, tail
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.process.logging import logger
@@ -78,7 +78,8 @@ class OutboxRelay:
                 linger_ms=0,
                 message_max_bytes=DEAD_LETTER_BYTES,
                 compression_type="gzip",  # every client reads it without another library
-            )
+            ),
+            logger=SILENT,
         )
         producer.init_transactions(BROKER_SECONDS)
         return producer

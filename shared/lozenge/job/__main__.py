@@ -64,7 +64,7 @@ def main() -> int:
         if debug:
             raise
         replaced = isinstance(error, Fenced | StaleGeneration)  # the usual end of a job that another one replaces
-        log = logging.logger().warning if replaced else logging.logger().error
+        log = logging.logger().info if replaced else logging.logger().error
         log(error.message, hint=error.hint, kind=type(error).__name__)
         return error.exit_code
     except Exception as error:

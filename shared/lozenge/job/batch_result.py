@@ -110,11 +110,14 @@ def first_reached(
 
 
 def count(metrics: JobMetrics, published: BatchResult) -> None:
-    """Counts alerts and dead letters at the moment of their publication."""
+    """Counts alerts and dead letters at the moment of their publication.
+
+    The latency of an alert runs from the arrival of its raw record. An alert of a group or a timer has none, so it runs
+    from the alert's event time: that of the group's latest event, or the time at which the timer was due.
+    """
     metrics.emitted(len(published.alerts))
     for failure in published.failures:
         metrics.dead_letters(1, failure.stage)
     now = datetime.now(UTC)
     for alert in published.alerts:
-        if alert.arrived is not None:
-            metrics.latency((now - alert.arrived).total_seconds())
+        metrics.latency((now - (alert.arrived or alert.event_time)).total_seconds())

@@ -4,6 +4,7 @@ It neither produces nor consumes nor administers. Values come from `LOZENGE_KAFK
 `LOZENGE_PARTITIONS`; the password never appears in a repr, a log line or an error.
 """
 
+import logging
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -16,6 +17,12 @@ from lozenge.process.env_settings import FromEnvironment
 LOOPBACK = "127.0.0.1:9092"
 PREFIX_VARIABLE = "LOZENGE_TOPIC_PREFIX"
 PARTITIONS_VARIABLE = "LOZENGE_PARTITIONS"
+SILENT = logging.getLogger("librdkafka")
+"""For a transactional producer: librdkafka prints FATAL, whatever the log level, when a newer one fences it.
+
+That is the ordinary end of a producer, and its calls raise what has happened.
+"""
+SILENT.disabled = True
 Option = str | int | float | bool
 """The value of a client's configuration property."""
 

@@ -10,7 +10,7 @@ from lozenge.contracts.record import Record
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
 from lozenge.errors import BrokerUnavailable, Fenced, LozengeError
 from lozenge.kafka.group_offsets import Group
-from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.process.retries import retry
 from lozenge.protocol.commit_metadata import CommitMetadata
 
@@ -58,7 +58,8 @@ class TransactionalWriter:
                 linger_ms=5,
                 queue_buffering_max_messages=1_000_000,
                 message_max_bytes=DEAD_LETTER_BYTES,
-            )
+            ),
+            logger=SILENT,
         )
 
     def fence(self) -> None:

@@ -48,6 +48,21 @@ def test_any_other_line_is_an_event(text: str) -> None:
     assert line["time"].endswith("Z")
 
 
+@pytest.mark.parametrize(
+    ("written", "shipped"),
+    [
+        ("WARN", "warning"),
+        ("warning", "warning"),
+        ("FATAL", "critical"),
+        ("Error", "error"),
+        ("trace", "debug"),
+        (3, "3"),
+    ],
+)
+def test_a_level_has_one_spelling(written: object, shipped: str) -> None:
+    assert fields(json.dumps({"level": written, "event": "x"}).encode()) == {"level": shipped, "event": "x"}
+
+
 def test_bytes_that_are_no_text_are_shown_as_far_as_they_can_be() -> None:
     assert fields(b"a\xffb\n")["event"] == "a\N{REPLACEMENT CHARACTER}b"
 

@@ -141,7 +141,9 @@ def test_a_crash_after_a_batch_without_data_is_recognised_by_its_commit_metadata
     assert stamps == {1}
 
 
-def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, tmp_path: Path) -> None:
+def test_a_running_job_is_fenced_by_a_newer_one(
+    kafka: KafkaSettings, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     loaded = new_detector(kafka, Detector(over, settings=Limit), tmp_path)
     settings = JobSettings(work=tmp_path / "old", generation=1)
     old = Running(JobLoop(parts_of(loaded, settings, kafka, None, JobMetrics(loaded.name))))
@@ -152,6 +154,7 @@ def test_a_running_job_is_fenced_by_a_newer_one(kafka: KafkaSettings, tmp_path: 
         old.join()
         wait_for(lambda: len(alerts(kafka, loaded.name)) >= 10, "the new one's alerts")
     assert isinstance(old.error, Fenced)
+    assert "FATAL" not in capfd.readouterr().err, "an ordinary cut-over is nothing to act on"
     assert len(read_by_kafka_python(kafka, kafka.topics.detector(loaded.name).alerts)) == 10
 
 

@@ -1,12 +1,22 @@
 """The result of a batch: what belongs to which partitions, and which failures become dead letters."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lozenge.detector.events import Alert
 from lozenge.errors import DecodeError, DetectError, EncodeError
-from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord, first_reached, joined
+from lozenge.job.batch_result import (
+    BatchResult,
+    DraftAlert,
+    FailedRecord,
+    FailureWithoutRecord,
+    count,
+    first_reached,
+    joined,
+)
+from lozenge.metrics.app_metrics import JobMetrics
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RAISED = DetectError("processing")
@@ -24,6 +34,16 @@ def failed(partition: int, error: Exception | None = None) -> FailedRecord:
 
 def failure(partition: int) -> FailureWithoutRecord:
     return FailureWithoutRecord("timer", "timer/1", partition, b"card_1", b"{}", RAISED)
+
+
+@pytest.mark.parametrize("arrived", [True, False], ids=["of a record", "of a group or a timer"])
+def test_every_alert_has_a_latency(arrived: bool) -> None:
+    metrics, earlier = JobMetrics("spotter"), datetime.now(UTC) - timedelta(seconds=7)
+    times = {"event_time": AT, "arrived": earlier} if arrived else {"event_time": earlier, "arrived": None}
+    count(metrics, BatchResult([replace(draft(0), **times)]))
+    samples = metrics.snapshot()["samples"]
+    assert samples["lozenge_latency_seconds_count"] == 1
+    assert 7 <= samples["lozenge_latency_seconds_sum"] < 30
 
 
 def test_an_instance_commits_what_belongs_to_its_partitions() -> None:
