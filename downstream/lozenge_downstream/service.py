@@ -30,11 +30,14 @@ from lozenge_downstream.periodic_tasks import PeriodicTasks
 from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config_reload import ConfigReload
+from lozenge_downstream.routing.warnings import warnings_of
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_downstream.store import Store
 from lozenge_downstream.timing import NotifierTiming
 
 BATCH = 500
+LABELLED = 1_000
+"""The latest alerts whose labels are known."""
 DAY_SECONDS = 86_400.0
 
 
@@ -71,7 +74,7 @@ class Notifier:
         with self._store.transaction(exclusive=True) as t:
             # the routing file may have changed while no notifier ran
             self._pipeline.apply_new_inhibitions(t.inhibitors.active_rules(), t)
-        self._warn_of_orphans()
+        self._warn()
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Runs until `stop`. Everything that was read is recorded then, the rest waits in the store."""
@@ -130,14 +133,18 @@ class Notifier:
         self._pipeline.routing = self._routing.current
         with self._store.transaction(exclusive=True) as t:
             self._pipeline.apply_new_inhibitions(known, t)
-        self._warn_of_orphans()
+        self._warn()
 
     def _renew_leases(self) -> None:
         self._leases.renew([RELAY, *(channel_lease(name) for name in self._routing.current.channels)])
 
-    def _warn_of_orphans(self) -> None:
+    def _warn(self) -> None:
+        """Logs what the routing file probably does not mean, and messages whose channel it does not have."""
         with self._store.reading() as t:
             waiting = t.deliveries.orphans(self._routing.current.channels)
+            labels = t.received_alerts.labels(LABELLED)
+        for warning in warnings_of(self._routing.current, labels) if labels else ():
+            logger().warning(f"routing file: {warning}")
         for name, count in waiting.items():
             logger().warning("deliveries wait for a channel that is not configured", channel=name, deliveries=count)
 

@@ -49,10 +49,11 @@ def routes_test(
     secrets: Annotated[bool, typer.Option("--secrets", help="Require every secret that the file refers to.")] = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Validate the routing file and run its examples; exit code 1 if one fails."""
-    from lozenge_deploy.operations.notifier_client import routing
+    """Validate the routing file, warn of labels that no alert has, and run its examples; exit code 1 if one fails."""
+    from lozenge_deploy.operations.notifier_client import known_labels, routing
 
-    code, said = routing("test", *(["--secrets"] if secrets else []), file)
+    known = [f"--label={name}" for name in known_labels()]
+    code, said = routing("test", *(["--secrets"] if secrets else []), *known, file)
     count, failed = said["examples"], said["failed"]
     if output is OutputFormat.JSON:
         show([said], output)
@@ -60,6 +61,8 @@ def routes_test(
         show(failed, output)
     else:
         echo(f"{file} is valid, and its {count} examples hold" if count else f"{file} is valid")
+    for warning in said["warnings"]:
+        echo(f"warning: {warning}", err=True)
     raise typer.Exit(code)
 
 

@@ -15,7 +15,7 @@ from pydantic_settings import SettingsConfigDict
 from lozenge.errors import LozengeError, Retryable, UsageError
 from lozenge.process.env_settings import FromEnvironment
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS, LABELS_SECONDS = 30.0, 2.0
 _NOT_FOUND, _INVALID = 404, 422
 
 
@@ -37,7 +37,14 @@ class NotifierClientSettings(FromEnvironment):
     """The bearer token of its API."""
 
 
-def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_run: bool = False) -> Any:
+def ask(
+    method: str,
+    path: str,
+    body: Mapping[str, Any] | None = None,
+    *,
+    dry_run: bool = False,
+    timeout: float = TIMEOUT_SECONDS,
+) -> Any:
     """The notifier's answer; a dry run changes nothing.
 
     Raises UsageError or LozengeError with the notifier's error, or NotifierUnavailable.
@@ -51,7 +58,7 @@ def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_ru
             settings.url.rstrip("/") + path + ("?dry_run" if dry_run else ""),
             json=body,
             headers=headers,
-            timeout=TIMEOUT_SECONDS,
+            timeout=timeout,
             trust_env=False,
         )
         body_of_answer = answer.json()
@@ -65,6 +72,14 @@ def ask(method: str, path: str, body: Mapping[str, Any] | None = None, *, dry_ru
         return body_of_answer
     kind = UsageError if answer.status_code in (_NOT_FOUND, _INVALID) else LozengeError
     raise kind(str(body_of_answer.get("error")), hint=str(body_of_answer.get("hint") or ""))
+
+
+def known_labels() -> list[str]:
+    """The labels that alerts have, as the notifier knows them; none if it does not answer at once."""
+    try:
+        return [str(name) for name in ask("GET", "/labels", timeout=LABELS_SECONDS)["labels"]]
+    except LozengeError:
+        return []
 
 
 def in_path(text: str) -> str:

@@ -3,6 +3,7 @@
     GET    /alerts/ID                the history of one alert
     GET    /cases?matcher=&limit=    open cases with a matching alert, newest first; /cases/ID has one with its alerts
     GET    /silences                 POST: {matchers, author, reason, seconds}; DELETE /silences/ID ends one
+    GET    /labels                   the names of the labels of the latest alerts
     GET    /channels                 deliveries by channel and state; POST /channels/NAME/{enable,retry}
     GET    /rate-limits              rate-limited alerts by detector; POST /rate-limits/DETECTOR/{release,drop}
     POST   /replay                   {channel, from, partition, all}: sends notifications again

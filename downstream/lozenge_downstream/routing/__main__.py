@@ -1,12 +1,15 @@
-"""`python -m lozenge_downstream.routing test [--secrets] FILE` and `... show FILE ALERT.json`; see `lozenge routes`.
+"""`python -m lozenge_downstream.routing test [OPTION]... FILE` and `... show FILE ALERT.json`; see `lozenge routes`.
 
-Both print JSON. Only `--secrets` requires each secret where the file refers to it.
+Both print JSON. Only `--secrets` requires each secret where the file refers to it. `--label NAME` names a label that
+alerts have, so that no warning does.
 Exit codes: 0 valid, 1 an example fails, 2 a file is invalid.
 """
 
+import argparse
 import codecs
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +19,14 @@ from lozenge.errors import LozengeError, UsageError
 from lozenge_downstream.model import labels_of
 from lozenge_downstream.routing.config import routing
 from lozenge_downstream.routing.examples import failures, routes_of
+from lozenge_downstream.routing.warnings import warnings_of
 
-SECRETS = "--secrets"
 
-
-def test(file: Path, *, secrets: bool) -> int:
-    """Runs the examples of the file."""
+def test(file: Path, *, secrets: bool, labels: Collection[str]) -> int:
+    """Runs the examples of the file, and warns of what is probably not meant."""
     read = routing(file, secrets=secrets)
     failed = [{"example": place, "problem": problem} for place, problem in failures(read)]
-    print(json.dumps({"examples": len(read.examples), "failed": failed}))
+    print(json.dumps({"examples": len(read.examples), "failed": failed, "warnings": warnings_of(read, labels)}))
     return 1 if failed else 0
 
 
@@ -71,10 +73,19 @@ def _written(labels: dict[str, Any], doing: str) -> dict[str, str]:
 
 def main() -> int:
     """The exit code."""
-    verb, *rest = sys.argv[1:]
-    files = [Path(text) for text in rest if text != SECRETS]
+    parser = argparse.ArgumentParser(prog="python -m lozenge_downstream.routing")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    testing, showing = verbs.add_parser("test"), verbs.add_parser("show")
+    testing.add_argument("--secrets", action="store_true")
+    testing.add_argument("--label", action="append", default=[])
+    for verb in (testing, showing):
+        verb.add_argument("file", type=Path)
+    showing.add_argument("alert", type=Path)
+    given = parser.parse_args()
     try:
-        return test(*files, secrets=SECRETS in rest) if verb == "test" else show(*files)
+        if given.verb == "show":
+            return show(given.file, given.alert)
+        return test(given.file, secrets=given.secrets, labels=given.label)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code

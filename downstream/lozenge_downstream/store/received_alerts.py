@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -77,6 +78,11 @@ class ReceivedAlerts:
             for a in news
         )
         return news
+
+    def labels(self, latest: int) -> list[str]:
+        """The names of the labels of the `latest` accepted alerts."""
+        alerts = islice(self.since(0.0), latest)
+        return sorted({name for alert in alerts for name in alert.labels})
 
     def since(self, moment: float) -> Iterator[PublishedAlert]:
         """Accepted alerts that were received after `moment`, the latest first."""

@@ -64,6 +64,21 @@ def test_a_routing_file_is_tested_without_its_secrets_unless_requested(tmp_path:
     assert (run.returncode, "NOT_SET_ANYWHERE is not set" in run.stderr) == (2, True)
 
 
+def test_labels_that_no_alert_has_are_warned_about_and_those_that_the_notifier_knows_are_not(
+    desk: Desk, tmp_path: Path
+) -> None:
+    rule = '[[inhibit_rules]]\nsource_matchers = ["severity = critical"]\ntarget_matchers = ["severity = low"]\n'
+    (tmp_path / "routing.toml").write_text(rule + 'equal = ["card_brand"]\n')
+    run = invoke("routes", "test", cwd=tmp_path)
+    assert (run.returncode, "is valid" in run.stdout) == (0, True)
+    assert "warning: inhibit_rules.0.equal: " in run.stderr
+    assert "has the label card_brand" in run.stderr
+    (said,) = json.loads(invoke("routes", "test", "-o", "json", cwd=tmp_path).stdout)
+    assert len(said["warnings"]) == 1
+    desk.take(alert_record(0, labels={"card_brand": "visa"}))
+    assert invoke("routes", "test", cwd=tmp_path).stderr == ""
+
+
 def test_where_an_alert_goes_is_shown(tmp_path: Path) -> None:
     (tmp_path / "routing.toml").write_text(VALID.replace("ROUTE", "urgent"))
     (tmp_path / "alert.json").write_text('{"severity": "critical", "entity": {"type": "card", "id": "7"}}')

@@ -173,3 +173,15 @@ def test_a_route_is_muted_in_its_time_window(desk: Desk, record: MakeRecord) -> 
     for _ in range(7):
         desk.later(300)
     assert [notifications["severity"] for notifications in desk.notifications()] == ["critical", "high"]
+
+
+@pytest.mark.parametrize("equal", [[], ["card_brand"]])
+def test_an_alert_that_matches_both_sides_of_a_rule_does_not_inhibit_itself(
+    desk: Desk, record: MakeRecord, equal: list[str]
+) -> None:
+    rule = {"source_matchers": ["severity >= high"], "target_matchers": ["severity >= low"], "equal": equal}
+    desk.routing(inhibit_rules=[rule])
+    desk.take(record(0), record(1, entity={"type": "card", "id": "card-8"}))
+    assert len(desk.notifications()) == 2
+    desk.take(record(2, severity="low"))
+    assert len(desk.notifications()) == 2, "two alerts without a label are equal in it"
