@@ -158,6 +158,14 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class RoutingSource:
+    """The routing file that is used: its path and version. Both are "" if there is none."""
+
+    file: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ChannelTrouble:
     """Deliveries of a channel that need a person; `kind` is "disabled", "failed" or "retrying", `error` the last one.
 

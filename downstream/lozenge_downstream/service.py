@@ -17,7 +17,6 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics
 from lozenge.metrics.app_metrics import NotifierMetrics
 from lozenge.metrics.reporter import Reporter
-from lozenge.process.logging import logger
 from lozenge_downstream.api import api
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from lozenge_downstream.api.server import ApiServer
@@ -27,17 +26,14 @@ from lozenge_downstream.ingest.alert_consumer import AlertConsumer
 from lozenge_downstream.lease_holder import RELAY, LeaseHolder, channel_lease
 from lozenge_downstream.model import Classification, ReceivedRecord
 from lozenge_downstream.periodic_tasks import PeriodicTasks
-from lozenge_downstream.pipeline.mute import rule_of
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.routing.config_reload import ConfigReload
-from lozenge_downstream.routing.warnings import warnings_of
+from lozenge_downstream.routing_watch import RoutingWatch
 from lozenge_downstream.settings import NotifierSettings
 from lozenge_downstream.store import Store
 from lozenge_downstream.timing import NotifierTiming
 
 BATCH = 500
-LABELLED = 1_000
-"""The latest alerts whose labels are known."""
 DAY_SECONDS = 86_400.0
 
 
@@ -45,12 +41,14 @@ class Notifier:
     """One notifier. `run` returns once a stop is requested, and raises the error that ended any of its loops."""
 
     def __init__(self, settings: NotifierSettings, kafka: KafkaSettings, timing: NotifierTiming) -> None:
-        self._routing = ConfigReload(settings.routing)
+        self._store = Store(settings.store.get_secret_value())
+        with self._store.reading() as t:
+            used = t.routing_versions.used(str(settings.routing))
+        self._routing = ConfigReload(settings.routing, used.text if used else None)
         check_topics(kafka, [t for t in kafka.topics.platform_topics() if t.name in outputs(kafka.topics)])
         settle_ids(kafka, ["notification", "feedback"])
         self._kafka = kafka
         self._metrics = NotifierMetrics(DOWNSTREAM)
-        self._store = Store(settings.store.get_secret_value())
         self._leases = LeaseHolder(self._store, settings.instance, timing.lease_seconds)
         secret = settings.link_secret
         links = FeedbackLinks(secret.get_secret_value(), settings.public_url) if secret else None
@@ -71,10 +69,8 @@ class Notifier:
         )
         token = settings.token.get_secret_value() if settings.token else ""
         self._api = ApiServer(api(self._store, self._pipeline, self._wake, token, links), settings.bind)
-        with self._store.transaction(exclusive=True) as t:
-            # the routing file may have changed while no notifier ran
-            self._pipeline.apply_new_inhibitions(t.inhibitors.active_rules(), t)
-        self._warn()
+        self._watch = RoutingWatch(self._routing, self._store, self._pipeline, self._wake)
+        self._watch.start()
 
     def run(self, stop: Callable[[], bool]) -> None:
         """Runs until `stop`. Everything that was read is recorded then, the rest waits in the store."""
@@ -107,8 +103,7 @@ class Notifier:
         self._metrics.lag(self._consumer.lag())
         self._metrics.routing(not self._routing.problem)
         self._renew_leases()
-        if self._routing.reload():
-            self._apply_routing()
+        self._watch.step()
         self._periodic.run_due(time.monotonic(), self._consumer.lag)
 
     def _process(self, records: list[ReceivedRecord]) -> None:
@@ -128,25 +123,8 @@ class Notifier:
         with self._store.transaction(exclusive=True) as t:
             return self._pipeline.evaluate_due(t, BATCH) > 0
 
-    def _apply_routing(self) -> None:
-        known = {rule_of(rule) for rule in self._pipeline.routing.inhibit_rules}
-        self._pipeline.routing = self._routing.current
-        with self._store.transaction(exclusive=True) as t:
-            self._pipeline.apply_new_inhibitions(known, t)
-        self._warn()
-
     def _renew_leases(self) -> None:
         self._leases.renew([RELAY, *(channel_lease(name) for name in self._routing.current.channels)])
-
-    def _warn(self) -> None:
-        """Logs what the routing file probably does not mean, and messages whose channel it does not have."""
-        with self._store.reading() as t:
-            waiting = t.deliveries.orphans(self._routing.current.channels)
-            labels = t.received_alerts.labels(LABELLED)
-        for warning in warnings_of(self._routing.current, labels) if labels else ():
-            logger().warning(f"routing file: {warning}")
-        for name, count in waiting.items():
-            logger().warning("deliveries wait for a channel that is not configured", channel=name, deliveries=count)
 
     def _wake(self) -> None:
         self._relay.wake()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lozenge.errors import LozengeError
-from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, schemas
+from lozenge_deploy.cli import deploy, dlq, inspect, lifecycle, local, notify, routes, schemas
 from lozenge_deploy.cli.author import commands
 from lozenge_deploy.cli.logs import logs
 from lozenge_deploy.cli.offsets import backfill, coverage, offsets
@@ -48,7 +48,7 @@ app.command()(coverage)
 app.command()(backfill)
 app.add_typer(dlq.app, name="dlq")
 app.add_typer(schemas.app, name="schemas")
-app.add_typer(notify.routes, name="routes")
+app.add_typer(routes.routes, name="routes")
 app.add_typer(notify.cases, name="cases")
 app.add_typer(notify.silence, name="silence")
 app.add_typer(notify.channels, name="channels")

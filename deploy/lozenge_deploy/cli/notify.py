@@ -1,7 +1,6 @@
-"""The commands for notifications: routes, cases, silences, channels, rate limits, replay and feedback."""
+"""The commands for notifications: cases, silences, channels, rate limits, replay and feedback."""
 
 import getpass
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -12,15 +11,12 @@ from lozenge_deploy.cli.options import ALERT, DRY_RUN, OUTPUT, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, moment, say, show, show_readable
 from lozenge_deploy.cli.printing.terminal import echo
 
-routes = typer.Typer(help="The routing file.", no_args_is_help=True)
 cases = typer.Typer(help="The cases that group alerts.", no_args_is_help=True)
 silence = typer.Typer(help="Silences: alerts that are muted for a time.", no_args_is_help=True)
 channels = typer.Typer(help="The notification channels.", no_args_is_help=True)
 rate_limits = typer.Typer(help="The alerts of detectors that exceed their rate limit.", no_args_is_help=True)
 notifications = typer.Typer(help="Notifications that were sent before.", no_args_is_help=True)
 
-FILE = Annotated[Path, typer.Option("--file", envvar="LOZENGE_DOWNSTREAM_ROUTING", help="The routing file.")]
-ROUTING = Path("routing.toml")
 AUTHOR = Annotated[str | None, typer.Option(help="The author; by default the current user.")]
 CASE_TIMES = ("opened_at", "notified_at", "next_evaluation_at", "resolves_at")
 CASE_BRIEF = (
@@ -41,42 +37,6 @@ CHANNEL = Annotated[str, typer.Argument(metavar="CHANNEL", help="Its name in the
 
 def _author(given: str | None) -> str:
     return given or getpass.getuser()
-
-
-@routes.command("test")
-def routes_test(
-    file: FILE = ROUTING,
-    secrets: Annotated[bool, typer.Option("--secrets", help="Require every secret that the file refers to.")] = False,
-    output: OUTPUT = OutputFormat.TABLE,
-) -> None:
-    """Validate the routing file, warn of labels that no alert has, and run its examples; exit code 1 if one fails."""
-    from lozenge_deploy.operations.notifier_client import known_labels, routing
-
-    known = [f"--label={name}" for name in known_labels()]
-    code, said = routing("test", *(["--secrets"] if secrets else []), *known, file)
-    count, failed = said["examples"], said["failed"]
-    if output is OutputFormat.JSON:
-        show([said], output)
-    elif failed:
-        show(failed, output)
-    else:
-        echo(f"{file} is valid, and its {count} examples hold" if count else f"{file} is valid")
-    for warning in said["warnings"]:
-        echo(f"warning: {warning}", err=True)
-    raise typer.Exit(code)
-
-
-@routes.command("show")
-def routes_show(
-    alert: Annotated[Path, typer.Argument(metavar="ALERT.json", help="Its labels, or an alert of `lozenge peek`.")],
-    file: FILE = ROUTING,
-    output: OUTPUT = OutputFormat.TABLE,
-) -> None:
-    """Show the routes that take an alert, with their channels and the labels of its case."""
-    from lozenge_deploy.operations.notifier_client import routing
-
-    _, rows = routing("show", file, alert)
-    show(rows, output, brief=("route", "channels", "case", "group_wait", "group_interval"))
 
 
 @cases.command("ls")

@@ -3,6 +3,7 @@
     GET    /alerts/ID                the history of one alert
     GET    /cases?matcher=&limit=    open cases with a matching alert, newest first; /cases/ID has one with its alerts
     GET    /silences                 POST: {matchers, author, reason, seconds}; DELETE /silences/ID ends one
+    GET    /routing                  the routing file that is used, and its versions
     GET    /labels                   the names of the labels of the latest alerts
     GET    /channels                 deliveries by channel and state; POST /channels/NAME/{enable,retry}
     GET    /rate-limits              rate-limited alerts by detector; POST /rate-limits/DETECTOR/{release,drop}
@@ -26,6 +27,7 @@ from lozenge_downstream.api.feedback import FeedbackApi
 from lozenge_downstream.api.feedback_records import FeedbackLinks
 from lozenge_downstream.api.operators import OperatorApi
 from lozenge_downstream.api.request_handling import broken, endpoint, no_such_request
+from lozenge_downstream.api.routing import RoutingApi
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
@@ -35,7 +37,8 @@ def api(
 ) -> Starlette:
     """The application. An empty `token` admits every client; without `links` there are no feedback pages."""
     analysts = FeedbackApi(store, pipeline.topics, wake, links)
-    guarded = [*OperatorApi(store, pipeline, wake).requests(), ("POST", "/feedback", analysts.answer)]
+    requests = [*OperatorApi(store, pipeline, wake).requests(), *RoutingApi(store, pipeline).requests()]
+    guarded = [*requests, ("POST", "/feedback", analysts.answer)]
     routes = [Route(path, endpoint(handle, token), methods=[method]) for method, path, handle in guarded]
     routes += [
         Route("/feedback/{token}", analysts.page),

@@ -12,8 +12,6 @@ from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
 BATCH = 500
-LABELLED = 1_000
-"""The latest alerts whose labels are known."""
 MAX_COUNTED = 1_000
 """Open cases that the answer to a new silence counts."""
 
@@ -33,7 +31,6 @@ class OperatorApi:
             ("GET", "/silences", self._silences),
             ("POST", "/silences", self._silence),
             ("DELETE", "/silences/{id:path}", self._end_silence),
-            ("GET", "/labels", self._labels),
             ("GET", "/channels", self._channels),
             ("POST", "/channels/{name:path}/enable", self._enable),
             ("POST", "/channels/{name:path}/retry", self._retry),
@@ -92,10 +89,6 @@ class OperatorApi:
             if not t.silences.expire(id):
                 raise Refused(404, f"no silence {id!r} is active", "`lozenge silence ls` shows the active ones")
         return {"id": id}
-
-    def _labels(self, _: Request, __: Any) -> Any:
-        with self._store.reading() as t:
-            return {"labels": t.received_alerts.labels(LABELLED)}
 
     def _channels(self, _: Request, __: Any) -> Any:
         with self._store.reading() as t:

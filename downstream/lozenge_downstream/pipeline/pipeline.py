@@ -9,6 +9,7 @@ A case whose route has no `group_wait` is due when it opens, so that both happen
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from lozenge.contracts.schemas import Schema
 from lozenge.contracts.topics import Topics
@@ -21,6 +22,7 @@ from lozenge_downstream.model import (
     PublishedAlert,
     ReceivedAlert,
     ReceivedRecord,
+    RoutingSource,
 )
 from lozenge_downstream.pipeline.channel_alarms import channel_alarms
 from lozenge_downstream.pipeline.detector_alarms import rate_limit_alarms, silence_alarms
@@ -31,6 +33,7 @@ from lozenge_downstream.pipeline.notify_policy import (
     resolves_at,
 )
 from lozenge_downstream.pipeline.render import Renderer
+from lozenge_downstream.pipeline.routing_alarm import routing_alarm
 from lozenge_downstream.pipeline.stages import Group, eligible, limited, muted, recorded, rendered
 from lozenge_downstream.routing.config import InhibitRule, Routing
 from lozenge_downstream.store import Transaction
@@ -40,7 +43,7 @@ BASELINE_DAYS = 14
 
 
 class Pipeline:
-    """All stages. `routing` may be replaced between two calls."""
+    """All stages. `routing` may be replaced between two calls; `source` is where it is from."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Pipeline:
         link: Callable[[str], str] | None = None,
     ) -> None:
         self.routing, self.topics = routing, topics
+        self.source = RoutingSource()
         self._decoder = AlertDecoder(topics, learn)
         self._render = Renderer(topics, link)
 
@@ -82,6 +86,11 @@ class Pipeline:
             self.process(
                 t.received_alerts.add_alarms(silence_alarms(t.received_alerts.baselines(BASELINE_DAYS), t.now)), t
             )
+
+    def raise_routing_alarm(self, version: str, problem: str, t: Transaction) -> None:
+        """Raises an alarm about an invalid `version` of the routing file."""
+        raised = routing_alarm(self.source.file, version, problem, self.source.version, t.now)
+        self.process(t.received_alerts.add_alarms([raised]), t)
 
     def raise_channel_alarms(self, troubles: Sequence[ChannelTrouble], t: Transaction) -> None:
         """Raises an alarm for each channel of the routing file that is in trouble."""
@@ -143,5 +152,6 @@ class Pipeline:
         evaluations: dict[str, Evaluation] = {}
         for group in due:
             found = limited(group, mute_of(group), t.now)
-            evaluations[group.case.id] = rendered(group, found, self._render, self.routing, t)
+            render = partial(self._render, source=self.source)
+            evaluations[group.case.id] = rendered(group, found, render, self.routing, t)
         recorded(groups, evaluations, dead_letters, t)

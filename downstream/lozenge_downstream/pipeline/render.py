@@ -12,11 +12,13 @@ from lozenge.contracts.ids import uuid5
 from lozenge.contracts.partitioner import partition_of
 from lozenge.contracts.texts import shortened
 from lozenge.contracts.topics import DOWNSTREAM, Topics
-from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, Status
+from lozenge_downstream.model import Case, Number, Outgoing, PublishedAlert, RoutingSource, Status
 from lozenge_downstream.pipeline.notify_policy import resolves_at
 from lozenge_downstream.routing.tree import Route
 
 TYPE = "lozenge.notification"
+ROUTING = "lozenge-routing"
+"""Header with the version of the routing file."""
 MAX_SUBJECT = 500
 MAX_TITLE = 1000
 MAX_LABEL = 1000
@@ -41,8 +43,10 @@ class Renderer:
         latest: PublishedAlert,
         number: Number,
         now: float,
+        *,
+        source: RoutingSource,
     ) -> Outgoing:
-        """The notification. Without new alerts, `latest` represents the case."""
+        """The notification, by the routing of `source`. Without new alerts, `latest` represents the case."""
         shown = notified or [latest]
         key = subject(case, shown)
         partition = partition_of(key.encode(), self._topics.partitions)
@@ -59,7 +63,9 @@ class Renderer:
             traceparent=trace,
         )
         detected_at = min(a.detected_at for a in notified) if notified else None
-        body = document(fields, case, route, key, shown, self._link)
+        if source.version:
+            sent.append((ROUTING, source.version.encode()))
+        body = document(fields, case, route, key, shown, source, self._link)
         value = self._codec.encode(fields)
         return Outgoing(
             self._topics.notifications, partition, seq, id, key.encode(), value, sent, detected_at, case.id, body
@@ -123,6 +129,7 @@ def document(
     route: Route,
     key: str,
     alerts: Sequence[PublishedAlert],
+    source: RoutingSource,
     link: Callable[[str], str] | None = None,
 ) -> str:
     """The JSON text for channels (Standard Webhooks layout): the fields of the record, and of each alert."""
@@ -130,6 +137,7 @@ def document(
         **fields,
         "subject": key,
         "group": _bounded(case.group),
+        "routing": source.version,
         "detector": alerts[0].detector,
         "entity": {"type": alerts[0].entity_type, "id": shortened(alerts[0].entity_id, MAX_LABEL)},
         "alerts": [

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from lozenge_downstream.model import Case, Evaluation, Outgoing, PublishedAlert, Status
 from lozenge_downstream.pipeline.mute import Mutes, equals_of
 from lozenge_downstream.pipeline.notify_policy import MAX_NOTIFIED, Mute, evaluate, repeats_at, resolves_at
-from lozenge_downstream.pipeline.render import Renderer
 from lozenge_downstream.routing.config import Routing
 from lozenge_downstream.routing.tree import Route
 from lozenge_downstream.store import Transaction
@@ -79,7 +78,9 @@ def limited(group: Group, mute: Mute, now: float) -> Limited:
     return Limited(status, notified, why, repeated)
 
 
-def rendered(group: Group, found: Limited, render: Renderer, routing: Routing, t: Transaction) -> Evaluation:
+def rendered(
+    group: Group, found: Limited, render: Callable[..., Outgoing], routing: Routing, t: Transaction
+) -> Evaluation:
     """The notification of a group, and the channels to which it goes."""
     if found.status is None:
         return Evaluation(group.case, found.notified, found.muted)

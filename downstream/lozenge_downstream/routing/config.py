@@ -102,7 +102,16 @@ def routing(path: Path | None, *, secrets: bool = True) -> Routing:
         return Routing()
     doing = f"reading the routing file {path}"
     try:
-        return _routing(path, doing, secrets)
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
+    return parsed(content, doing, secrets=secrets)
+
+
+def parsed(content: bytes, doing: str, *, secrets: bool = True) -> Routing:
+    """The routing file of this content, as a whole; raises ConfigError as `routing` does, which begins with `doing`."""
+    try:
+        return _parsed(content, doing, secrets)
     except ConfigError:
         raise
     except Exception as error:  # a file changes while notifiers run: nothing in it may end them
@@ -110,12 +119,10 @@ def routing(path: Path | None, *, secrets: bool = True) -> Routing:
         raise ConfigError(doing, problems=[f"it cannot be read: {type(error).__name__}"]) from None
 
 
-def _routing(path: Path, doing: str, secrets: bool) -> Routing:
+def _parsed(content: bytes, doing: str, secrets: bool) -> Routing:
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # Windows' editors begin UTF-8 with a byte order mark
+        text = content.decode("utf-8-sig")  # Windows' editors begin UTF-8 with a byte order mark
         raw = tomllib.loads(text)
-    except OSError as error:
-        raise ConfigError(f"{doing}: {error.strerror}", hint="see LOZENGE_DOWNSTREAM_ROUTING") from error
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         problem = f"it is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}"
@@ -126,13 +133,13 @@ def _routing(path: Path, doing: str, secrets: bool) -> Routing:
         raise ConfigError(doing, problems=["it is empty"], hint="write [route] if notifications go to Kafka only")
     problems: list[str] = []
     try:
-        parsed = Routing.model_validate(raw, context=None if secrets else ELSEWHERE)
+        found = Routing.model_validate(raw, context=None if secrets else ELSEWHERE)
     except ValidationError as error:
         problems += _problems(error, raw)
     problems += _cross_references(raw)
     if problems:
         raise ConfigError(doing, problems=problems, hint="fix these; `lozenge routes test --secrets` checks it again")
-    return parsed
+    return found
 
 
 def _problems(error: ValidationError, raw: dict[str, Any]) -> list[str]:

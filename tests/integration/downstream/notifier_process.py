@@ -55,9 +55,9 @@ def notifying(what: str, owner: Any, name: str) -> None:
     render, evaluate = Renderer.__call__, getattr(owner, name)
     said = set()
 
-    def rendering(self: Any, case: Any, route: Any, status: Any, alerts: Any, *others: Any) -> Any:
+    def rendering(self: Any, case: Any, route: Any, status: Any, alerts: Any, *others: Any, **source: Any) -> Any:
         said.add(status.value if alerts or status.value != "updated" else "repeated")
-        return render(self, case, route, status, alerts, *others)
+        return render(self, case, route, status, alerts, *others, **source)
 
     def evaluating(*args: Any) -> Any:
         said.clear()

@@ -74,9 +74,9 @@ class AlertHistory:
 
     def _notification(self, id: str) -> dict[str, Any]:
         names = ("topic", "partition", "seq", "created_at", "published_at")
-        (sent,) = self._rows(sql.select(*(outbox.c[name] for name in names)).where(outbox.c.id == id)) or [
-            dict.fromkeys(names)
-        ]
+        columns = (outbox.c[name] for name in (*names, "body"))
+        (sent,) = self._rows(sql.select(*columns).where(outbox.c.id == id)) or [dict.fromkeys((*names, "body"))]
+        body = sent.pop("body")
         to = ("channel", "state", "attempts", "due_at", "error")
         query = sql.select(*(deliveries.c[name] for name in to)).where(deliveries.c.notification_id == id)
         failed = sql.select(failed_attempts.c.channel, failed_attempts.c.at, failed_attempts.c.error).where(
@@ -85,6 +85,7 @@ class AlertHistory:
         return {
             "notification_id": id,
             **sent,
+            "routing": json.loads(body)["data"].get("routing", "") if body else "",
             "failed_attempts": self._rows(failed.order_by(failed_attempts.c.row)),
             "deliveries": self._rows(query.order_by(deliveries.c.channel)),
         }
