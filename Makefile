@@ -93,6 +93,10 @@ fuzz: .venv/.ready ## 100,000 records of each topic as nobody would send them; F
 	@FUZZ_RECORDS=$${FUZZ_RECORDS:-100000} $(PYTEST) -q -s -p lozenge.testing.plugin tests/upstream/test_fuzz.py \
 		tests/integration/kafka/test_malformed_events.py tests/shared/kafka/test_row_decoding.py $(ARGS)
 
+.PHONY: properties
+properties: .venv/.ready ## 100,000 examples of each property, in about half an hour; ARGS="-k title"
+	@HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -n 2 -m "hypothesis and not integration" --ignore tests/upstream/test_fuzz.py tests $(ARGS)
+
 .PHONY: compose
 compose: .venv/.ready ## write docker-compose.override.yml: a service for every detector folder
 	@$(PYTHON) -m lozenge_deploy.local.compose
@@ -119,10 +123,10 @@ faults: .venv/.ready ## kill and disturb the platform while records flow; ARGS="
 
 .PHONY: nightly
 # what takes hours and finds what is rare; the suite has a short form of each
-nightly: .venv/.ready ## long campaigns of faults, 100,000 fuzzed records, every mutant
+nightly: .venv/.ready ## long campaigns of faults, 100,000 fuzzed records, 100,000 examples of each property, every mutant
 	@for seed in 1 2 3; do $(PYTHON) -m tests.faults --seed $$seed --faults 20 --events 200000; done
 	@$(PYTHON) -m tests.faults --seed 11 --faults 20 --kinds "kill,kill the JVM of" --together 5 --rate 100 --deadline 10m
-	@$(MAKE) fuzz mutants
+	@$(MAKE) fuzz properties mutants
 
 .PHONY: format
 format: .venv/.ready ## let ruff rewrite the sources

@@ -1,10 +1,22 @@
-"""The broker of a test run, and what the run says first: which broker that is, and why."""
+"""The broker of a test run, what the run says first (which broker that is, and why), and how much Hypothesis tries.
 
+HYPOTHESIS_PROFILE=nightly tries 100,000 examples of each property that sets no number of its own.
+"""
+
+import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.brokers import Broker, container_wanted, docker_answers, wanted_broker
+
+# no deadline: a loaded machine is no error
+settings.register_profile("suite", deadline=None, max_examples=60)
+settings.register_profile(
+    "nightly", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,8 @@ class FeedbackApi:
         try:
             alert_id = self._alert_of(request)
             form = parse_qs((await body_of(request)).decode("utf-8", "replace"))
-            given = FeedbackForm.model_validate({name: values[0] for name, values in form.items()})
+            once = {name: values if len(values) > 1 else values[0] for name, values in form.items()}
+            given = FeedbackForm.model_validate(once)
             feedback = NewFeedback(alert_id=alert_id, **given.model_dump())
             answer = await run_in_threadpool(self._record, request, feedback)
         except Refused as no:

@@ -50,7 +50,9 @@ class OperatorApi:
 
     def _cases(self, request: Request, _: Any) -> Any:
         given = request.query_params
-        asked = CaseQuery.model_validate({**given, "matcher": given.getlist("matcher")})
+        every = {name: given.getlist(name) for name in given}
+        once = {name: values if len(values) > 1 else values[0] for name, values in every.items()}
+        asked = CaseQuery.model_validate(once | {"matcher": every.get("matcher", [])})
         with self._store.reading() as t:
             return t.case_queries.open(asked.matchers, asked.limit)
 

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from lozenge.errors import LozengeError
 from lozenge_downstream.store import Store, Transaction
 
-MAX_BODY = 256 * 1024
+MAX_BODY, MAX_SHOWN = 256 * 1024, 100
 
 
 class Refused(Exception):
@@ -104,6 +104,25 @@ async def _json(request: Request) -> Any:
         raise Refused(415, "the content type is not JSON", "send it with content-type: application/json")
     body = await body_of(request)
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):  # the latter for a body that is nested too deeply
-        raise Refused(400, "the body is not JSON") from None
+        given = json.loads(body, object_pairs_hook=_object, parse_constant=_no_number)
+        json.dumps(given, ensure_ascii=False).encode()  # a lone surrogate is in no text that can be stored
+    except (ValueError, RecursionError) as error:  # the latter for a body that is nested too deeply
+        said = str(error) if isinstance(error, _Wrong) else "the body is not JSON"
+        raise Refused(400, said) from None
+    return given
+
+
+class _Wrong(ValueError):
+    """JSON that Python reads and that has no one meaning; its text is for the client."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = sorted({name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1})
+        raise _Wrong(f"the body has a name twice: {', '.join(repeated)[:MAX_SHOWN]!r}")
+    return found
+
+
+def _no_number(text: str) -> None:
+    raise _Wrong(f"the body has {text}, which is no JSON number")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from lozenge.contracts.texts import is_blank
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.routing.matchers import Matcher, MatcherField
@@ -29,9 +30,23 @@ def _selective(matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
     return matchers
 
 
+def _no_bool(given: object) -> object:
+    """Python takes true for 1."""
+    if isinstance(given, bool):
+        raise ValueError("it is no number")
+    return given
+
+
+def _visible(text: str) -> str:
+    if is_blank(text):
+        raise ValueError("it shows nothing")
+    return text
+
+
 _Id = Annotated[str, BeforeValidator(_storable)]
-_Text = Annotated[_Id, Field(min_length=1, max_length=500)]
-_Seconds = Annotated[float, Field(gt=0, le=366 * 86_400)]
+_Text = Annotated[_Id, Field(min_length=1, max_length=500), AfterValidator(_visible)]
+_Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, le=366 * 86_400)]
+_Whole = Annotated[int, BeforeValidator(_no_bool)]
 
 
 class _Request(BaseModel):
@@ -69,8 +84,8 @@ class Replay(_Request):
     """
 
     channel: str
-    first: Annotated[int, Field(ge=0, le=MAX_NUMBER, alias="from")]
-    partition: Annotated[int, Field(ge=0, le=MAX_PARTITION)] | None = None
+    first: Annotated[_Whole, Field(ge=0, le=MAX_NUMBER, alias="from")]
+    partition: Annotated[_Whole, Field(ge=0, le=MAX_PARTITION)] | None = None
     rest: Annotated[bool, Field(alias="all")] = False
 
 

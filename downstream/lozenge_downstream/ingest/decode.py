@@ -22,6 +22,8 @@ MAX_TITLE = 500
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+STORED = ("alert_id", "release", "severity")
+"""Fields with columns of their own in the store; PostgreSQL stores no text with a NUL."""
 NEW = "first alert with this id"
 DUPLICATE = "an alert with this id was received before"
 
@@ -89,6 +91,10 @@ class AlertDecoder:
             return self._decode(record)
         except DecodeError as error:
             return error
+        if wrong := [name for name in STORED if "\0" in alert[name]]:
+            return DecodeError(f"reading {record.topic}: {', '.join(wrong)} of the alert has a NUL")
+        if not alert["alert_id"]:
+            return DecodeError(f"reading {record.topic}: the alert has no alert_id")
         if alert["detector"] != detector_of(self._topics, record.topic):
             return DecodeError(f"reading {record.topic}: the alert says it is from detector {alert['detector']!r}")
         return alert

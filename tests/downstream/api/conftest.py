@@ -30,8 +30,11 @@ class Client:
         answer = httpx2.request(method, self._url + path, json=body, headers={"authorization": f"Bearer {token}"})
         return answer.status_code, answer.json()
 
+    def post(self, path: str, body: bytes, headers: dict[str, str]) -> httpx2.Response:
+        return httpx2.post(self._url + path, content=body, headers=headers)
+
     def send(self, path: str, body: bytes, headers: dict[str, str]) -> int:
-        return httpx2.post(self._url + path, content=body, headers=headers).status_code
+        return self.post(path, body, headers).status_code
 
     def open(self, method: str, path: str, data: Any = None) -> tuple[int, str]:
         answer = httpx2.request(method, self._url + path, data=data)

@@ -91,3 +91,67 @@ def test_unknown_paths_and_failures_are_answered_in_the_same_form(
     monkeypatch.setattr("lozenge_downstream.store.silences.Silences.all", broken)
     status, answer = client.ask("GET", "/silences")
     assert (status, answer["error"]) == (500, "the notifier failed: KeyError")
+
+
+SILENCE = {"matchers": ["a = b"], "author": "a", "reason": "r", "seconds": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        ({"seconds": True}, 422, "seconds: it is no number"),
+        ({"seconds": float("nan")}, 400, "the body has NaN, which is no JSON number"),
+        ({"seconds": float("-inf")}, 400, "the body has -Infinity"),
+        ({"seconds": 1e308}, 422, "seconds: "),
+        ({"seconds": None}, 422, "seconds: "),
+        ({"author": " "}, 422, "author: it shows nothing"),
+        ({"author": "\u200b"}, 422, "author: it shows nothing"),
+        ({"author": "a" * 501}, 422, "author: "),
+        ({"author": "\ud800"}, 400, "the body is not JSON"),
+        ({"matchers": ["a = \ud800"]}, 400, "the body is not JSON"),
+        ({"matchers": "a = b"}, 422, "matchers: "),
+        ({"matchers": {"a": "b"}}, 422, "matchers: "),
+        ({"matchers": [["a = b"]]}, 422, "matchers.0: "),
+        ({"matchers": [None]}, 422, "matchers.0: "),
+        ({"reason": {"a": 1}}, 422, "reason: "),
+        ({"reasons": "r"}, 422, "reasons: "),
+    ],
+    ids=ascii,
+)
+def test_a_value_of_another_kind_or_without_meaning_is_refused(
+    client: Client, body: dict[str, Any], status: int, says: str
+) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    answer = client.post("/silences", json.dumps(SILENCE | body).encode(), headers)
+    assert (answer.status_code, says in answer.json()["error"]) == (status, True), answer.text
+    assert client.ask("GET", "/silences")[1] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b'{"channel": "ops", "from": 1, "from": 0}', "a name twice: 'from'"),
+        (b'{"channel": "ops", "from": 1e400}', ""),
+        (b"1" * 5_000, "the body is not JSON"),
+        (b"", "the body is not JSON"),
+        (b"null", ""),
+        (b'"' + b"x" * 100, "the body is not JSON"),
+        (b'{"a":' * 2_000, "the body is not JSON"),
+    ],
+    ids=lambda value: ascii(value[:30]),
+)
+def test_a_body_that_is_no_one_object_is_refused(client: Client, body: bytes, says: str) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json"}
+    answer = client.post("/replay", body, headers)
+    assert (answer.status_code in (400, 422), says in answer.json()["error"]) == (True, True), answer.text
+
+
+def test_numbers_of_a_replay_are_no_truth_values_and_no_parameter_comes_twice(client: Client) -> None:
+    for wrong in ({"from": True}, {"from": 0, "partition": False}, {"from": 1.5}, {"from": None}):
+        assert client.ask("POST", "/replay", {"channel": "ops"} | wrong)[0] == 422
+    assert client.ask("GET", "/cases?limit=1&limit=2")[0] == 422
+
+
+def test_a_body_with_a_byte_order_mark_is_read(client: Client) -> None:
+    headers = {"authorization": f"Bearer {TOKEN}", "content-type": "application/json; charset=utf-8"}
+    assert client.send("/silences", b"\xef\xbb\xbf" + json.dumps(SILENCE).encode(), headers) == 200

@@ -106,3 +106,17 @@ def test_text_is_bounded_and_says_how_much_was_cut() -> None:
     shown = text({"reason": "x" * 9000, "evidence": evidence})
     assert len(shown) <= 4010
     assert text({"reason": "many", "evidence": evidence}).endswith("- and 28 more")
+
+
+@pytest.mark.parametrize("field", ["alert_id", "release", "severity"])
+def test_an_alert_that_cannot_be_stored_is_a_dead_letter(record: MakeRecord, field: str) -> None:
+    (received,) = classify(record(**{field: "a\0b"}))
+    assert (received.outcome, received.reason) == (
+        Classification.DEAD_LETTER,
+        f"reading {record().topic}: {field} of the alert has a NUL",
+    )
+
+
+def test_an_alert_without_an_id_is_a_dead_letter(record: MakeRecord) -> None:
+    (received,) = classify(record(alert_id=""))
+    assert received.outcome is Classification.DEAD_LETTER

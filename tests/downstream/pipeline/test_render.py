@@ -8,13 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from lozenge.contracts.texts import is_blank
+from lozenge_downstream.channels.alertmanager import alerts
 from lozenge_downstream.channels.base.channel import Message
 from lozenge_downstream.channels.email import compose
 from lozenge_downstream.channels.pagerduty import event
 from lozenge_downstream.channels.slack import payload
-from lozenge_downstream.model import ReceivedRecord
-from tests.downstream.conftest import Desk
+from lozenge_downstream.ingest.decode import enrich
+from lozenge_downstream.model import ReceivedRecord, RoutingSource, Status
+from lozenge_downstream.pipeline.notify_policy import open_case
+from lozenge_downstream.pipeline.render import document, fields_of
+from lozenge_downstream.pipeline.render import subject as subject_of
+from lozenge_downstream.routing.tree import Route
+from tests.downstream.conftest import NOON, Desk, alert_fields, alert_record
 
 MakeRecord = Callable[..., ReceivedRecord]
 LONG = "x" + "ä&" * 5_000
@@ -108,3 +117,62 @@ def test_a_notification_is_small_however_long_the_fields_of_its_alerts_are(desk:
         headers = sum(len(value or b"") for _, value in row.headers)
         assert len(row.key or b"") + len(row.value or b"") + headers < 50_000
         assert len((row.body or "").encode()) < 500_000
+
+
+ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+LONGER = ANY | st.builds(lambda text, times: text * times, ANY, st.integers(1, 3_000))
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+@given(title=LONGER, reason=LONGER, labels=st.dictionaries(ANY, LONGER, max_size=4), entity=LONGER)
+def test_an_alert_of_any_texts_reaches_every_channel(
+    title: str, reason: str, labels: dict[str, str], entity: str
+) -> None:
+    raw = alert_fields(0, "large_amount") | {"title": title, "reason": reason, "labels": labels}
+    alert = enrich(raw | {"entity": {"type": "card", "id": entity}}, alert_record(), NOON.timestamp())
+    route = Route(group_by=("entity", *filter(None, labels)))
+    case = open_case(route, alert)
+    case.include(alert)
+    fields = fields_of(case, Status.OPENED, [alert], alert, 0, NOON.timestamp())
+    body = document(fields, case, route, subject_of(case, [alert]), [alert], RoutingSource())
+    message = Message("id", body, json.loads(body)["data"])
+    shown: Any = message.fields
+    assert not is_blank(shown["title"])
+    assert len(body) < 400_000
+    slack = payload(shown)
+    assert len(slack["text"]) < 1_020
+    assert len(slack["attachments"][0]["text"]) <= 2_900
+    assert not re.search(r"[<>]|&(?!amp;|lt;|gt;)", slack["text"] + slack["attachments"][0]["text"])
+    incident = event(shown, "key")["payload"]
+    assert not is_blank(incident["summary"])
+    assert not is_blank(incident["source"])
+    assert len(incident["summary"]) <= 1_024
+    line, size = subject(message)
+    assert size < HEADER_BYTES
+    assert line.startswith("[high] ")
+    (there,) = alerts(shown)
+    assert all(LABEL_NAME.fullmatch(name) for name in there["labels"])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(
+    texts=st.tuples(*[ANY | st.sampled_from(["\0", "a\0b", ""])] * 5),
+    labels=st.dictionaries(ANY, ANY | st.just("\0"), max_size=3),
+)
+def test_no_alert_stops_the_notifier_whatever_its_texts_are(
+    desk: Desk, texts: tuple[str, ...], labels: dict[str, str]
+) -> None:
+    id, release, severity, title, entity = texts
+    alert = alert_record(
+        alert_id=id,
+        release=release,
+        severity=severity,
+        title=title,
+        labels=labels,
+        entity={"type": "card", "id": entity},
+    )
+    desk.routing(route={"group_by": ["entity", *sorted(filter(None, labels))]})
+    before = len(desk.notifications())
+    (received,) = desk.take(alert)
+    assert received.reason
+    assert len(desk.notifications()) >= before

@@ -5,8 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lozenge_downstream.routing.matchers import Matcher, parse
+from lozenge_downstream.model import SEVERITIES
+from lozenge_downstream.routing.matchers import Matcher, all_match, parse
 
 LABELS = {"detector": "large_amount", "severity": "high", "entity": "card:7"}
 
@@ -70,3 +73,44 @@ def test_no_expression_takes_longer_than_its_value_is_long() -> None:
 
 def test_a_backslash_of_an_expression_is_its_own() -> None:
     assert parse(r'entity =~ "card:\d+"')({"entity": "card:17"})
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+LABEL = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True)
+OPERATOR = st.sampled_from(["=", "!=", "=~", "!~", ">=", "<="])
+WRITTEN = st.builds("{} {} {}".format, LABEL | st.just("severity"), OPERATOR, TEXT)
+OPEN = st.sampled_from(['a =~ ".*"', 'a != "b"', 'c = ""', "severity >= info", "severity <= critical"])
+
+
+@given(LABEL.filter(lambda label: label != "severity"), st.sampled_from(["=", "!="]), TEXT)
+def test_a_matcher_of_any_value_is_read_back_from_its_text(label: str, operator: str, value: str) -> None:
+    matcher = Matcher(label, operator, value)
+    assert parse(str(matcher)) == matcher
+    assert matcher({label: value}) is (operator == "=")
+
+
+@given(TEXT | WRITTEN)
+def test_any_text_is_a_matcher_or_is_refused(text: str) -> None:
+    try:
+        matcher = parse(text)
+    except ValueError:
+        return
+    assert parse(str(matcher)) == matcher
+    assert matcher({}) in (True, False)
+
+
+@given(st.lists(OPEN, min_size=1, max_size=4))
+def test_open_matchers_match_alerts_of_every_severity_without_other_labels(texts: list[str]) -> None:
+    matchers = [parse(text) for text in texts]
+    assert all(matcher.is_open for matcher in matchers)
+    assert all(all_match(matchers, {"severity": severity}) for severity in SEVERITIES)
+
+
+@given(WRITTEN)
+def test_a_matcher_that_is_not_open_does_not_match_some_alert_(text: str) -> None:
+    try:
+        matcher = parse(text)
+    except ValueError:
+        return
+    if not matcher.is_open:
+        assert not all(matcher(labels) for labels in ({}, *({matcher.label: value} for value in SEVERITIES)))

@@ -1,10 +1,13 @@
 """Which moments lie in a time window."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lozenge_downstream.routing.time_intervals import TimeInterval
+from lozenge_downstream.routing.time_intervals import WEEKDAYS, TimeInterval
 
 NIGHT = {"weekdays": ["fri"], "times": ["22:00-06:00"], "location": "Europe/Berlin"}
 HOUR_TWO = {"times": ["02:00-03:00"], "location": "Europe/Berlin"}
@@ -52,3 +55,48 @@ def test_a_moment_lies_in_a_window(window: dict[str, object], moment: str, insid
 def test_a_time_of_day_that_is_none_or_begins_when_it_ends_is_refused(span: str) -> None:
     with pytest.raises(ValueError, match=r"begins when it ends|no time of day"):
         TimeInterval.model_validate({"times": [span]})
+
+
+CLOCK = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
+SPAN = st.tuples(CLOCK, CLOCK | st.just("24:00")).filter(lambda span: span[0] != span[1])
+MOMENT = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31), timezones=st.just(UTC))
+
+
+@given(
+    spans=st.lists(SPAN, min_size=1, max_size=3),
+    weekdays=st.sets(st.sampled_from(WEEKDAYS), min_size=1),
+    days=st.sets(st.integers(1, 31)),
+    zone=st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Pacific/Apia", "Asia/Kathmandu"]),
+    moment=MOMENT,
+)
+def test_a_moment_lies_between_the_ends_of_a_span_that_began_on_a_day_of_the_interval(
+    spans: list[tuple[str, str]], weekdays: set[str], days: set[int], zone: str, moment: datetime
+) -> None:
+    interval = TimeInterval.model_validate(
+        {
+            "times": ["-".join(span) for span in spans],
+            "weekdays": sorted(weekdays),
+            "days_of_month": sorted(days),
+            "location": zone,
+        }
+    )
+    local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+    inside = False
+    for day in (midnight - timedelta(days=1), midnight):
+        if WEEKDAYS[day.weekday()] in weekdays and (not days or day.day in days):
+            for start, end in spans:
+                first, last = (day + timedelta(hours=int(t[:2]), minutes=int(t[3:])) for t in (start, end))
+                inside |= first <= local < (last if last > first else last + timedelta(days=1))
+    assert (moment in interval) is inside
+
+
+@given(st.text() | st.from_regex(r"[0-9]{1,2}:[0-9]{2} ?- ?[0-9]{1,2}:[0-9]{2}", fullmatch=True))
+def test_any_text_is_a_time_of_day_or_is_refused(text: str) -> None:
+    try:
+        interval = TimeInterval.model_validate({"times": [text]})
+    except ValueError:
+        return
+    whole = datetime(2026, 3, 2, tzinfo=UTC)
+    minutes = [whole + timedelta(minutes=n) for n in range(0, 1440, 60)]
+    assert text == "00:00-24:00" or not all(minute in interval for minute in minutes) or len(text) == 11

@@ -234,7 +234,7 @@ def fail(self):
         time.sleep(0.05)
     raise StoreUnavailable("writing the store: disk full")
 
-service.Notifier._warn_of_orphans = fail
+service.RoutingWatch.start = fail
 runpy.run_module("lozenge_downstream", run_name="__main__")
 """
 

@@ -1,10 +1,13 @@
 """A secret is read for each message, without what editors and shells put around it; one that is none is reported."""
 
 import asyncio
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from lozenge_downstream.channels.base.channel import Message, Result, Sent
@@ -87,3 +90,21 @@ def test_a_secret_in_a_file_is_read_for_each_message(message: Message, tmp_path:
         assert asyncio.run(twice()) == [Sent(), Sent()]
     used = [body["routing_key"].removeprefix(url) if type == "pagerduty" else path for path, body in got]
     assert used == ["/first", "/second"]
+
+
+@given(st.binary(max_size=60) | st.text(max_size=30).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_any_content_of_a_file_is_a_secret_that_receivers_take_or_is_refused_unseen(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any"
+    file.write_bytes(content)
+    try:
+        secret = Secret(file=file).resolve().get_secret_value()
+    except ValidationError as error:
+        message = error.errors()[0]["msg"]
+        text = content.decode("utf-8", "replace").strip()
+        assert len(text) < 8 or text not in message
+        return
+    assert secret == secret.strip() != ""
+    assert not any(unicodedata.category(character) in ("Cc", "Cf", "Cs") for character in secret)
+    assert secret in content.decode()
