@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from lozenge.process.env_settings import FromEnvironment, this_start
+from lozenge.process.env_settings import FromEnvironment, sendable, this_start
 
 
 def _address(bind: str) -> str:
@@ -37,10 +37,10 @@ class NotifierSettings(FromEnvironment):
     bind: Annotated[str, Field(pattern=r"^$|^\[?[^\s/]+\]?:\d+$"), AfterValidator(_address)] = ""
     """Where the API listens, such as `127.0.0.1:8470`; empty for none."""
 
-    token: SecretStr | None = None
+    token: Annotated[SecretStr, AfterValidator(sendable)] | None = None
     """The bearer token that the API requires; none unless set."""
 
-    public_url: str = ""
+    public_url: Annotated[str, Field(pattern=r"^$|^https?://[^\s/]+\S*$")] = ""
     """The API's address for people. With it and `link_secret`, each alert in a notification has a link to its feedback
     page."""
 

@@ -16,3 +16,21 @@ def test_an_address_that_cannot_be_one_is_a_problem_of_the_set_up(monkeypatch: p
     monkeypatch.setenv("LOZENGE_DOWNSTREAM_BIND", "127.0.0.1:99999")
     with pytest.raises(ConfigError, match="BIND: a port is at most 65535"):
         NotifierSettings.load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOKEN", "schlüssel"),
+        ("TOKEN", "a\tb"),
+        ("PUBLIC_URL", "javascript:alert(1)"),
+        ("PUBLIC_URL", "ops.example.com"),
+    ],
+)
+def test_a_token_or_address_that_no_client_can_use_is_refused_unseen(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"LOZENGE_DOWNSTREAM_{name}", value)
+    with pytest.raises(ConfigError, match=f"LOZENGE_DOWNSTREAM_{name}: ") as caught:
+        NotifierSettings.load()
+    assert value not in str(caught.value)

@@ -5,15 +5,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import httpx2
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.errors import LozengeError, Retryable, UsageError
-from lozenge.process.env_settings import FromEnvironment
+from lozenge.process.env_settings import FromEnvironment, sendable
 
 TIMEOUT_SECONDS, LABELS_SECONDS = 30.0, 2.0
 _NOT_FOUND, _INVALID = 404, 422
@@ -33,7 +33,7 @@ class NotifierClientSettings(FromEnvironment):
     url: str = "http://127.0.0.1:8470"
     """The address of its API."""
 
-    token: SecretStr | None = None
+    token: Annotated[SecretStr, AfterValidator(sendable)] | None = None
     """The bearer token of its API."""
 
 

@@ -11,7 +11,7 @@ from lozenge_downstream.model import Classification
 from lozenge_downstream.pipeline.pipeline import Pipeline
 from lozenge_downstream.store import Store
 
-BATCH = 500
+BATCH, DAY = 500, 86_400.0
 MAX_COUNTED = 1_000
 """Open cases that the answer to a new silence counts."""
 
@@ -95,12 +95,13 @@ class OperatorApi:
     def _channels(self, _: Request, __: Any) -> Any:
         with self._store.reading() as t:
             counts, disabled = t.deliveries.counts(), t.deliveries.disabled()
+            errors = {trouble.channel: trouble.error for trouble in t.deliveries.troubles(t.now - DAY, 1)}
         names = sorted({*self._pipeline.routing.channels, *(name for name, _ in counts)})
         states = ("due", "sent", "failed")
         return [
             {"channel": name}
             | {state: counts.get((name, state), 0) for state in states}
-            | {"disabled": disabled.get(name)}
+            | {"disabled": disabled.get(name), "last_error": errors.get(name)}
             for name in names
         ]
 

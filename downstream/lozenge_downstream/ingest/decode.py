@@ -3,6 +3,7 @@
 A record becomes an accepted alert, a duplicate, a rate-limited alert or a dead letter, each with a reason.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,7 +112,7 @@ def enrich(raw: Mapping[str, Any], record: ReceivedRecord, now: float) -> Publis
         entity_type=entity["type"],
         entity_id=entity["id"],
         severity=raw["severity"],
-        score=raw["score"],
+        score=score(raw["score"]),
         title=title(raw),
         text=text(raw),
         event_time=raw["event_time"],
@@ -138,6 +139,11 @@ def text(raw: Mapping[str, Any]) -> str:
         facts[MAX_EVIDENCE:] = [f"and {len(facts) - MAX_EVIDENCE} more"]
     lines = "\n".join([raw["reason"], *(f"- {fact}" for fact in facts)])
     return shortened(_readable(lines), MAX_TEXT)
+
+
+def score(given: float) -> float:
+    """A score from 0 to 1; 0 for one that is no number, which the store's JSON cannot have."""
+    return 0.0 if math.isnan(given) else min(max(given, 0.0), 1.0)
 
 
 def title(raw: Mapping[str, Any]) -> str:

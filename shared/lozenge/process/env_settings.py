@@ -6,10 +6,18 @@ import time
 from functools import cache
 from typing import Any, Self, TypeVar
 
-from pydantic import ValidationError, field_validator
+from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
+
+
+def sendable(token: SecretStr) -> SecretStr:
+    """A token that can be sent in a header of HTTP; raises ValueError for another."""
+    if not token.get_secret_value().isascii() or not token.get_secret_value().isprintable():
+        raise ValueError("a token has printable ASCII characters only, since it is sent in a header")
+    return token
+
 
 A = TypeVar("A", bound="FromEnvironment")
 B = TypeVar("B", bound="FromEnvironment")

@@ -105,3 +105,11 @@ def test_without_a_notifier_a_verb_says_where_it_looked(tmp_path: Path, monkeypa
     run = invoke("silence", "ls", cwd=tmp_path)
     assert (run.returncode, "asking the notifier at http://127.0.0.1:1" in run.stderr) == (3, True)
     assert "Traceback" not in run.stderr
+
+
+def test_a_token_that_cannot_be_sent_is_refused_by_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOZENGE_NOTIFIER_TOKEN", "schlüssel")
+    run = invoke("silence", "ls", cwd=tmp_path)
+    assert (run.returncode, "LOZENGE_NOTIFIER_TOKEN: a token has printable" in run.stderr) == (2, True), run.stderr

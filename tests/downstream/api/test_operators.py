@@ -282,6 +282,7 @@ def test_failed_messages_of_a_channel_are_counted_and_sent_again(
         t.deliveries.settle([Attempt(failed, "failed", desk.now, "HTTP 400"), Attempt(sent, "sent", desk.now)])
     counted = next(row for row in client.ask("GET", "/channels")[1] if row["channel"] == "ops")
     assert (counted["due"], counted["sent"], counted["failed"]) == (1, 1, 1)
+    assert counted["last_error"] == "HTTP 400"
     assert client.ask("POST", "/channels/ops/retry?dry_run", {})[1] == {"channel": "ops", "messages": 1}
     assert client.ask("POST", "/channels/ops/retry", {})[1] == {"channel": "ops", "messages": 1}
     assert client.ask("POST", "/channels/ops/retry", {})[0] == 404

@@ -120,3 +120,15 @@ def test_an_alert_that_cannot_be_stored_is_a_dead_letter(record: MakeRecord, fie
 def test_an_alert_without_an_id_is_a_dead_letter(record: MakeRecord) -> None:
     (received,) = classify(record(alert_id=""))
     assert received.outcome is Classification.DEAD_LETTER
+
+
+@pytest.mark.parametrize(
+    ("given", "score"),
+    [(float("nan"), 0.0), (float("inf"), 1.0), (float("-inf"), 0.0), (-1.0, 0.0), (7.0, 1.0), (0.5, 0.5)],
+)
+def test_a_score_is_a_number_from_0_to_1_whatever_the_record_holds(
+    record: MakeRecord, given: float, score: float
+) -> None:
+    (received,) = classify(record(score=given))
+    assert received.alert is not None
+    assert received.alert.score == score

@@ -5,12 +5,15 @@ import email.policy
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lozenge.contracts.headers import TRACEPARENT
 from lozenge.contracts.texts import is_blank
 from lozenge_downstream.channels.alertmanager import alerts
 from lozenge_downstream.channels.base.channel import Message
@@ -18,7 +21,7 @@ from lozenge_downstream.channels.email import compose
 from lozenge_downstream.channels.pagerduty import event
 from lozenge_downstream.channels.slack import payload
 from lozenge_downstream.ingest.decode import enrich
-from lozenge_downstream.model import ReceivedRecord, RoutingSource, Status
+from lozenge_downstream.model import Classification, ReceivedRecord, RoutingSource, Status
 from lozenge_downstream.pipeline.notify_policy import open_case
 from lozenge_downstream.pipeline.render import document, fields_of
 from lozenge_downstream.pipeline.render import subject as subject_of
@@ -158,9 +161,12 @@ def test_an_alert_of_any_texts_reaches_every_channel(
 @given(
     texts=st.tuples(*[ANY | st.sampled_from(["\0", "a\0b", ""])] * 5),
     labels=st.dictionaries(ANY, ANY | st.just("\0"), max_size=3),
+    score=st.floats() | st.sampled_from([float("nan"), float("inf"), -1.0]),
+    at=st.datetimes(datetime(1970, 1, 1), timezones=st.just(UTC)),
+    trace=st.binary(max_size=60),
 )
-def test_no_alert_stops_the_notifier_whatever_its_texts_are(
-    desk: Desk, texts: tuple[str, ...], labels: dict[str, str]
+def test_no_alert_stops_the_notifier_whatever_it_holds(
+    desk: Desk, texts: tuple[str, ...], labels: dict[str, str], score: float, at: datetime, trace: bytes
 ) -> None:
     id, release, severity, title, entity = texts
     alert = alert_record(
@@ -171,8 +177,16 @@ def test_no_alert_stops_the_notifier_whatever_its_texts_are(
         labels=labels,
         entity={"type": "card", "id": entity},
     )
-    desk.routing(route={"group_by": ["entity", *sorted(filter(None, labels))]})
+    alert = replace(alert, headers=[(TRACEPARENT, trace)])
+    route = {"group_by": ["entity", *sorted(filter(None, labels))], "group_wait": "1m", "send_resolved": True}
+    desk.routing(route=route)
     before = len(desk.notifications())
     (received,) = desk.take(alert)
-    assert received.reason
-    assert len(desk.notifications()) >= before
+    for _ in range(2):
+        desk.later(4_000)
+    notified = len(desk.notifications()) - before
+    assert notified == (2 if received.outcome is Classification.ACCEPTED else 0), received.reason
+    with desk.store.reading() as t:
+        json.dumps(t.case_queries.open([], 100), allow_nan=False)
+        if received.alert is not None:
+            assert t.alert_history.of(received.alert.id) is not None
