@@ -36,7 +36,12 @@ CHANNEL = Annotated[str, typer.Argument(metavar="CHANNEL", help="Its name in the
 
 
 def _author(given: str | None) -> str:
-    return given or getpass.getuser()
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container may have no entry for its user
+        raise UsageError("the author is unknown: this user has no name here", hint="name one with --author") from None
 
 
 @cases.command("ls")

@@ -42,7 +42,8 @@ def _steps(found: dict[str, Any]) -> list[dict[str, Any]]:
             rows.append(_step(case["next_evaluation_at"], "next evaluation", case["muted"], f"route {case['route']}"))
         sent = case["notification"]
         if sent:
-            position = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}"
+            routing = f", routing {sent['routing']}" if sent["routing"] else ""
+            position = f"{sent['topic']} {sent['partition']}, seq {sent['seq']}{routing}"
             rows.append(_step(sent["created_at"], "notified", sent["notification_id"], position))
             rows += [
                 _step(f["at"], "attempt failed", f["error"], f"channel {f['channel']}") for f in sent["failed_attempts"]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.errors import UsageError
+from lozenge_deploy.cli.notify import _author
 from lozenge_downstream.channels.kafka import Channel
 from lozenge_downstream.routing.matchers import parse
 from tests.deploy.command import invoke
@@ -113,3 +115,14 @@ def test_a_token_that_cannot_be_sent_is_refused_by_its_variable(
     monkeypatch.setenv("LOZENGE_NOTIFIER_TOKEN", "schlüssel")
     run = invoke("silence", "ls", cwd=tmp_path)
     assert (run.returncode, "LOZENGE_NOTIFIER_TOKEN: a token has printable" in run.stderr) == (2, True), run.stderr
+
+
+def test_a_user_without_a_name_is_asked_for_an_author(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nobody() -> str:
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    assert _author("ann") == "ann"
+    with pytest.raises(UsageError, match="the author is unknown") as caught:
+        _author(None)
+    assert "--author" in caught.value.hint

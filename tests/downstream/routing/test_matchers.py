@@ -107,7 +107,7 @@ def test_open_matchers_match_alerts_of_every_severity_without_other_labels(texts
 
 
 @given(WRITTEN)
-def test_a_matcher_that_is_not_open_does_not_match_some_alert_(text: str) -> None:
+def test_a_matcher_that_is_not_open_does_not_match_every_alert(text: str) -> None:
     try:
         matcher = parse(text)
     except ValueError:

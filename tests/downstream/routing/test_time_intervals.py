@@ -94,9 +94,9 @@ def test_a_moment_lies_between_the_ends_of_a_span_that_began_on_a_day_of_the_int
 @given(st.text() | st.from_regex(r"[0-9]{1,2}:[0-9]{2} ?- ?[0-9]{1,2}:[0-9]{2}", fullmatch=True))
 def test_any_text_is_a_time_of_day_or_is_refused(text: str) -> None:
     try:
-        interval = TimeInterval.model_validate({"times": [text]})
+        TimeInterval.model_validate({"times": [text]})
     except ValueError:
         return
-    whole = datetime(2026, 3, 2, tzinfo=UTC)
-    minutes = [whole + timedelta(minutes=n) for n in range(0, 1440, 60)]
-    assert text == "00:00-24:00" or not all(minute in interval for minute in minutes) or len(text) == 11
+    start, end = text.split("-")
+    assert start != end
+    assert all(0 <= int(clock[:2]) * 60 + int(clock[3:]) <= 1440 for clock in (start, end))
