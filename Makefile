@@ -17,8 +17,8 @@ SUITE := $(PYTEST) -q -p lozenge.testing.plugin -p tests.plugins.order -p tests.
 # tests are short: Java's second compiler costs their JVMs more than it gives; nightly campaigns and benchmarks have it
 QUICK_JAVA := JDK_JAVA_OPTIONS="-XX:TieredStopAtLevel=1 $${JDK_JAVA_OPTIONS:-}"
 # above so many starts of Spark the integration tests fail, and above so many `make test`, which has a demo too
-MAX_SPARK_STARTS ?= 22
-MAX_SPARK_STARTS_IN_ALL ?= 30
+MAX_SPARK_STARTS ?= 20
+MAX_SPARK_STARTS_IN_ALL ?= 25
 # first tried --offline: uv asks the index again even for what its cache holds, and may build pyspark again
 INSTALL := $(UV) pip install --require-hashes --build-constraints requirements/build.txt
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -48,7 +48,7 @@ demo: .venv/.ready ## run the whole platform; ARGS="--for 60s" runs unattended a
 	@$(PYTHON) -m lozenge_deploy.demo $(ARGS)
 
 .PHONY: test
-test: .venv/.ready ## every test, then a short unattended demo; it ends with the JVMs of them all
+test: .venv/.ready ## every test, then a short unattended demo; it ends with the seconds and the JVMs of them all
 	@$(PYTHON) -m tests.plugins.jvm_starts --max-spark-starts $(MAX_SPARK_STARTS_IN_ALL) $(MAKE) --no-print-directory test-parts
 
 .PHONY: test-parts

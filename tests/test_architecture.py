@@ -28,6 +28,12 @@ VALUES = {"BaseModel", "BaseSettings", "NamedTuple", "Struct"}
 STARTS = ("lozenge", "lozenge_deploy.cli.__main__", "lozenge_downstream.__main__")
 """Modules that are imported without PySpark."""
 TESTS_OF_WHOLE_PACKAGES = {"test_public_api.py", "test_fuzz.py"}
+TESTED_MODULE_BY_MODULE = ("lifecycle", "commit", "operators")
+"""The packages of `lozenge.job` of which each module has a test file of its name."""
+DECIDE_NOTHING = {"job_parts", "operator"}
+"""Modules of these that only name the fields of values, or an interface."""
+ONE_PER_MODULE = {"Channel", "Sender"}
+"""Names by which a registry finds the class of each channel."""
 
 
 INTERNALS = "shared/lozenge/spark/internals.py"
@@ -185,6 +191,23 @@ def test_tests_mirror_the_sources(root: str) -> None:
         if test.name not in TESTS_OF_WHOLE_PACKAGES and not _tested(package, test.relative_to(ROOT / "tests" / root))
     ]
     assert not wrong, f"no module of {package.name} has these names: {wrong}"
+
+
+@pytest.mark.parametrize("package", TESTED_MODULE_BY_MODULE)
+def test_each_module_of_a_jobs_core_has_a_test_file(package: str) -> None:
+    modules = {file.stem for file in (ROOT / "shared/lozenge/job" / package).glob("[!_]*.py")} - DECIDE_NOTHING
+    tests = {test.stem.removeprefix("test_") for test in (ROOT / "tests/shared/job" / package).glob("test_*.py")}
+    assert modules - tests == set()
+
+
+def test_a_class_name_means_one_thing() -> None:
+    found: dict[str, list[str]] = {}
+    for root in SOURCE_ROOTS:
+        for file in sorted((ROOT / root).rglob("*.py")):
+            for node in ast.parse(file.read_text()).body:
+                if isinstance(node, ast.ClassDef) and node.name not in ONE_PER_MODULE:
+                    found.setdefault(node.name, []).append(str(file.relative_to(ROOT)))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
 
 
 def _tested(package: Path, test: Path) -> bool:

@@ -25,7 +25,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.lifecycle.partition_assignment import PartitionAssignment
 from lozenge.job.lifecycle.status_reporter import JobStatusReporter
 from lozenge.job.settings import JobSettings
-from lozenge.kafka.group_offsets import Group, refuse_if_stale
+from lozenge.kafka.group_offsets import ConsumerGroup, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
@@ -52,7 +52,7 @@ class SparklessJob:
         self._config = EffectiveConfig.of(loaded, self._spec)
         self._identity = Identity.of(loaded, job, kafka.topics)
         self._reporter = JobStatusReporter(job.folder)
-        self._group = Group(kafka, self._identity.app, self._identity.input, TOPICS.partitions)
+        self._group = ConsumerGroup(kafka, self._identity.app, self._identity.input, TOPICS.partitions)
         self._writers = PartitionWriters(kafka, self._identity.app)
         self._assignment = PartitionAssignment(kafka, self._identity)
         self._shared = False

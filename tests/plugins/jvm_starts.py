@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,15 +124,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command, prints its numbers on stderr; returns its exit code, or 1 above the limit."""
+    """Runs a command, prints its seconds and numbers on stderr; returns its exit code, or 1 above the limit."""
     parser = argparse.ArgumentParser(prog="python -m tests.plugins.jvm_starts", description=__doc__)
     parser.add_argument("--max-spark-starts", type=int, metavar="N", help="fail above so many starts of Spark")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="lozenge-java-") as folder:
         starts = Starts.noted(Path(folder), find_java().home / "bin" / "java", given.max_spark_starts)
+        begun = time.monotonic()
         code = subprocess.run(given.command, env=os.environ | {"JAVA_HOME": folder}).returncode
-        print(f"in all, {summary(starts.count())}", file=sys.stderr)
+        print(f"in all, {time.monotonic() - begun:,.0f} s; {summary(starts.count())}", file=sys.stderr)
         if excess := starts.excess():
             print(excess, file=sys.stderr)
         return code or int(bool(excess))

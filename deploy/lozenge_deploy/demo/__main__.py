@@ -35,7 +35,7 @@ DRAIN_RECORDS_PER_SECOND = 2_000
 TIMEOUT, INTERRUPTED = 124, 130
 
 
-class Output(StrEnum):
+class ReportFormat(StrEnum):
     """How the reconciliation is printed."""
 
     table = "table"
@@ -77,7 +77,9 @@ def run(
     past: Annotated[int, typer.Option(min=0, help="Records of history before the live traffic.")] = 20_000,
     keep: Annotated[Path | None, typer.Option(help="Work in this new folder and keep it: topics, logs, store.")] = None,
     plain: Annotated[bool, typer.Option("--plain", help="A line every few seconds instead of the live view.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="The form of the reconciliation.")] = Output.table,
+    output: Annotated[
+        ReportFormat, typer.Option("--output", "-o", help="The form of the reconciliation.")
+    ] = ReportFormat.table,
     debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
 ) -> None:
     """Starts broker, feed, upstream, every detector, downstream and a webhook receiver, and shows them running."""
@@ -127,12 +129,12 @@ def _watch(scenario: Scenario, plan: ScenarioPlan, screen: Screen, stop: StopSig
     return INTERRUPTED if plan.seconds is not None else 0
 
 
-def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: Output) -> int:
+def _reconcile(scenario: Scenario, plan: ScenarioPlan, output: ReportFormat) -> int:
     scenario.stop_jobs()
     folder = plan.detectors[0].folder.parent
     checks = reconciliation.reconciliation_of(scenario.kafka, scenario.summary, scenario.receiver.url, folder)
     outcome = result(reconciliation.as_rows(checks), scenario)
-    if output is Output.json:
+    if output is ReportFormat.json:
         print(json.dumps(outcome, indent=1))
     else:
         Console().print(reconciliation.table(checks))

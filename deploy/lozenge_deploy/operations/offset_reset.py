@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from lozenge.durations import TooLong, duration
 from lozenge.errors import UsageError
-from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
@@ -63,7 +63,7 @@ class OffsetReset:
 
 def progress_of(kafka: KafkaSettings, detector: str, topic: str) -> list[PartitionProgress]:
     """The progress of `detector` on each partition of `topic`; raises BrokerUnavailable."""
-    group = Group(kafka, detector, topic, kafka.partitions)
+    group = ConsumerGroup(kafka, detector, topic, kafka.partitions)
     try:
         committed, bounds = group.glance(), group.bounds()
         return [
@@ -160,7 +160,7 @@ def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
     input_id = topic_id(kafka, reset.topic)
     writers, group = (
         PartitionWriters(kafka, reset.detector),
-        Group(kafka, reset.detector, reset.topic, kafka.partitions),
+        ConsumerGroup(kafka, reset.detector, reset.topic, kafka.partitions),
     )
     try:
         writers.fence(range(kafka.partitions), shared=False, before=known is not None and known.shared)

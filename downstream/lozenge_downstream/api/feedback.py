@@ -13,7 +13,7 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.topics import Topics
 from lozenge_downstream.api import feedback_records
 from lozenge_downstream.api.feedback_page import alert_page, message_page
-from lozenge_downstream.api.request_handling import Refused, body_of, changing, problems
+from lozenge_downstream.api.request_handling import RequestRefused, body_of, changing, problems
 from lozenge_downstream.api.requests import FeedbackForm, NewFeedback
 from lozenge_downstream.model import Verdict
 from lozenge_downstream.store import Store
@@ -35,7 +35,7 @@ class FeedbackApi:
     def _record(self, request: Request, given: NewFeedback) -> Any:
         with changing(self._store, request, exclusive=True) as t:
             if (alert := t.feedback.alert(given.alert_id)) is None:
-                raise Refused(404, f"no alert {given.alert_id} was received, or it has expired")
+                raise RequestRefused(404, f"no alert {given.alert_id} was received, or it has expired")
             answer = {"alert_id": alert.id, "verdict": given.verdict.value}
             if given.verdict is Verdict.SNOOZE:
                 silence = feedback_records.snooze(
@@ -51,7 +51,7 @@ class FeedbackApi:
         """Shows the alert and a form. It changes nothing, because mail programs open links before people do."""
         try:
             alert_id = self._alert_of(request)
-        except Refused as no:
+        except RequestRefused as no:
             return HTMLResponse(message_page(no.error), no.status)
         with self._store.reading() as t:
             alert = t.feedback.alert(alert_id)
@@ -66,7 +66,7 @@ class FeedbackApi:
             given = FeedbackForm.model_validate(once)
             feedback = NewFeedback(alert_id=alert_id, **given.model_dump())
             answer = await run_in_threadpool(self._record, request, feedback)
-        except Refused as no:
+        except RequestRefused as no:
             return HTMLResponse(message_page(no.error), no.status)
         except ValidationError as error:
             return HTMLResponse(message_page("; ".join(problems(error))), 422)
@@ -74,8 +74,8 @@ class FeedbackApi:
 
     def _alert_of(self, request: Request) -> str:
         if self._links is None:
-            raise Refused(404, "this notifier has no feedback links")
+            raise RequestRefused(404, "this notifier has no feedback links")
         try:
             return self._links.alert_of(request.path_params["token"])
         except ValueError as error:
-            raise Refused(403, str(error)) from None
+            raise RequestRefused(403, str(error)) from None

@@ -5,7 +5,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from lozenge_downstream.api.request_handling import Refused, changing, is_dry
+from lozenge_downstream.api.request_handling import RequestRefused, changing, is_dry
 from lozenge_downstream.api.requests import By, CaseQuery, NewSilence, Replay
 from lozenge_downstream.model import Classification
 from lozenge_downstream.pipeline.pipeline import Pipeline
@@ -43,7 +43,7 @@ class OperatorApi:
         id = request.path_params["id"]
         with self._store.reading() as t:
             if (found := t.alert_history.of(id)) is None:
-                raise Refused(
+                raise RequestRefused(
                     404, f"no alert {id!r} was received", "is its detector's alert topic read? see `lozenge peek`"
                 )
             return found
@@ -60,7 +60,9 @@ class OperatorApi:
         id = request.path_params["id"]
         with self._store.reading() as t:
             if (found := t.case_queries.of(id)) is None:
-                raise Refused(404, f"there is no case {id!r}, or it has expired", "`lozenge cases ls` shows open ones")
+                raise RequestRefused(
+                    404, f"there is no case {id!r}, or it has expired", "`lozenge cases ls` shows open ones"
+                )
             return found
 
     def _silences(self, _: Request, __: Any) -> Any:
@@ -89,7 +91,7 @@ class OperatorApi:
         id = request.path_params["id"]
         with changing(self._store, request) as t:
             if not t.silences.expire(id):
-                raise Refused(404, f"no silence {id!r} is active", "`lozenge silence ls` shows the active ones")
+                raise RequestRefused(404, f"no silence {id!r} is active", "`lozenge silence ls` shows the active ones")
         return {"id": id}
 
     def _channels(self, _: Request, __: Any) -> Any:
@@ -109,7 +111,9 @@ class OperatorApi:
         name = request.path_params["name"]
         with changing(self._store, request) as t:
             if not t.deliveries.enable(name):
-                raise Refused(404, f"channel {name!r} is not disabled", "`lozenge channels ls` shows the disabled ones")
+                raise RequestRefused(
+                    404, f"channel {name!r} is not disabled", "`lozenge channels ls` shows the disabled ones"
+                )
         self._wake()
         return {"channel": name}
 
@@ -117,7 +121,9 @@ class OperatorApi:
         name = request.path_params["name"]
         with changing(self._store, request) as t:
             if not (count := t.deliveries.retry_failed(name)):
-                raise Refused(404, f"channel {name!r} has no failed message", "`lozenge channels ls` counts them")
+                raise RequestRefused(
+                    404, f"channel {name!r} has no failed message", "`lozenge channels ls` counts them"
+                )
         self._wake()
         return {"channel": name, "messages": count}
 
@@ -131,7 +137,7 @@ class OperatorApi:
     def _decide_rate_limited(self, request: Request, body: Any) -> Any:
         by, action = By.model_validate(body), request.path_params["action"]
         if action not in ("release", "drop"):
-            raise Refused(404, f"{action} is neither release nor drop")
+            raise RequestRefused(404, f"{action} is neither release nor drop")
         outcome = Classification.ACCEPTED if action == "release" else Classification.DROPPED
         detector, total = request.path_params["detector"], 0
         if is_dry(request):
@@ -152,7 +158,7 @@ class OperatorApi:
         asked = Replay.model_validate(body)
         if asked.channel not in self._pipeline.routing.channels:
             known = ", ".join(self._pipeline.routing.channels) or "none"
-            raise Refused(404, f"there is no channel {asked.channel}, only {known}")
+            raise RequestRefused(404, f"there is no channel {asked.channel}, only {known}")
         with changing(
             self._store, request, exclusive=True
         ) as t:  # else the retention could delete some of it meanwhile

@@ -18,7 +18,7 @@ from lozenge_downstream.store import Store, Transaction
 MAX_BODY, MAX_SHOWN = 256 * 1024, 100
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is refused: HTTP `status`, the error, and what to do."""
 
     def __init__(self, status: int, error: str, hint: str = "") -> None:
@@ -37,10 +37,10 @@ def endpoint(handle: Callable[[Request, Any], Any], token: str) -> Callable[[Req
         try:
             _let_in(request, token)
             if "\0" in request.url.path:
-                raise Refused(422, "the path contains a NUL")
+                raise RequestRefused(422, "the path contains a NUL")
             body = await _json(request) if request.method == "POST" else None
             return JSONResponse(await run_in_threadpool(handle, request, body))
-        except Refused as no:
+        except RequestRefused as no:
             return JSONResponse({"error": no.error, "hint": no.hint}, no.status)
         except ValidationError as error:
             return JSONResponse({"error": "; ".join(problems(error)), "hint": ""}, 422)
@@ -65,12 +65,12 @@ def is_dry(request: Request) -> bool:
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body; raises Refused if it is too long."""
+    """The whole body; raises RequestRefused if it is too long."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY:
-            raise Refused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
+            raise RequestRefused(413, f"the body is longer than {MAX_BODY // 1024} KiB")
     return bytes(body)
 
 
@@ -95,20 +95,20 @@ def broken(_: Request, error: Exception) -> Response:
 def _let_in(request: Request, token: str) -> None:
     given = request.headers.get("authorization", "").removeprefix("Bearer ")
     if token and not hmac.compare_digest(given.encode(), token.encode()):
-        raise Refused(401, "the token is wrong", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
+        raise RequestRefused(401, "the token is wrong", "set LOZENGE_NOTIFIER_TOKEN to the notifier's")
 
 
 async def _json(request: Request) -> Any:
     """The body. Another content type is refused: a browser sends some of them for any page, without asking."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "the content type is not JSON", "send it with content-type: application/json")
+        raise RequestRefused(415, "the content type is not JSON", "send it with content-type: application/json")
     body = await body_of(request)
     try:
         given = json.loads(body, object_pairs_hook=_object, parse_constant=_no_number)
         json.dumps(given, ensure_ascii=False).encode()  # a lone surrogate is in no text that can be stored
     except (ValueError, RecursionError) as error:  # the latter for a body that is nested too deeply
         said = str(error) if isinstance(error, _Wrong) else "the body is not JSON"
-        raise Refused(400, said) from None
+        raise RequestRefused(400, said) from None
     return given
 
 

@@ -30,11 +30,11 @@ def _visible(text: str) -> str:
     return text
 
 
-class _Strict(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Table(_Strict):
+class Table(_Section):
     """A reference table: a CSV file with a header, or a Parquet file.
 
     A running job takes a new version once all of it is good. Otherwise the last good one stays in force.
@@ -70,7 +70,7 @@ class Table(_Strict):
         raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
 
 
-class Resources(_Strict):
+class Resources(_Section):
     """What the detector's process may use."""
 
     cores: Annotated[int, Field(ge=1, le=64)] = 1
@@ -80,7 +80,7 @@ class Resources(_Strict):
     """Largest heap of its JVM. Python, and what Arrow holds, come on top."""
 
 
-class Manifest(_Strict):
+class Manifest(_Section):
     """A detector as the platform sees it."""
 
     kind: DetectorKind

@@ -124,7 +124,7 @@ class Positions:
     missing: frozenset[int] = frozenset()
 
 
-class Group:
+class ConsumerGroup:
     """Positions of a group on one topic. It never joins the group; every method but `ends` raises BrokerUnavailable."""
 
     def __init__(self, kafka: KafkaSettings, group: str, topic: str, partitions: int) -> None:

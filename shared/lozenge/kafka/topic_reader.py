@@ -123,7 +123,7 @@ def tail(
 ) -> list[Message]:
     """The newest `count` committed records that are `wanted` of each partition, the oldest of a partition first.
 
-    Only records of the `ranges` of offsets count. It reads back by `step` offsets first: fewer where records are large.
+    Only records of the `ranges` of offsets count. It begins `step` offsets before the end: few of large records.
     Raises BrokerUnavailable.
     """
     found: list[Message] = []

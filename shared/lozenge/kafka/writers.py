@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 from lozenge.contracts.record import Record
 from lozenge.contracts.topics import DEAD_LETTER_BYTES
 from lozenge.errors import BrokerUnavailable, Fenced, LozengeError
-from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import SILENT, KafkaSettings
 from lozenge.process.retries import retry
 from lozenge.protocol.commit_metadata import CommitMetadata
@@ -67,7 +67,7 @@ class TransactionalWriter:
         self._retrying("claiming", lambda: self._producer.init_transactions(15))
 
     def commit(
-        self, records: Sequence[Record], group: Group, offsets: Mapping[int, int], metadata: CommitMetadata
+        self, records: Sequence[Record], group: ConsumerGroup, offsets: Mapping[int, int], metadata: CommitMetadata
     ) -> None:
         """Writes `records` and moves the group to `offsets`, both or neither.
 

@@ -1,4 +1,8 @@
-"""How a process ends on a signal: at its next boundary, or without one when its time is over."""
+"""How a process ends on a signal: at its next boundary, or without one when its time is over.
+
+`StopSignal` is for a loop that looks for the request itself. `stopped_by_signals` is for a process whose main thread
+waits in a call, as into Spark: the signal calls a function, and a call that does not return has a deadline.
+"""
 
 import os
 import signal

@@ -2,7 +2,8 @@
 
 A job asks a provider for a session and holds it while it runs. It assumes nothing about the JVM: it sets no static
 configuration, adds no listener, and stops its own queries only. Names that must be unique in a JVM, of queries, Kafka
-clients and temporary folders, begin with the name of the job. So a provider may give several jobs sessions of one JVM.
+clients and temporary folders, begin with the name of the job or are random. So a provider may give several jobs
+sessions of one JVM.
 """
 
 from collections.abc import Callable, Mapping

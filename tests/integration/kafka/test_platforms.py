@@ -9,7 +9,7 @@ from lozenge.contracts.record import Record
 from lozenge.contracts.schemas import newest
 from lozenge.errors import Fenced, TopicError
 from lozenge.kafka import schema_topic
-from lozenge.kafka.group_offsets import Group, committed
+from lozenge.kafka.group_offsets import ConsumerGroup, committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import check_topics, partitions
 from lozenge.kafka.topic_reader import retained
@@ -46,7 +46,7 @@ def test_two_platforms_share_a_broker(kafka: KafkaSettings, other: KafkaSettings
         ours.write([Record(kafka.topics.events, 0, b"k", b"late")])
     theirs.write([Record(other.topics.events, 0, b"k", b"still theirs")])
 
-    with closing(Group(kafka, "app", kafka.topics.events, 4)) as group:
+    with closing(ConsumerGroup(kafka, "app", kafka.topics.events, 4)) as group:
         successor.commit([], group, {0: 1}, CommitMetadata(1))
     assert [p.offset for p in committed(kafka, "app")] == [1]
     assert committed(other, "app") == []

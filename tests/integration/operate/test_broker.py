@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from lozenge.contracts.record import Record
 from lozenge.errors import BrokerUnavailable, UsageError
-from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
@@ -58,7 +58,7 @@ def test_records_survive_a_stop_and_a_kill_and_clients_continue(own: EmbeddedBro
     _create(own.bootstrap, "written")
     before, kafka = own.bootstrap, KafkaSettings(bootstrap=own.bootstrap)
     ensure_topics(kafka, kafka.topics.platform_topics())
-    writer, group = TransactionalWriter(kafka, "writer"), Group(kafka, "writer", "written", 1)
+    writer, group = TransactionalWriter(kafka, "writer"), ConsumerGroup(kafka, "writer", "written", 1)
     writer.fence()
     log, shipper = tmp_path / "job.log", Shipper(kafka)
     log.write_text("at first\n")

@@ -16,7 +16,7 @@ from lozenge.job.commit.resume_filter import ResumeFilter
 from lozenge.job.commit.resume_offsets import is_far_behind, resolve_start_offsets, within
 from lozenge.job.identity import Identity
 from lozenge.kafka.compacted_topic import read_latest
-from lozenge.kafka.group_offsets import Group, Positions, refuse_if_stale
+from lozenge.kafka.group_offsets import ConsumerGroup, Positions, refuse_if_stale
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.writers import PartitionWriters
 from lozenge.process.logging import logger
@@ -47,7 +47,7 @@ class Claims:
         self._kafka, self._identity, self._partitions = kafka, identity, partitions
         self._declaration = declaration
         self._shared = False
-        self.group = Group(kafka, identity.app, identity.input, partitions)
+        self.group = ConsumerGroup(kafka, identity.app, identity.input, partitions)
         self.writers = PartitionWriters(kafka, identity.app)
         self.coverage = CoverageWriter(kafka, identity)
         if (declaration.realtime or declaration.guarantee != "exactly-once") and not declaration.published_by_spark:

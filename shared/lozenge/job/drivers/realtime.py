@@ -37,7 +37,7 @@ from lozenge.job.identity import Identity
 from lozenge.job.operators.operator import Operator
 from lozenge.job.query.poison_search import Ranges
 from lozenge.job.query.query_builder import QueryBuilder
-from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import bounds
 from lozenge.spark.checkpoint import Checkpoint
@@ -114,7 +114,7 @@ class RealtimeDriver:
         identity: Identity,
         kafka: KafkaSettings,
         spark: SparkSession,
-        group: Group,
+        group: ConsumerGroup,
         builder: QueryBuilder,
         checkpoint: Checkpoint,
         publisher: RealtimePublisher,

@@ -32,7 +32,7 @@ from lozenge.job.query.query_builder import QueryBuilder
 from lozenge.job.query.range_evaluator import chunks, evaluate, size
 from lozenge.job.settings import JobSettings, detector_settings
 from lozenge.job.tools import command
-from lozenge.kafka.group_offsets import Group
+from lozenge.kafka.group_offsets import ConsumerGroup
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
@@ -104,7 +104,7 @@ def backfill(
 def _gaps(kafka: KafkaSettings, identity: Identity, gap_filter: GapFilter) -> tuple[Ranges, int]:
     """The retained part of the first gap of each partition, and the number of offsets that retention has deleted."""
     assert identity.coverage is not None
-    group = Group(kafka, identity.app, identity.input, kafka.partitions)
+    group = ConsumerGroup(kafka, identity.app, identity.input, kafka.partitions)
     committed = group.glance().offsets
     group.close()
     earliest = {p: low for p, (low, _) in bounds(kafka, identity.input, kafka.partitions).items()}

@@ -81,7 +81,7 @@ class ScriptedBroker:
 
     def connect(self, patch: pytest.MonkeyPatch) -> None:
         """From now on claims and commits meet this broker."""
-        patch.setattr(claim, "Group", lambda *_: ScriptedGroup(self))
+        patch.setattr(claim, "ConsumerGroup", lambda *_: ScriptedGroup(self))
         patch.setattr(claim, "PartitionWriters", lambda *_: ScriptedWriters(self))
         patch.setattr(claim, "published_since", self._published_since)
         patch.setattr(claim, "read_latest", lambda *_, check: self.stored)
