@@ -27,7 +27,6 @@ UNSEEN = {
     "lozenge-platform": {
         "lozenge",
         "alembic",  # its command runs the migrations
-        "hatchling",  # uv runs it
         "psycopg",  # SQLAlchemy imports it
     },
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge_deploy.releases.lint import problems
+from lozenge_deploy.releases.lint.folder import problems
 
 DETECTORS = Path(__file__).parents[1] / "detectors"
 

@@ -19,10 +19,11 @@ _PYTHON = """\
 #!/bin/sh
 # The Python of a detector's environment: -m MODULE WHICH ..., or -c CODE with the detector installed.
 # WHICH is the name of the detector, or a folder that ends with a slash.
-source="$(dirname "$0")/../source/{name}/"
+sources="$(dirname "$0")/../source"
+source="$sources/{name}/"
 export LOZENGE_CACHE='{cache}'
 if [ "$1" = -c ]; then
-  PYTHONPATH="$source" exec '{python}' "$@"
+  PYTHONPATH="$sources" exec '{python}' "$@"
 fi
 module="$2"
 case "$3" in */) source="$3" ;; esac

@@ -13,15 +13,15 @@ version = "1.0.0"
 dependencies = [{dependencies}]
 
 [tool.hatch.build.targets.wheel]
-only-include = ["{name}.py"]
-
-[tool.hatch.build.targets.wheel.shared-data]
-{shared}
+include = ["*"]
+exclude = [".*", "/README.md", "/conftest.py", "/test_{name}.py", "/tests"]
+sources = {{ "" = "{name}" }}
+ignore-vcs = true
 {more}"""
 
 
-def project(name: str, shared: str, *dependencies: str, more: Mapping[str, Mapping[str, str]] | None = None) -> str:
-    """The `pyproject.toml` of the detector `name`, whose wheel holds its module and the file `shared`.
+def project(name: str, *dependencies: str, more: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """The `pyproject.toml` of the detector `name`, whose wheel holds its folder.
 
     `more` are further tables by their names.
     """
@@ -32,6 +32,5 @@ def project(name: str, shared: str, *dependencies: str, more: Mapping[str, Mappi
     return _PROJECT.format(
         name=name,
         dependencies=", ".join(f'"{each}"' for each in dependencies),
-        shared=f'"{shared}" = "share/lozenge/{name}/{shared}"',
         more="\n".join(tables),
     )

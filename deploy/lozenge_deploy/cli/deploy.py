@@ -19,7 +19,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest, show_cost
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest, show_cost, show_warnings
 from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_changes
 
 NICE = 5
@@ -41,11 +41,11 @@ def plan(
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
     from lozenge_deploy.operations.impact import estimate_impact
-    from lozenge_deploy.releases.lint import require_sound
+    from lozenge_deploy.releases.lint.folder import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     seconds_of(last, "--last")
-    require_sound(folder)
+    show_warnings(require_sound(folder).warnings)
     os.nice(NICE)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)
@@ -79,11 +79,11 @@ def deploy(
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations.deploy_plan import prepare
-    from lozenge_deploy.releases.lint import require_sound
+    from lozenge_deploy.releases.lint.folder import require_sound
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
-    require_sound(folder)
+    show_warnings(require_sound(folder).warnings)
     os.nice(NICE)
     with Control(kafka) as control:
         candidate = prepare(folder, kafka, control, state=state, settings=settings)

@@ -79,14 +79,13 @@ def _fields_of(name: str) -> dict[str, Any]:
 
     A folder needs no broker: without one, `live` says so.
     """
-    from lozenge.detector.manifest import parse
+    from lozenge.detector.manifest import read
 
     try:
         folder = folder_of(name)
     except UsageError as missing:
         return _released(app_of(name), missing)
-    file = folder / "pyproject.toml"
-    project, version, declared = parse(file.read_text("utf-8"), str(file))
+    project, version, declared = read(folder / "pyproject.toml")
     return {**_declared(project, version, declared), **_live(project)}
 
 

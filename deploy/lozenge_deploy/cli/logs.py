@@ -52,7 +52,7 @@ def logs(
 
 def _refuse_unknown(kafka: "KafkaSettings", app: str) -> None:
     from lozenge_deploy.control.deployments_view import Deployments
-    from lozenge_deploy.releases.lint import APPS
+    from lozenge_deploy.releases.lint.names import APPS
 
     with Deployments(kafka) as deployments:
         known = {*APPS, *deployments.all()}

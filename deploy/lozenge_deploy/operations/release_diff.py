@@ -12,6 +12,7 @@ from lozenge_deploy.releases.release import Release
 Rows = list[dict[str, Any]]
 RESUMES = "resumes at committed offsets; no event is skipped or processed twice"
 """What happens to the offsets where one release replaces another."""
+_LARGEST_TEXT = 1_000_000
 
 
 def differences(old: Release | None, new: Release) -> Rows:
@@ -20,7 +21,7 @@ def differences(old: Release | None, new: Release) -> Rows:
         return [_row("release", old.name if old else None, new.name)]
     return [
         _row("release", old.name, new.name),
-        *_files(_texts(old.wheel.content), _texts(new.wheel.content)),
+        *_files(_contents(old.wheel.content, old.detector), _contents(new.wheel.content, new.detector)),
         *_changed("default of ", old.settings, new.settings),
         *_changed("", _pins(old.lock), _pins(new.lock)),
         *([] if old.library == new.library else [_row("library", old.library, new.library)]),
@@ -66,17 +67,33 @@ def _pins(lock: str) -> dict[str, str]:
     return dict(line.split("==", 1) for line in lines)
 
 
-def _texts(wheel: bytes) -> dict[str, list[str]]:
-    """The lines of each file of a wheel, without its packaging metadata."""
+def _contents(wheel: bytes, detector: str) -> dict[str, bytes]:
+    """Each file of a wheel by its path in the detector's folder, without the wheel's own metadata."""
     with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
-        return {name.split("/")[-1]: archive.read(name).decode(errors="replace").splitlines() for name in names}
+        return {name.removeprefix(f"{detector}/"): archive.read(name) for name in names}
 
 
-def _files(old: Mapping[str, list[str]], new: Mapping[str, list[str]]) -> Iterator[dict[str, Any]]:
-    """How many lines of each file are removed and added."""
+def _files(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
+    """How many lines of each file are removed and added; of a file that is no text, its sizes."""
     for file in sorted(old.keys() | new.keys()):
-        difference = list(unified_diff(old.get(file, []), new.get(file, []), n=0))[2:]
+        before, after = old.get(file), new.get(file)
+        if before == after:
+            continue
+        lines, new_lines = _lines(before), _lines(after)
+        if lines is None or new_lines is None:
+            yield _row(file, *(None if content is None else f"{len(content)} bytes" for content in (before, after)))
+            continue
+        difference = list(unified_diff(lines, new_lines, n=0))[2:]
         removed, added = (sum(line.startswith(sign) for line in difference) for sign in "-+")
-        if removed or added:
-            yield _row(file, f"-{removed} lines", f"+{added} lines")
+        yield _row(file, f"-{removed} lines", f"+{added} lines")
+
+
+def _lines(content: bytes | None) -> list[str] | None:
+    """The lines of a text; None for anything else, and for more than a person reads."""
+    if content is None:
+        return []
+    try:
+        return content.decode().splitlines() if b"\0" not in content and len(content) <= _LARGEST_TEXT else None
+    except UnicodeDecodeError:
+        return None

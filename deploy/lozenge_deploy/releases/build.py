@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from lozenge.errors import UsageError
 from lozenge.toolchain import cache_path
 from lozenge_deploy.releases import uv
+from lozenge_deploy.releases.source_files import source_files
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 LIBRARY = "lozenge"
@@ -160,11 +161,10 @@ def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
 
 def _contents(folder: Path) -> Iterator[str]:
     """Name and digest of each file below `folder` that a build may look at, in order."""
-    for file in sorted(folder.rglob("*")):
-        names = file.relative_to(folder).parts
-        if file.is_file() and not any(name.startswith(".") or name == "__pycache__" for name in names):
+    for file in source_files(folder):
+        if file.is_file():  # not a link to nothing
             yield f"{file.relative_to(folder)}:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogateescape")).hexdigest()[:12]

@@ -23,18 +23,21 @@ from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 STEP_SECONDS = 5.0
+_OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml")
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
 
 
-def test_command(python: Path, report: Path) -> list[str]:
+def test_command(python: Path, report: Path, run_in: Path) -> list[str]:
     """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
 
-    It also runs those of `lozenge.testing.invariants`. The environment of the command adds pytest alone: a package that
-    both have is the detector's.
+    It also runs those of `lozenge.testing.invariants`. The tests' code has `run_in` as its current folder, as a job has
+    another one than its source. Settings of pytest are the folder's own. The environment of the command adds pytest
+    alone: a package that both have is the detector's.
     """
     tools = [path for path in sys.path if path.endswith("site-packages")]
     plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]
-    options = ["-q", "--import-mode=importlib", *plugins, f"--junit-xml={report}", "."]
+    names = ["--import-mode=importlib", "-o", "consider_namespace_packages=true"]
+    options = ["-q", *names, *plugins, f"--run-in={run_in}", f"--junit-xml={report}", *_OWN_SETTINGS, "."]
     code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
     return [str(python), "-c", code]
 
@@ -54,7 +57,7 @@ def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
         report = Path(report_folder) / "report.xml"
         print(f"testing detector {folder.name}", file=sys.stderr)
         process = Child(
-            test_command(python, report),
+            test_command(python, report, python.parents[1]),
             environment=in_environment(os.environ | temporary),
             folder=folder,
             stdout=output,

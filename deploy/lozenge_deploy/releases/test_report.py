@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from lozenge_deploy.releases.lint import REQUIRED_TESTS
+from lozenge_deploy.releases.lint.documents import REQUIRED_TESTS
 
 _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
 

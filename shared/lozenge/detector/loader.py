@@ -1,7 +1,6 @@
 """Finding a detector: the one installed in this environment, or the one in a folder."""
 
 import importlib
-import importlib.util
 import os
 import sys
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lozenge.detector import package
 from lozenge.detector.definition import Detector
-from lozenge.detector.manifest import Manifest, folder_of, read
+from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import DetectorError
 
 GROUP = "lozenge.detectors"
@@ -53,7 +53,7 @@ def installed(name: str | None = None) -> LoadedDetector:
 
 
 def from_folder(folder: Path) -> LoadedDetector:
-    """The detector in a source folder `<name>/<name>.py`; its module is imported under its own name."""
+    """The detector in a source folder `<name>/<name>.py`; the folder is imported as the package `<name>`."""
     name = folder.name
     file = folder / f"{name}.py"
     if not file.is_file():
@@ -61,19 +61,14 @@ def from_folder(folder: Path) -> LoadedDetector:
             f"looking for detector {name}: {file} does not exist",
             hint="a detector is a folder <name>/ with <name>.py, pyproject.toml, test_<name>.py and README.md",
         )
-    module = sys.modules.get(name)
-    if module is None or getattr(module, "__file__", None) != str(file):
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        _let_workers_import(folder)
-        try:
-            spec.loader.exec_module(module)
-        except (Exception, SystemExit) as error:
-            del sys.modules[name]
-            raise _import_failed(name, error) from error
+    package.provide(folder)
+    before = list(sys.modules)
+    try:
+        module = importlib.import_module(package.main_module(name))
+    except (Exception, SystemExit) as error:
+        failed = _import_failed(name, error)
+        package.forget(name, keep=before)
+        raise failed from error
     return _loaded(name, getattr(module, "detector", None), module)
 
 
@@ -83,12 +78,12 @@ def _loaded(name: str, detector: object, module: ModuleType) -> LoadedDetector:
             f"loading detector {name}: its module has no `detector = Detector(...)`",
             hint="end the module with detector = Detector(detect, settings=YourSettings)",
         )
-    folder = folder_of(str(module.__file__), name)
+    folder = Path(str(module.__file__)).parent
     file = folder / "pyproject.toml"
     if not file.is_file():
         raise DetectorError(
             f"loading detector {name}: its declaration {file} is not there",
-            hint="include pyproject.toml in the wheel as shared data; see any detector's pyproject.toml",
+            hint="include the whole folder in the wheel; see any detector's pyproject.toml",
         )
     declared, version, declaration = read(file)
     if declared != name:
@@ -99,15 +94,8 @@ def _loaded(name: str, detector: object, module: ModuleType) -> LoadedDetector:
     return LoadedDetector(name, version, detector, declaration, folder)
 
 
-def _let_workers_import(folder: Path) -> None:
-    """Spark's Python workers find the detector's functions by module name, on the path they inherit."""
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if str(folder) not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, paths)])
-
-
 def _import_failed(name: str, error: BaseException) -> DetectorError:
-    return DetectorError(
-        f"importing detector {name}: {type(error).__name__}: {error}",
-        hint="fix the module, or add the missing package to the detector's dependencies",
-    )
+    hint = "fix the module, or add the missing package to the detector's dependencies"
+    if isinstance(error, ModuleNotFoundError) and error.name and package.has_module(name, error.name):
+        hint = f"the folder is the package {name}: write `from .{error.name} import ...`"
+    return DetectorError(f"importing detector {name}: {type(error).__name__}: {error}", hint=hint)

@@ -1,10 +1,10 @@
 """`[tool.lozenge]` in a detector's pyproject.toml: what the platform must know in addition to the code.
 
-The file travels in the detector's wheel as data (`share/lozenge/<name>/`), with the reference tables
-next to it, so a running job reads the very manifest it was released with.
+The file is in the detector's wheel, in the package `<name>`, with the reference tables next to it. So a running job
+reads the very manifest it was released with.
 """
 
-import sys
+import re
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -65,7 +65,7 @@ class Table(_Section):
 
     @model_validator(mode="after")
     def _csv_has_columns(self) -> "Table":
-        if self.path.endswith(".csv") == bool(self.columns):
+        if self.path.lower().endswith(".csv") == bool(self.columns):
             return self
         raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')
 
@@ -232,33 +232,37 @@ def read(file: Path) -> tuple[str, str, Manifest]:
 
 def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     """(name, version, declaration) of a pyproject.toml; raises ConfigError with every problem at once."""
+    if text.startswith("\ufeff"):
+        raise ConfigError(
+            f"reading {origin}: it begins with a byte order mark",
+            hint="save it as UTF-8 without one: no tool that builds a wheel reads it",
+        )
     try:
         project: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"reading {origin}: {error}", hint="fix the TOML syntax") from error
     problems = []
-    name = project.get("project", {}).get("name", "")
-    version = project.get("project", {}).get("version", "")
-    if not isinstance(name, str) or not name.replace("_", "").isalnum() or name != name.lower():
+    name, version = (_value(project, "project", key) for key in ("name", "version"))
+    if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
         problems.append("project.name: lower-case letters, digits and underscores, such as large_amount")
-    if not version:
-        problems.append("project.version: missing")
+    if not isinstance(version, str) or not version:
+        problems.append("project.version: missing" if version is None else 'project.version: a text, such as "1.0.0"')
     try:
-        declaration = Manifest.model_validate(project.get("tool", {}).get("lozenge", {}))
+        declaration = Manifest.model_validate(_value(project, "tool", "lozenge") or {})
     except ValidationError as error:
         for problem in error.errors():
             field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
             problems.append(f"{field}{_line(text, problem['loc'])}: {problem['msg']}")
     if problems:
         raise ConfigError(f"reading {origin}: {len(problems)} problem(s)", problems=problems)
-    return name, version, declaration
+    return str(name), str(version), declaration
 
 
-def folder_of(module_file: str, name: str) -> Path:
-    """The folder of a detector's manifest and tables: that of its module, or the data of its installed wheel."""
-    source = Path(module_file).parent
-    installed = Path(sys.prefix) / "share" / "lozenge" / name
-    return source if (source / "pyproject.toml").is_file() else installed
+def _value(project: Any, *path: str) -> Any:
+    """What the file has at this path; None if there is nothing."""
+    for part in path:
+        project = project.get(part) if isinstance(project, dict) else None
+    return project
 
 
 def _line(text: str, path: tuple[int | str, ...]) -> str:

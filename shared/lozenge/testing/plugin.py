@@ -2,13 +2,20 @@
 
 `-p lozenge.testing.plugin` adds the tests `fault[...]` of `lozenge.testing.invariants` after each
 `<name>/test_<name>.py`. Nobody writes them. Equal values of `--fault-seed` make equal events.
+
+Tests import the modules of their detector's folder as the job does: `from <name>.features import ...`. `--run-in` is
+the current folder of their code: a job's current folder is not that of its detector either.
 """
 
+import os
+from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lozenge.detector.package import is_detector, provide
 from lozenge.errors import LozengeError
 from lozenge.testing.case_generator import gather
 from lozenge.testing.invariants import INVARIANTS, Subject
@@ -17,6 +24,29 @@ from lozenge.testing.runner import Run, RunInput, on_run
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fault-seed", type=int, default=1, help="another number makes other events (1)")
+    parser.addoption("--run-in", metavar="FOLDER", help="the current folder of the tests' code")
+
+
+@pytest.hookimpl(tryfirst=True)  # before the folders' own conftest.py are imported
+def pytest_load_initial_conftests(args: Sequence[str]) -> None:
+    for given in args:
+        _provide(Path(given.partition("::")[0]).resolve())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collect_directory(path: Path) -> None:
+    _provide(path)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """A detector's module is no file of tests, even if its name begins as theirs."""
+    folder = collection_path.parent
+    return True if collection_path.name == f"{folder.name}.py" and is_detector(folder) else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if folder := session.config.getoption("--run-in"):
+        os.chdir(folder)
 
 
 @pytest.hookimpl(tryfirst=True)  # so that -k and markers select among these tests too
@@ -77,3 +107,9 @@ class FaultTest(pytest.Item):
 def _tests_a_detector(module: pytest.Module) -> bool:
     folder = module.path.parent
     return module.path.name == f"test_{folder.name}.py" and (folder / f"{folder.name}.py").is_file()
+
+
+def _provide(path: Path) -> None:
+    """Makes the detector importable whose folder is `path` or holds it."""
+    if folder := next(filter(is_detector, (path, *path.parents)), None):
+        provide(folder)

@@ -15,6 +15,7 @@ from lozenge.contracts.record import RecordPosition
 from lozenge.detector.definition import Detector, Settings
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.package import is_detector
 from lozenge.errors import LozengeError
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
@@ -80,8 +81,9 @@ _listeners: list[Callable[[RunInput, Run], None]] = []
 
 
 def detector_of(test_file: str) -> LoadedDetector:
-    """The detector in the folder of a test: `detector = detector_of(__file__)`."""
-    return from_folder(Path(test_file).resolve().parent)
+    """The detector whose folder holds the test, at any depth: `detector = detector_of(__file__)`."""
+    folders = Path(test_file).resolve().parents
+    return from_folder(next(filter(is_detector, folders), folders[0]))
 
 
 def of(detector: Detector[Any]) -> LoadedDetector:

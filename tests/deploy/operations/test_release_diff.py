@@ -18,7 +18,7 @@ def wheel(**files: str) -> Wheel:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         for name, text in files.items():
-            archive.writestr(f"{name}.py", text)
+            archive.writestr(f"spotter/{name}.py", text)
         archive.writestr("spotter-1.0.0.dist-info/RECORD", str(files))
     return Wheel(file="spotter-1.0.0-py3-none-any.whl", content=content.getvalue())
 

@@ -16,7 +16,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A detector with a table; the names of both may begin as those of tests do."""
     folder = tmp_path / str(request.param)
     folder.mkdir()
-    (folder / "pyproject.toml").write_text(project(folder.name, "test_limits.csv"))
+    (folder / "pyproject.toml").write_text(project(folder.name))
     (folder / f"{folder.name}.py").write_text("detector = 1\n")
     (folder / "test_limits.csv").write_text("a,b\n")
     (folder / f"test_{folder.name}.py").write_text("")
@@ -44,6 +44,30 @@ def test_a_change_of_the_tests_is_another_digest_and_the_same_wheel(folder: Path
     (folder / f"test_{folder.name}.py").write_text("def test_fires() -> None: ...\n")
     assert digest_of(folder) != digest
     assert wheel_of(folder, tmp_path / "built") == wheel
+
+
+def test_the_wheel_holds_every_file_of_the_folder_whatever_its_kind_and_name(folder: Path, tmp_path: Path) -> None:
+    name = folder.name
+    kept = ("features.py", "test_rules.py", "models/de/m.joblib", "lists/a b ü.json", "sub/__init__.py", "dist.txt")
+    left = ("README.md", "conftest.py", "tests/data.json", ".idea/x", "__pycache__/x.cpython-311.pyc", "sub/.cache/x")
+    for file in (*kept, *left):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(b"\0\xff" + file.encode())
+    (folder / ".gitignore").write_text("*.joblib\nlists/\n")
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / "shared.py").write_text("LIMIT = 1\n")
+    (folder / "linked").symlink_to(tmp_path / "common")
+    wheel = wheel_of(folder, tmp_path / "built")
+    with zipfile.ZipFile(tmp_path / "built" / digest_of(folder) / wheel.file) as held:
+        names = {each for each in held.namelist() if ".dist-info/" not in each}
+        assert held.read(f"{name}/models/de/m.joblib") == b"\0\xffmodels/de/m.joblib"
+    own = ("pyproject.toml", f"{name}.py", "test_limits.csv", "linked/shared.py")
+    assert names == {f"{name}/{file}" for file in (*kept, *own)}
+    for changed in (folder / "lists/a b ü.json", tmp_path / "common" / "shared.py"):
+        before = digest_of(folder)
+        changed.write_text("LIMIT = 2\n")
+        assert digest_of(folder) != before
+        assert wheel_of(folder, tmp_path / "built") != wheel
 
 
 def test_the_digest_follows_the_name_of_a_file_and_no_cache(folder: Path) -> None:

@@ -30,8 +30,10 @@ def test_knows_its_limits():
 
 def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_spotter.py").write_text(TESTS)
+    (tmp_path / "pyproject.toml").touch()
     report = tmp_path / "report.xml"
-    subprocess.run(detector_process.test_command(Path(sys.executable), report), cwd=tmp_path, capture_output=True)
+    command = detector_process.test_command(Path(sys.executable), report, tmp_path)
+    subprocess.run(command, cwd=tmp_path, capture_output=True)
     outcomes = read(report)
     assert [(v.test, v.outcome, v.reason) for v in outcomes] == [
         ("test_fires_at_night", "passed", ""),
@@ -48,6 +50,7 @@ def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:
 
 def test_a_release_needs_both_cases_to_have_passed(tmp_path: Path) -> None:
     good, _, _ = TESTS.partition("def test_knows")
+    (tmp_path / "pyproject.toml").touch()
     (tmp_path / "test_spotter.py").write_text(good)
     with detector_process.tests_of(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
         passed()

@@ -19,5 +19,5 @@ def write_quick_tests(folder: Path) -> None:
     """Replaces the tests of a detector by those that it must have, which look at nothing but its module."""
     name = folder.name
     kinds = ("fires", "stays_silent", "a_missing_field", "gives_the_same")
-    tests = "".join(f"def test_{kind}() -> None:\n    assert {name}.detector\n" for kind in kinds)
-    (folder / f"test_{name}.py").write_text(f"import {name}\n\n\n{tests}")
+    tests = "".join(f"def test_{kind}() -> None:\n    assert module.detector\n" for kind in kinds)
+    (folder / f"test_{name}.py").write_text(f"from {name} import {name} as module\n\n\n{tests}")

@@ -58,11 +58,11 @@ def folder(parent: Path, name: str, version: str = "1.10") -> Path:
     made.mkdir()
     (made / f"{name}.py").write_text(MODULE)
     tables = {
-        'project.entry-points."lozenge.detectors"': {name: f"{name}:detector"},
+        'project.entry-points."lozenge.detectors"': {name: f"{name}.{name}:detector"},
         "tool.lozenge": {"kind": "rule", "owner": "tests", "title": "A test"},
     }
     dependencies = ("lozenge[job]>=0.2,<0.3", f"toposort=={version}")
-    (made / "pyproject.toml").write_text(project(name, "pyproject.toml", *dependencies, more=tables))
+    (made / "pyproject.toml").write_text(project(name, *dependencies, more=tables))
     return made
 
 
@@ -85,7 +85,9 @@ def built(name: str, content: bytes = b"wheel") -> Built:
 
 def says(python: Path, module: str) -> list[str]:
     """Which toposort a detector's process imports, and from where."""
-    script = f"import {module}, importlib.metadata as m; print(m.version('toposort'), {module}.toposort.__file__)"
+    script = (
+        f"import {module}.{module} as d, importlib.metadata as m; print(m.version('toposort'), d.toposort.__file__)"
+    )
     run = subprocess.run([python, "-P", "-c", script], capture_output=True, text=True, check=True, env={})
     return run.stdout.split()
 

@@ -15,12 +15,15 @@ import pytest
 from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.cli.author import scaffold
 from lozenge_deploy.releases.detector_process import test_command as command_of_tests
+from lozenge_deploy.releases.lint.folder import problems
 from tests.deploy.command import ROOT, invoke
 
 pytestmark = pytest.mark.integration
 
 FAULTS = {f"fault[{fault}]" for fault in INVARIANTS}
 NEW = {"new_rule": "rule", "new_aggregate": "aggregate", "new_stateful": "stateful"}
+PACKAGES = {"test_charges": "0.25", "parted": "0.75"}
+"""Two detectors of the same modules, with what each finds in its data."""
 TESTED = "not fault or new_ or (wrong_clock and replayed)"
 """The expression for pytest that skips faults which prove nothing more."""
 OF_WRONG_CLOCK = """
@@ -46,6 +49,8 @@ def detectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _write_that_of_the_guide(detectors)
     _write_that_of_the_tutorial(detectors)
     _write_one_that_reads_the_clock(detectors)
+    for name, limit in PACKAGES.items():
+        _write_a_package(detectors, name, limit)
     return detectors
 
 
@@ -53,12 +58,15 @@ def detectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def failures(detectors: Path) -> Mapping[str, Mapping[str, str]]:
     """By detector and test, why the test failed; "" if it passed."""
     report = detectors.parent / "report.xml"
-    command = [*command_of_tests(Path(sys.executable), report), "-k", TESTED]
+    elsewhere = detectors.parent / "elsewhere"
+    elsewhere.mkdir()
+    (detectors / "pyproject.toml").touch()  # of a folder of detectors, not of one of them
+    command = [*command_of_tests(Path(sys.executable), report, elsewhere), "-k", TESTED]
     run = subprocess.run(command, cwd=detectors, capture_output=True, text=True)
     assert run.returncode == 1, run.stdout + run.stderr
-    found: dict[str, dict[str, str]] = {folder.name: {} for folder in detectors.iterdir()}
+    found: dict[str, dict[str, str]] = {folder.name: {} for folder in detectors.iterdir() if folder.is_dir()}
     for case in ElementTree.parse(report).iter("testcase"):
-        _, folder, _ = case.get("classname", "").split(".")
+        folder, *_ = case.get("classname", "").split(".")
         found[folder][case.get("name", "")] = "; ".join(part.get("message", part.tag) for part in case)
     return found
 
@@ -86,9 +94,54 @@ def test_a_detector_that_breaks_an_invariant_fails_under_its_fault(
     assert "1 with another reason" in failures["wrong_clock"]["fault[replayed]"]
 
 
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_folder_with_modules_and_data_is_a_package_of_its_own(
+    name: str, failures: Mapping[str, Mapping[str, str]], detectors: Path
+) -> None:
+    assert [problem for problem in problems(detectors / name) if "README" not in problem] == []
+    assert set(failures[name].values()) == {""}
+    assert failures[name].keys() >= {"test_fires_in_a_worker_of_spark", "test_of_the_rules", "test_in_a_folder"}
+
+
 def test_new_detectors_satisfy_ruff(detectors: Path) -> None:
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,B", "--line-length", "120", *NEW]
     assert subprocess.run(command, cwd=detectors).returncode == 0
+
+
+def _write_a_package(detectors: Path, name: str, limit: str) -> None:
+    """A detector of several modules, of which one runs in Spark's workers, with data in a folder.
+
+    Its name and those of its modules may begin as those of tests do.
+    """
+    scaffold.write(detectors, name, "rule", "you")
+    folder = detectors / name
+    main = (folder / f"{name}.py").read_text("utf-8")
+    main = main.replace("\n\n\nclass", "\n\nfrom .lists.known import KNOWN\nfrom .test_rules import risk\n\n\nclass", 1)
+    main = main.replace("*alert(", '*alert(score=risk("amount"), title=F.lit(KNOWN), ')
+    files = {
+        f"{name}.py": main,
+        "conftest.py": f"import pytest\n\nfrom {name}.features import LIMIT\n\n"
+        "@pytest.fixture\ndef limit():\n    return LIMIT\n",
+        "features.py": "import json\nfrom pathlib import Path\n\n"
+        'LIMIT = json.loads(Path(__file__).with_name("lists").joinpath("limits ü.json").read_text("utf-8"))\n',
+        "test_rules.py": "from pyspark.sql import functions as F\nfrom pyspark.sql.types import DoubleType\n\n"
+        "from . import features\n\n\n@F.udf(DoubleType())\ndef risk(amount):\n    return features.LIMIT\n",
+        "lists/limits ü.json": limit,
+        "lists/known.py": f"from {name}.features import LIMIT\n\nKNOWN = str(LIMIT)\n",
+        f"test_{name}.py": "from lozenge.testing import detector_of, run\n\n"
+        f"from {name} import features\nfrom .features import LIMIT\n\ndetector = detector_of(__file__)\n\n\n"
+        "def test_fires_in_a_worker_of_spark(limit):\n"
+        "    [alert] = run(detector, [{'amount': '900'}])\n"
+        f"    assert (alert.score, alert.title) == (LIMIT, str(features.LIMIT)) == ({limit}, str(limit))\n\n\n"
+        "def test_stays_silent():\n    assert run(detector, [{'amount': '1'}]) == []\n\n\n"
+        "def test_a_missing_amount():\n    assert run(detector, [{'amount': None}]) == []\n\n\n"
+        "def test_of_the_rules():\n    assert LIMIT == features.LIMIT\n",
+        "tests/test_more.py": "from lozenge.testing import detector_of\n\n\n"
+        f"def test_in_a_folder(limit):\n    assert detector_of(__file__).name == '{name}' and limit == {limit}\n",
+    }
+    for file, text in files.items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(text, "utf-8")
 
 
 def _write_that_of_the_guide(detectors: Path) -> None:

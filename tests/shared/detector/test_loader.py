@@ -1,6 +1,7 @@
 """A detector is loaded from its folder or its environment; each error says what to do."""
 
 import importlib.metadata
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -8,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.detector import loader
+from lozenge.detector import loader, package
 from lozenge.detector.loader import from_folder, installed
 from lozenge.errors import ConfigError, DetectorError
-from tests.shared.detector_folder import PROJECT, write_detector
+from tests.shared.detector_folder import MODULE, PROJECT, write_detector
 
 
 @pytest.fixture(autouse=True)
 def _modules_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(package._finder, "folders", {})
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
@@ -28,6 +30,53 @@ def test_a_folder_holds_a_detector(tmp_path: Path) -> None:
     loaded = from_folder(write_detector(tmp_path, "made_up"))
     assert (loaded.name, loaded.version, loaded.folder) == ("made_up", "1.0", tmp_path / "made_up")
     assert from_folder(tmp_path / "made_up").detector is loaded.detector
+
+
+@pytest.mark.parametrize("init", [True, False], ids=["with __init__", "without __init__"])
+@pytest.mark.parametrize("written", ["from .sub.features import ONE", "from made_up.sub.features import ONE"])
+def test_a_module_imports_others_of_its_folder(tmp_path: Path, init: bool, written: str) -> None:
+    folder = write_detector(tmp_path, "made_up", module=f"{written}\n{MODULE}")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "features.py").write_text("ONE = 1\n")
+    for place in (folder, folder / "sub") if init else ():
+        (place / "__init__.py").touch()
+    assert from_folder(folder).folder == folder
+    assert sys.modules["made_up.sub.features"].ONE == 1
+
+
+def test_two_folders_may_have_modules_of_one_name(tmp_path: Path) -> None:
+    for name in ("made_up", "made_up_too"):
+        folder = write_detector(tmp_path, name, module=f"from .features import OF\n{MODULE}")
+        (folder / "features.py").write_text(f"OF = {name!r}\n")
+        from_folder(folder)
+    assert [sys.modules[f"{name}.features"].OF for name in ("made_up", "made_up_too")] == ["made_up", "made_up_too"]
+
+
+def test_a_folder_of_the_same_name_elsewhere_is_another_package(tmp_path: Path) -> None:
+    loaded = []
+    for place in ("one", "two"):
+        (tmp_path / place).mkdir()
+        folder = write_detector(tmp_path / place, "made_up", module=f"from .features import OF\n{MODULE}")
+        (folder / "features.py").write_text(f"OF = {place!r}\n")
+        loaded.append(from_folder(folder))
+        assert place == sys.modules["made_up.features"].OF
+    assert [each.folder.parent.name for each in loaded] == ["one", "two"]
+
+
+def test_processes_that_inherit_the_environment_import_the_package_and_no_neighbour(tmp_path: Path) -> None:
+    for name in ("made_up", "made_up_later"):
+        write_detector(tmp_path, name)
+    from_folder(tmp_path / "made_up")
+    code = "import made_up.made_up, importlib.util as u; print(u.find_spec('made_up_later'))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("None\n", "")
+
+
+def test_a_module_of_the_folder_that_is_imported_by_its_bare_name_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    folder = write_detector(tmp_path, "made_up", module=f"from features import ONE\n{MODULE}")
+    (folder / "features.py").write_text("ONE = 1\n")
+    with pytest.raises(DetectorError, match=r"\n  -> .*write `from \.features import \.\.\.`"):
+        from_folder(folder)
 
 
 def test_a_folder_without_its_module_is_refused(tmp_path: Path) -> None:
@@ -76,7 +125,7 @@ def test_a_manifest_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 
 def entry_points(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}:detector", loader.GROUP) for n in names)
+    points = importlib.metadata.EntryPoints(EntryPoint(n, f"{n}.{n}:detector", loader.GROUP) for n in names)
     monkeypatch.setattr(loader, "entry_points", lambda group: points)
 
 
@@ -96,13 +145,13 @@ def test_an_environment_without_detectors_says_so(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_installed_detector_is_loaded_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up")))
+    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up").parent))
     entry_points(monkeypatch, "made_up")
     assert installed().name == installed("made_up").name == "made_up"
 
 
 def test_an_installed_detector_whose_import_fails_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up", module="1 / 0")))
+    monkeypatch.syspath_prepend(str(write_detector(tmp_path, "made_up", module="1 / 0").parent))
     entry_points(monkeypatch, "made_up")
     with pytest.raises(DetectorError, match="importing detector made_up: ZeroDivisionError"):
         installed("made_up")

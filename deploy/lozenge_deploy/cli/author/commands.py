@@ -25,7 +25,7 @@ from lozenge_deploy.cli.options import (
     seconds_of,
     settings_of,
 )
-from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest
+from lozenge_deploy.cli.printing.output import OutputFormat, show, show_backtest, show_warnings
 from lozenge_deploy.cli.printing.terminal import echo
 
 if TYPE_CHECKING:
@@ -58,22 +58,27 @@ def new(
 def check(name: NAME = ".", output: OUTPUT = OutputFormat.TABLE) -> None:
     """Show everything that is wrong with a detector's folder, without running it.
 
-    For Real-Time Mode it also asks Spark whether it can run the query, which takes some seconds.
+    Warnings do not change the exit code. For Real-Time Mode it also asks Spark whether it can run the query, which
+    takes some seconds.
     """
     from lozenge.detector.manifest import read
-    from lozenge_deploy.releases.lint import problems, require_sound
+    from lozenge_deploy.releases.lint.folder import findings, require_sound
     from lozenge_deploy.releases.release import build
 
     folder = folder_of(name)
-    found = problems(folder)
+    found = findings(folder)
+    problems = found.problems
     ineligible: LozengeError | None = None
-    if not found and read(folder / "pyproject.toml")[2].realtime:
+    if not problems and read(folder / "pyproject.toml")[2].realtime:
         try:
             build(folder)
         except LozengeError as error:
-            found, ineligible = [str(error)], error
+            problems, ineligible = [str(error)], error
     if output is OutputFormat.JSON:
-        show([{"detector": folder.name, "problem": problem} for problem in found], output)
+        rows = [("problem", problem) for problem in problems] + [("warning", warning) for warning in found.warnings]
+        show([{"detector": folder.name, "level": level, "problem": text} for level, text in rows], output)
+    else:
+        show_warnings(found.warnings)
     if ineligible is not None:
         raise ineligible
     require_sound(folder)
@@ -93,11 +98,12 @@ def run_tests(
     from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
     folder = folder_of(name)
+    _require_runnable(folder)
     if not (folder / f"test_{folder.name}.py").is_file():
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
     with tempfile.TemporaryDirectory() as reports, temporary_folder() as temporary:
         report = Path(reports) / "report.xml"
-        command = [*test_command(environment_of(folder), report), *(arguments or [])]
+        command = [*test_command(environment_of(folder), report, Path(reports)), *(arguments or [])]
         stdout = sys.stderr if output is OutputFormat.JSON else sys.stdout
         run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
         found = test_report.read(report)
@@ -107,6 +113,15 @@ def run_tests(
         show([_under(fault) for fault in faults], output)
     if run.returncode:
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="see their output above")
+
+
+def _require_runnable(folder: Path) -> None:
+    """Raises ConfigError with what keeps the detector from running; shows what else a deploy would refuse."""
+    from lozenge_deploy.releases.lint.folder import require_runnable
+
+    found = require_runnable(folder)
+    show_warnings([f"`lozenge deploy` will refuse {line}" for line in found.unfinished])
+    show_warnings(found.warnings)
 
 
 def _under(test: "ReportedTest") -> dict[str, Any]:
@@ -130,6 +145,7 @@ def try_(
 
     folder, settings = folder_of(name), settings_of(set_)
     seconds_of(last, "--last")
+    _require_runnable(folder)
     outcome = backtest(folder.name, environment_of(folder), KafkaSettings.load(), last, settings)
     if output is OutputFormat.JSON:
         show([outcome], output)
@@ -150,6 +166,7 @@ def dev(
     from lozenge_deploy.cli.author.dev import develop
 
     folder, back = folder_of(name), timedelta(seconds=seconds_of(last, "--last"))
+    _require_runnable(folder)
     if dry_run and output is OutputFormat.JSON:
         show([{"detector": folder.name, "folder": str(folder), "last": last}], output)
     elif dry_run:

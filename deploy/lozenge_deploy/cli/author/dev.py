@@ -12,7 +12,7 @@ from typing import Any
 import stamina
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
-from watchfiles import PythonFilter, watch
+from watchfiles import DefaultFilter, watch
 
 from lozenge.contracts.avro import Codec
 from lozenge.detector.manifest import read as declared
@@ -24,11 +24,13 @@ from lozenge.kafka.topic_reader import offsets_at
 from lozenge.toolchain import cache_path
 from lozenge_deploy.cli.printing.terminal import echo, print_json, visible
 from lozenge_deploy.releases.environments import environment_of, in_environment
+from lozenge_deploy.releases.lint.folder import require_runnable
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 STOP_SECONDS = 30.0
-_FILES = PythonFilter(extra_extensions=(".toml", ".csv", ".parquet"))
+_FILES = DefaultFilter()
+"""Any file of the folder, of whatever kind, except those of tools such as `.git` and `__pycache__`."""
 
 
 def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: bool = False) -> None:
@@ -46,26 +48,30 @@ def develop(folder: Path, kafka: KafkaSettings, last: timedelta, *, as_json: boo
         _own_topics(kafka, name, release, kafka.topics.events_by(declaration.key), last),
         _printing(kafka, name, release, as_json),
     ):
-        job = _started(python, folder, temporary, release, generation := 1)
+        job: Child | None = _started(python, folder, temporary, release, generation := 1)
         echo(f"{name} runs as {release}; edit its folder, Ctrl-C stops it", err=True)
         try:
             for changes in watch(folder, watch_filter=_FILES, rust_timeout=500):
                 echo(f"{name} has changed and is restarted", err=True)
                 _stop(job)
-                if any(Path(file).name == "pyproject.toml" for _, file in changes):
-                    python = _rebuilt(folder) or python
-                job = _started(python, folder, temporary, release, generation := generation + 1)
+                of_project = any(Path(file).name == "pyproject.toml" for _, file in changes)
+                job, changed = None, _checked(folder, python, rebuild=of_project)
+                if changed is not None:
+                    python = changed
+                    job = _started(python, folder, temporary, release, generation := generation + 1)
         except KeyboardInterrupt:
             pass  # the intended way to stop it
         finally:
             _stop(job)
 
 
-def _rebuilt(folder: Path) -> Path | None:
+def _checked(folder: Path, python: Path, *, rebuild: bool) -> Path | None:
+    """The Python that runs the folder as it is now; None, with the reason on stderr, if none can."""
     try:
-        return environment_of(folder)
+        require_runnable(folder)
+        return environment_of(folder) if rebuild else python
     except LozengeError as error:
-        echo(str(error), err=True)
+        echo(f"{error}\nthe next change starts it again", err=True)
         return None
 
 
@@ -137,10 +143,11 @@ def _started(python: Path, folder: Path, temporary: dict[str, str], release: str
         "LOZENGE_JOB_WORK": str(cache_path("dev")),
     }
     command = [str(python), "-m", "lozenge.job", f"{folder}{os.sep}"]
-    return Child(command, environment=in_environment(os.environ | settings | temporary), folder=folder)
+    return Child(command, environment=in_environment(os.environ | settings | temporary), folder=python.parents[1])
 
 
-def _stop(job: Child) -> None:
+def _stop(job: Child | None) -> None:
     """Stops it at a batch boundary, or by SIGKILL after a timeout."""
-    job.terminate()
-    job.end(STOP_SECONDS)
+    if job is not None:
+        job.terminate()
+        job.end(STOP_SECONDS)

@@ -6,7 +6,7 @@ from pathlib import Path
 from string import Template
 
 from lozenge.errors import UsageError
-from lozenge_deploy.releases.lint import name_problem
+from lozenge_deploy.releases.lint.names import name_problem
 
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,12 @@ class OutputFormat(StrEnum):
 UNLIMITED_WIDTH = 10_000
 MOST_CHARACTERS = 1_000
 """Of a value in a table; `-o wide` and `-o json` show all of it."""
+
+
+def show_warnings(warnings: Iterable[str]) -> None:
+    """Prints each on a line of stderr."""
+    for warning in warnings:
+        echo(f"warning: {warning}", err=True)
 
 
 def show(rows: Sequence[Mapping[str, Any]], how: OutputFormat, *, brief: Sequence[str] | None = None) -> None:

@@ -1,0 +1,1 @@
+"""What every detector folder must hold, checked without running any of its code and without a JVM."""

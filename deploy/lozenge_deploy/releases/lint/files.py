@@ -1,0 +1,31 @@
+"""What a text file of a folder holds, or why it cannot be read."""
+
+import ast
+from pathlib import Path
+
+MARK = b"\xef\xbb\xbf"
+"""A byte order mark in UTF-8, as some editors on Windows write it at the start of a file."""
+
+
+def text_of(file: Path) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; raises ValueError for another encoding, OSError.
+
+    Line ends are those of Unix.
+    """
+    try:
+        return file.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        raise ValueError(f"line {line} is not UTF-8: save the file in that encoding") from error
+
+
+def parsed(file: Path) -> ast.Module | str:
+    """The syntax tree of a Python file, or why there is none."""
+    try:
+        return ast.parse(file.read_bytes(), file.name)
+    except FileNotFoundError:
+        return "missing"
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        return str(error)

@@ -1,0 +1,90 @@
+"""`pyproject.toml` as its readers take it: the build back end, and uv, which resolves the dependencies."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import InvalidRequirement, Requirement
+
+from lozenge_deploy.releases.source_files import source_files
+
+_BACK_END = "hatchling.build"
+_SHOWN = 5
+
+
+def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
+    """What the build of a release would refuse, and files that its wheel would lack."""
+    name = folder.name
+    wanted = {
+        ("build-system", "build-backend"): _BACK_END,
+        ("project", "entry-points", "lozenge.detectors"): {name: f"{name}.{name}:detector"},
+    }
+    for path, value in wanted.items():
+        if _get(project, path) != value:
+            yield f"pyproject.toml: {'.'.join(path)} must be {value}"
+    problems = [*_dependencies(project)]
+    yield from problems or _back_end(folder)
+
+
+def wheel_options(name: str) -> str:
+    """The options of the build back end with which the wheel of the detector `name` holds its folder as a package."""
+    kept = ", ".join(f'"{pattern}"' for pattern in (".*", "/README.md", "/conftest.py", f"/test_{name}.py", "/tests"))
+    return f'include = ["*"], exclude = [{kept}], sources = {{ "" = "{name}" }}, ignore-vcs = true'
+
+
+def _get(values: Any, path: Sequence[str]) -> object:
+    for part in path:
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
+
+
+def _dependencies(project: dict[str, Any]) -> Iterator[str]:
+    """Requirements that no index answers: a release is installed anywhere from an index, by version and hash."""
+    given = _get(project, ("project", "dependencies"))
+    for text in given if isinstance(given, list) else []:
+        try:
+            required = Requirement(str(text))
+        except InvalidRequirement as error:
+            yield f"pyproject.toml: project.dependencies: {text!r}: {str(error).partition(chr(10))[0]}"
+            continue
+        if required.url:
+            yield (
+                f"pyproject.toml: project.dependencies: {required.name} has an address; a release takes packages from "
+                f'an index by version: write "{required.name}==<version>", and publish its wheel to an index '
+                "(UV_INDEX) or to a folder of wheels (UV_FIND_LINKS)"
+            )
+    if sources := _get(project, ("tool", "uv", "sources")):
+        names = ", ".join(sources) if isinstance(sources, dict) else str(sources)
+        yield (
+            f"pyproject.toml: tool.uv.sources is not used for a release: publish {names} to an index (UV_INDEX) or to "
+            "a folder of wheels (UV_FIND_LINKS)"
+        )
+
+
+def _back_end(folder: Path) -> Iterator[str]:
+    """What the build back end says itself, without building."""
+    try:
+        builder = WheelBuilder(str(folder))
+        builder.metadata.validate_fields()
+        held = {file.distribution_path for file in builder.recurse_included_files()}
+    except Exception as error:  # the classes of its errors are its own affair
+        yield f"pyproject.toml: the build back end refuses it: {error}"
+        return
+    files = [file.relative_to(folder).as_posix() for file in source_files(folder)]
+    for file in files:
+        if not (folder / file).exists():
+            yield f"{file}: a link to nothing"
+    lacking = [file for file in files if _belongs(folder.name, file) and f"{folder.name}/{file}" not in held]
+    if lacking:
+        more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+        yield (
+            f"pyproject.toml: the wheel would lack {', '.join(lacking[:_SHOWN])}{more}: "
+            f"[tool.hatch.build.targets.wheel] must be {wheel_options(folder.name)}"
+        )
+
+
+def _belongs(name: str, file: str) -> bool:
+    """Whether a release must have the file: all but the documents, the tests and what a build has written."""
+    built = file.startswith("dist/") and file.endswith((".whl", ".tar.gz"))
+    return not (built or file.startswith("tests/") or file in ("README.md", "conftest.py", f"test_{name}.py"))
