@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lozenge_deploy.cli.author.scaffold import write
-from lozenge_deploy.operations.deploy_plan import proof_of
 from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
+from lozenge_deploy.releases.test_run import proof_of
 
 
 class Checkout:

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from lozenge.toolchain import cache_path
-from lozenge_deploy.operations.deploy_plan import proof_of
 from lozenge_deploy.releases.build import CHECKOUT, LIBRARY, Parts, parts_of
+from lozenge_deploy.releases.test_run import proof_of
 from lozenge_deploy.releases.uv import made_once
 
 _CACHE = cache_path()

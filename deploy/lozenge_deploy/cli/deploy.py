@@ -25,6 +25,7 @@ from lozenge_deploy.cli.wait import MESSAGE, TIMEOUT, WAIT, await_change, show_c
 NICE = 5
 """Building and testing use processors and must not slow down what runs, but must end on a busy machine too."""
 STATE = Annotated[str | None, typer.Option(help="State policy: keep, rebuild or fresh; by default as declared.")]
+TEST_LIMIT = Annotated[str, typer.Option(help="The time that its tests may take, unless they have passed before.")]
 WATCH = Annotated[str, typer.Option(help='Watch window, such as "5m": it is rolled back if unhealthy meanwhile.')]
 
 
@@ -69,6 +70,7 @@ def deploy(
     state: STATE = None,
     set_: SET = None,
     watch: WATCH = "5m",
+    test_limit: TEST_LIMIT = "10m",
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
     wait: WAIT = True,
@@ -83,10 +85,11 @@ def deploy(
 
     folder, kafka, settings = folder_of(name), KafkaSettings.load(), settings_of(set_)
     watched, limit = seconds_of(watch, "--watch"), seconds_of(timeout, "--timeout") if wait else None
+    tested = seconds_of(test_limit, "--test-limit")
     show_warnings(require_sound(folder).warnings)
     os.nice(NICE)
     with Control(kafka) as control:
-        candidate = prepare(folder, kafka, control, state=state, settings=settings)
+        candidate = prepare(folder, kafka, control, state=state, settings=settings, test_limit=tested)
         changes = candidate.changes()
         show_changes(folder.name, changes, dry_run and candidate.refusal is None, output)
         if candidate.refusal is not None:

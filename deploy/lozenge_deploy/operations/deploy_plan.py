@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lozenge.detector.manifest import Manifest
 from lozenge.errors import UsageError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions
@@ -14,10 +15,11 @@ from lozenge_deploy.control.records import DeploymentSpec, Goal
 from lozenge_deploy.operations import scaling, state_migration, throttle
 from lozenge_deploy.operations.release_diff import RESUMES, Rows, differences, offsets_row, settings_rows, state_row
 from lozenge_deploy.releases import detector_process
-from lozenge_deploy.releases.build import digest_of, parts_of
+from lozenge_deploy.releases.build import parts_of
 from lozenge_deploy.releases.environments import environment
 from lozenge_deploy.releases.release import Built, Release, described
 from lozenge_deploy.releases.release_store import Releases
+from lozenge_deploy.releases.test_run import LIMIT_SECONDS, proof_of, running_tests
 
 
 @dataclass(frozen=True)
@@ -75,17 +77,19 @@ class DeployPlan:
         return throttle.reset_by_mode(self.current, self.current_release, self.release)
 
 
-def proof_of(folder: Path, python: Path) -> Path:
-    """A file that exists once the tests in `folder` have passed for this code on this machine."""
-    return python.parents[1] / f"tested-{digest_of(folder)}"
-
-
 def prepare(
-    folder: Path, kafka: KafkaSettings, control: Control, *, state: str | None, settings: Mapping[str, Any]
+    folder: Path,
+    kafka: KafkaSettings,
+    control: Control,
+    *,
+    state: str | None,
+    settings: Mapping[str, Any],
+    test_limit: float = LIMIT_SECONDS,
 ) -> DeployPlan:
     """Builds and tests `folder`, which has passed the lint; raises its errors before anything has changed.
 
-    Tests that have passed for this code on this machine do not run again. `settings` override the current ones, as
+    What is quick to know is reported before the tests end, which may take `test_limit` seconds. Tests that have passed
+    for this code on this machine do not run again. `settings` override the current ones, as
     far as the new release has them. The state is compared with the live release, which may differ from the deployed
     one.
     """
@@ -97,29 +101,24 @@ def prepare(
     known = next((release for release in earlier if release.digest == parts.digest), None)
     proof = proof_of(folder, python)
     with ExitStack() as testing:
-        passed = testing.enter_context(detector_process.tests_of(folder, python)) if not proof.exists() else None
+        tests = running_tests(folder, python, test_limit)
+        passed = testing.enter_context(tests) if not proof.exists() else None
         built = described(parts, python)
-        declaration = built.description.declaration
-        source = kafka.topics.events_by(declaration.key)
-        if source not in partitions(kafka):
-            raise UsageError(
-                f"deploying {name}: it reads {source}, which does not exist",
-                hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
-            )
-        if passed is not None:
+        _require_input(name, built.description.declaration, kafka)
+        release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
+        present = None
+        if current is not None:
+            present = next((release for release in earlier if release.name == (live or current.release)), None)
+        policy = state or release.declaration.state
+        refusal = state_migration.refused(present, release, policy)
+        if current is not None and present is not None:
+            refusal = refusal or scaling.refused(release, current.instances, kafka.partitions, policy)
+        known_settings = current.settings.items() if current is not None else ()
+        overrides = {**{key: value for key, value in known_settings if key in release.settings}, **settings}
+        detector_process.try_settings(name, python, overrides)
+        if passed is not None and refusal is None:
             passed()
             proof.touch()
-    release = known or built.numbered(earlier[-1].number + 1 if earlier else 1, by="")
-    present = None
-    if current is not None:
-        present = next((release for release in earlier if release.name == (live or current.release)), None)
-    policy = state or declaration.state
-    refusal = state_migration.refused(present, release, policy)
-    if current is not None and present is not None:
-        refusal = refusal or scaling.refused(release, current.instances, kafka.partitions, policy)
-    known_settings = current.settings.items() if current is not None else ()
-    overrides = {**{key: value for key, value in known_settings if key in release.settings}, **settings}
-    detector_process.try_settings(name, python, overrides)
     before = None
     if current is not None and present is not None:
         before = control.fallback(current)
@@ -127,3 +126,12 @@ def prepare(
             before = before.updated(state=state_migration.rollback_policy(release, present))
     applied_policy = policy if present else "keep"
     return DeployPlan(kafka, built, release, current, present, before, applied_policy, overrides, refusal)
+
+
+def _require_input(name: str, declaration: Manifest, kafka: KafkaSettings) -> None:
+    source = kafka.topics.events_by(declaration.key)
+    if source not in partitions(kafka):
+        raise UsageError(
+            f"deploying {name}: it reads {source}, which does not exist",
+            hint=f"make upstream write it: LOZENGE_UPSTREAM_REKEYS='[\"{declaration.key}\"]', then deploy again",
+        )

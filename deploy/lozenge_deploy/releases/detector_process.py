@@ -1,4 +1,4 @@
-"""Runs a detector's own code: its tests, its description, a backtest, a backfill, a replay of dead letters.
+"""Runs a detector's own code: its description, a backtest, a backfill, a replay of dead letters.
 
 Each is a process in the detector's environment. Only `backfill` and `replay` write to topics.
 """
@@ -6,10 +6,8 @@ Each is a process in the detector's environment. Only `backfill` and `replay` wr
 import json
 import os
 import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,70 +15,12 @@ from lozenge.contracts.record import format_positions
 from lozenge.errors import BrokerUnavailable, ConfigError, DetectorError, LozengeError
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.dlq_resolutions import DeadLetterSelection
-from lozenge_deploy.releases import test_report
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 STEP_SECONDS = 5.0
-_OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml")
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
-
-
-def test_command(python: Path, report: Path, run_in: Path) -> list[str]:
-    """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
-
-    It also runs those of `lozenge.testing.invariants`. The tests' code has `run_in` as its current folder, as a job has
-    another one than its source. Settings of pytest are the folder's own. The environment of the command adds pytest
-    alone: a package that both have is the detector's.
-    """
-    tools = [path for path in sys.path if path.endswith("site-packages")]
-    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]
-    names = ["--import-mode=importlib", "-o", "consider_namespace_packages=true"]
-    options = ["-q", *names, *plugins, f"--run-in={run_in}", f"--junit-xml={report}", *_OWN_SETTINGS, "."]
-    code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
-    return [str(python), "-c", code]
-
-
-@contextmanager
-def tests_of(folder: Path, python: Path) -> Iterator[Callable[[], None]]:
-    """Runs the tests in `folder` concurrently with the block; they end with it.
-
-    It yields a function that waits for them. That raises DetectorError, with their output on stderr, if they fail, or
-    if no `test_fires` or no `test_stays_silent` has passed.
-    """
-    with (
-        tempfile.TemporaryFile("w+") as output,
-        tempfile.TemporaryDirectory() as report_folder,
-        temporary_folder() as temporary,
-    ):
-        report = Path(report_folder) / "report.xml"
-        print(f"testing detector {folder.name}", file=sys.stderr)
-        process = Child(
-            test_command(python, report, python.parents[1]),
-            environment=in_environment(os.environ | temporary),
-            folder=folder,
-            stdout=output,
-            stderr=output,
-        )
-
-        def passed() -> None:
-            if process.wait():
-                output.seek(0)
-                sys.stderr.write(output.read())
-                hint = f"fix them: `lozenge test {folder.name}`"
-                raise DetectorError(f"testing {folder.name}: its tests fail", hint=hint)
-            if owed := test_report.unproved(test_report.read(report)):
-                what = " and ".join(f"{kind}..." for kind in owed)
-                raise DetectorError(
-                    f"testing {folder.name}: no test {what} has passed",
-                    hint=f"a skipped test shows nothing; see `lozenge test {folder.name} -- -rs`",
-                )
-
-        try:
-            yield passed
-        finally:
-            process.end()
 
 
 def description(name: str, python: Path) -> str:

@@ -7,6 +7,7 @@ Tests import the modules of their detector's folder as the job does: `from <name
 the current folder of their code: a job's current folder is not that of its detector either.
 """
 
+import json
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -24,6 +25,7 @@ from lozenge.testing.runner import Run, RunInput, on_run
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--fault-seed", type=int, default=1, help="another number makes other events (1)")
+    parser.addoption("--progress", metavar="FILE", help="where each test is a line of JSON when it begins and ends")
     parser.addoption("--run-in", metavar="FOLDER", help="the current folder of the tests' code")
 
 
@@ -44,6 +46,11 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if collection_path.name == f"{folder.name}.py" and is_detector(folder) else None
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if file := config.getoption("--progress"):
+        config.pluginmanager.register(Progress(Path(file)))
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if folder := session.config.getoption("--run-in"):
         os.chdir(folder)
@@ -57,6 +64,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         faults = [FaultTest.from_parent(module, name=f"fault[{fault}]", recorder=recorder) for fault in INVARIANTS]
         last = max(at for at, item in enumerate(items) if item.getparent(pytest.Module) is module)
         items[last + 1 : last + 1] = faults
+
+
+class Progress:
+    """Writes down which test begins and how it ends, for a reader that waits."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file.resolve()
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """One line without an outcome."""
+        self._write(nodeid, "", 0.0)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One line with the outcome; a test that does not come to its call ends in its set-up."""
+        if report.when == "call" or not report.passed:
+            self._write(report.nodeid, report.outcome, report.duration)
+
+    def _write(self, nodeid: str, outcome: str, seconds: float) -> None:
+        line = {"test": nodeid.partition("::")[2] or nodeid, "outcome": outcome, "seconds": seconds}
+        with self._file.open("a") as lines:
+            lines.write(json.dumps(line) + "\n")
 
 
 class RunRecorder:

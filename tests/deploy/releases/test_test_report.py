@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.errors import DetectorError
-from lozenge_deploy.releases import detector_process
+from lozenge_deploy.releases import test_run
 from lozenge_deploy.releases.test_report import read, unproved
 
 TESTS = """
@@ -32,7 +32,7 @@ def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Pa
     (tmp_path / "test_spotter.py").write_text(TESTS)
     (tmp_path / "pyproject.toml").touch()
     report = tmp_path / "report.xml"
-    command = detector_process.test_command(Path(sys.executable), report, tmp_path)
+    command = test_run.test_command(Path(sys.executable), report, tmp_path)
     subprocess.run(command, cwd=tmp_path, capture_output=True)
     outcomes = read(report)
     assert [(v.test, v.outcome, v.reason) for v in outcomes] == [
@@ -41,6 +41,31 @@ def test_each_test_has_its_outcome_and_a_skipped_one_proves_nothing(tmp_path: Pa
         ("test_knows_its_limits", "failed", "ValueError: too much"),
     ]
     assert unproved(outcomes) == ["test_stays_silent"]
+
+
+def test_each_test_is_named_when_it_has_ended(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "test_spotter.py").write_text(TESTS)
+    with test_run.running_tests(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError):
+        passed()
+    lines = [line.split()[:2] for line in capfd.readouterr().err.splitlines() if line.startswith("  ")]
+    assert lines[:3] == [
+        ["passed", "test_fires_at_night"],
+        ["skipped", "test_stays_silent_by_day"],
+        ["failed", "test_knows_its_limits"],
+    ]
+
+
+def test_tests_that_do_not_end_are_ended_at_their_limit_and_named(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "test_spotter.py").write_text("import time\n\ndef test_fires():\n    time.sleep(3600)\n")
+    running = test_run.running_tests(tmp_path, Path(sys.executable), limit=3.0)
+    with (
+        running as passed,
+        pytest.raises(DetectorError, match="not ended within 3s, the last is test_fires") as refused,
+    ):
+        passed()
+    assert "--test-limit" in refused.value.hint
 
 
 def test_without_a_report_nothing_is_proved(tmp_path: Path) -> None:
@@ -52,9 +77,9 @@ def test_a_release_needs_both_cases_to_have_passed(tmp_path: Path) -> None:
     good, _, _ = TESTS.partition("def test_knows")
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "test_spotter.py").write_text(good)
-    with detector_process.tests_of(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
+    with test_run.running_tests(tmp_path, Path(sys.executable)) as passed, pytest.raises(DetectorError) as refused:
         passed()
     assert "no test test_stays_silent... has passed" in str(refused.value)
     (tmp_path / "test_spotter.py").write_text(good.replace('@pytest.mark.skip(reason="another day")', ""))
-    with detector_process.tests_of(tmp_path, Path(sys.executable)) as passed:
+    with test_run.running_tests(tmp_path, Path(sys.executable)) as passed:
         passed()

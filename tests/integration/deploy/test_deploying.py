@@ -104,6 +104,9 @@ def test_an_unchanged_folder_deploys_as_the_same_release(
     assert wanted.before.revision == present.revision
     assert [release.name for release in Releases(kafka).of("deployed_rule")] == ["r1"]
 
+    tests.write_text("import time\n\n\ndef test_fires() -> None:\n    time.sleep(3600)\n")
+    with pytest.raises(ConfigError, match="limit: "):  # which is known before the tests have ended
+        prepare(folder, kafka, control, state=None, settings={"limit": "a lot"})
     tests.write_text("def test_fires() -> None:\n    assert False\n")
     with pytest.raises(DetectorError, match="its tests fail"):
         prepare(folder, kafka, control, state=None, settings={})

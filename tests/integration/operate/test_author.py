@@ -14,8 +14,8 @@ import pytest
 
 from lozenge.testing.invariants import INVARIANTS
 from lozenge_deploy.cli.author import scaffold
-from lozenge_deploy.releases.detector_process import test_command as command_of_tests
 from lozenge_deploy.releases.lint.folder import problems
+from lozenge_deploy.releases.test_run import test_command as command_of_tests
 from tests.deploy.command import ROOT, invoke
 
 pytestmark = pytest.mark.integration

@@ -91,10 +91,13 @@ def run_tests(
     arguments: Annotated[list[str] | None, typer.Argument(help="More for pytest, after --.")] = None,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Run a detector's own tests on the code that runs it live, then their events under every fault."""
+    """Run a detector's own tests on the code that runs it live, then their events under every fault.
+
+    If all of them pass, `lozenge deploy` does not run them again for these files on this machine.
+    """
     from lozenge_deploy.releases import test_report
-    from lozenge_deploy.releases.detector_process import test_command
     from lozenge_deploy.releases.environments import environment_of, in_environment
+    from lozenge_deploy.releases.test_run import proof_of, test_command
     from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
     folder = folder_of(name)
@@ -103,7 +106,9 @@ def run_tests(
         raise UsageError(f"testing {folder.name}: it has no test_{folder.name}.py", hint=f"`lozenge check {name}`")
     with tempfile.TemporaryDirectory() as reports, temporary_folder() as temporary:
         report = Path(reports) / "report.xml"
-        command = [*test_command(environment_of(folder), report, Path(reports)), *(arguments or [])]
+        python = environment_of(folder)
+        proof = proof_of(folder, python)  # of the files as they are now
+        command = test_command(python, report, Path(reports), *(arguments or []))
         stdout = sys.stderr if output is OutputFormat.JSON else sys.stdout
         run = subprocess.run(command, cwd=folder, env=in_environment(os.environ | temporary), stdout=stdout)
         found = test_report.read(report)
@@ -113,6 +118,8 @@ def run_tests(
         show([_under(fault) for fault in faults], output)
     if run.returncode:
         raise DetectorError(f"testing {folder.name}: its tests fail", hint="see their output above")
+    if not arguments and not test_report.unproved(found):
+        proof.touch()
 
 
 def _require_runnable(folder: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lozenge.testing.invariants import INVARIANTS
+from lozenge_deploy.releases.test_run import proof_of
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke, lozenge
 from tests.deploy.sparkless_environments import install
@@ -104,3 +105,32 @@ def test_test_shows_each_test_and_a_line_for_each_fault(
     (folder / "test_spotter.py").unlink()
     run = lozenge("test", "spotter", cwd=checkout)
     assert (run.returncode, "it has no test_spotter.py" in run.stderr) == (2, True)
+
+
+def test_tests_that_have_passed_are_a_proof_for_a_deploy_and_a_part_of_them_is_none(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    made(checkout, "spotter")
+    folder = checkout / "detectors" / "spotter"
+    tests = folder / "test_spotter.py"
+    tests.write_text("def test_fires():\n    pass\n\n\ndef test_stays_silent():\n    pass\n")
+    python = install(folder, tested=False) / "bin" / "python"
+    for arguments, proved in ((["--", "-k", "fires or silent"], False), ([], True)):
+        run = lozenge("test", "spotter", *arguments, cwd=checkout)
+        assert (run.returncode, proof_of(folder, python).exists()) == (0, proved), run.stdout + run.stderr
+    tests.write_text(tests.read_text() + "\n\ndef test_more():\n    assert False\n")
+    assert not proof_of(folder, python).exists(), "of other tests there is no proof"
+    run = lozenge("test", "spotter", cwd=checkout)
+    assert (run.returncode, proof_of(folder, python).exists()) == (1, False)
+
+
+@pytest.mark.parametrize("verb", ["test", "try", "dev", "plan", "deploy"])
+def test_every_verb_that_runs_a_folder_first_refuses_what_a_job_could_not_run(checkout: Path, verb: str) -> None:
+    made(checkout, "spotter")
+    module = checkout / "detectors" / "spotter" / "spotter.py"
+    module.write_text(f"from features import LIMIT\n{module.read_text()}")
+    (module.parent / "features.py").write_text("LIMIT = 1\n")
+    run = invoke(verb, "spotter", cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert run.returncode == 2
+    assert "spotter.py: line 1: the folder is the package spotter: write `from .features import" in run.stderr

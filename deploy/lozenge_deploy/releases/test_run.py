@@ -1,0 +1,112 @@
+"""The tests of a detector, run in its own environment, and the proof that they have passed."""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from lozenge.durations import text_of
+from lozenge.errors import DetectorError
+from lozenge_deploy.releases import test_report
+from lozenge_deploy.releases.build import digest_of
+from lozenge_deploy.releases.environments import in_environment
+from lozenge_deploy.supervision.child import Child
+from lozenge_deploy.supervision.temp_dirs import temporary_folder
+
+LIMIT_SECONDS = 600.0
+"""The time that the tests of a detector may take, unless a command is given another limit."""
+_POLL_SECONDS = 0.05
+_OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml")
+
+
+def proof_of(folder: Path, python: Path) -> Path:
+    """A file that exists once all tests in `folder` have passed for this code on this machine, whoever ran them."""
+    return python.parents[1] / f"tested-{digest_of(folder)}"
+
+
+def test_command(python: Path, report: Path, run_in: Path, *more: str) -> list[str]:
+    """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
+
+    It also runs those of `lozenge.testing.invariants`. The tests' code has `run_in` as its current folder, as a job has
+    another one than its source. Settings of pytest are the folder's own. The environment of the command adds pytest
+    alone: a package that both have is the detector's. `more` are further arguments of pytest.
+    """
+    tools = [path for path in sys.path if path.endswith("site-packages")]
+    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]
+    names = ["--import-mode=importlib", "-o", "consider_namespace_packages=true"]
+    options = ["-q", *names, *plugins, f"--run-in={run_in}", f"--junit-xml={report}", *_OWN_SETTINGS, *more, "."]
+    code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
+    return [str(python), "-c", code]
+
+
+@contextmanager
+def running_tests(folder: Path, python: Path, limit: float = LIMIT_SECONDS) -> Iterator[Callable[[], None]]:
+    """Runs the tests in `folder` concurrently with the block; they end with it.
+
+    It yields a function that waits for them, and names each on stderr when it has ended. That raises DetectorError,
+    with their output on stderr, if they fail, if they take more than `limit` seconds, or if no `test_fires` or no
+    `test_stays_silent` has passed.
+    """
+    name, most = folder.name, text_of(timedelta(seconds=limit))
+    deadline = time.monotonic() + limit
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        tempfile.TemporaryDirectory() as report_folder,
+        temporary_folder() as temporary,
+    ):
+        report, progress = (Path(report_folder) / file for file in ("report.xml", "progress"))
+        progress.touch()
+        print(f"testing detector {name}, for at most {most}", file=sys.stderr)
+        process = Child(
+            test_command(python, report, Path(report_folder), f"--progress={progress}"),
+            environment=in_environment(os.environ | temporary),
+            folder=folder,
+            stdout=output,
+            stderr=output,
+        )
+
+        def failed(what: str, hint: str) -> DetectorError:
+            process.end()
+            output.seek(0)
+            sys.stderr.write(output.read())
+            return DetectorError(f"testing {name}: {what}", hint=hint)
+
+        def passed() -> None:
+            with progress.open() as lines:
+                begun = ""
+                while (code := process.poll()) is None:
+                    begun = _show(lines) or begun
+                    if time.monotonic() > deadline:
+                        hint = "make it quicker, or allow more: `lozenge deploy --test-limit 30m`"
+                        raise failed(f"its tests have not ended within {most}, the last is {begun or 'none'}", hint)
+                    time.sleep(_POLL_SECONDS)
+                _show(lines)
+            if code:
+                raise failed("its tests fail", f"fix them: `lozenge test {name}`")
+            if owed := test_report.unproved(test_report.read(report)):
+                what = " and ".join(f"{kind}..." for kind in owed)
+                raise DetectorError(
+                    f"testing {name}: no test {what} has passed",
+                    hint=f"a skipped test shows nothing; see `lozenge test {name} -- -rs`",
+                )
+
+        try:
+            yield passed
+        finally:
+            process.end()
+
+
+def _show(lines: Iterable[str]) -> str:
+    """Names the tests that have ended since the last call; returns the last that has begun, "" if none has."""
+    begun = ""
+    for line in lines:
+        test = json.loads(line)
+        begun = test["test"]
+        if test["outcome"]:
+            print(f"  {test['outcome']}  {begun}  {test['seconds']:.1f} s", file=sys.stderr)
+    return begun
