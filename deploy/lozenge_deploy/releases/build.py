@@ -5,14 +5,18 @@ bytes for equal files, so that an unchanged folder gives the same wheel on every
 """
 
 import hashlib
+import io
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from email import message_from_string
 from functools import cache
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from pydantic import BaseModel, ConfigDict
 
 from lozenge.errors import UsageError
@@ -136,14 +140,20 @@ def _build(source: Path, target: Path, doing: str) -> None:
 
 
 def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
-    """What the two wheels need, in the versions of `runtime.txt` as far as it names them."""
-    constraints = (_RUNTIME.read_text("utf-8"), BUILD_CONSTRAINTS.read_text("utf-8"))
+    """What the two wheels need, in the versions of `runtime.txt` as far as it names them.
+
+    The detector chooses the version of what it declares itself, unless the library declares it too.
+    """
+    chosen = requirements_of(wheel) - requirements_of(library)
+    runtime = constraints_without(_RUNTIME.read_text("utf-8"), chosen)
+    constraints = (runtime, BUILD_CONSTRAINTS.read_text("utf-8"))
     home = cache_path("locks", f"{name}-{_digest(wheel.sha256, library.sha256, *constraints, sys.version)}")
 
     def make(stage: Path) -> None:
         stage.mkdir()
         with tempfile.TemporaryDirectory() as given:
-            required = Path(given, "required.in")
+            required, constrained = Path(given, "required.in"), Path(given, "constraints.txt")
+            constrained.write_text(runtime, "utf-8")
             required.write_text(
                 f"{LIBRARY}[job] @ {library.write(Path(given)).as_uri()}\n"  # even if the detector does not declare it
                 f"{wheel.distribution} @ {wheel.write(Path(given)).as_uri()}\n"
@@ -151,12 +161,31 @@ def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
             options = [
                 *("--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"),
                 *("--no-emit-package", LIBRARY, "--no-emit-package", wheel.distribution, "--python", sys.executable),
-                *("--constraint", str(_RUNTIME), "--build-constraints", str(BUILD_CONSTRAINTS)),
+                *("--constraint", str(constrained), "--build-constraints", str(BUILD_CONSTRAINTS)),
             ]
             doing = f"locking the dependencies of detector {name}"
             uv.uv_offline_first(doing, "pip", "compile", *options, "-o", str(stage / "lock.txt"), str(required))
 
     return (uv.made_once(home, make) / "lock.txt").read_text("utf-8")
+
+
+def requirements_of(wheel: Wheel) -> set[str]:
+    """The normalised names of the distributions that a wheel declares, its extras included."""
+    with zipfile.ZipFile(io.BytesIO(wheel.content)) as held:
+        [file] = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
+        declared = message_from_string(held.read(file).decode()).get_all("Requires-Dist", [])
+    return {normalised(Requirement(text).name) for text in declared}
+
+
+def constraints_without(constraints: str, names: Collection[str]) -> str:
+    """The text of a requirements file without the entries of `names`."""
+    kept, take = [], True
+    for line in constraints.splitlines(keepends=True):
+        if line[:1].isalnum():
+            take = normalised(line.partition("==")[0].strip()) not in names
+        if take:
+            kept.append(line)
+    return "".join(kept)
 
 
 def _contents(folder: Path) -> Iterator[str]:

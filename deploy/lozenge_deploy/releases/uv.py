@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,17 +13,36 @@ from uv import find_uv_bin
 
 from lozenge.errors import ToolchainError
 
+_NETWORK = "look at the network and at the index, then run the same command again"
+_BUILD = "change what it names in pyproject.toml; `lozenge check` finds most of it without a build"
+_RESOLUTION = (
+    "change `dependencies` in the detector's pyproject.toml; requirements/runtime.txt has the platform's own versions, "
+    "and a package of yours comes from an index (UV_INDEX) or a folder of wheels (UV_FIND_LINKS)"
+)
+_HINTS = (
+    ("Failed to fetch|error sending request|dns error|Could not connect", _NETWORK),
+    ("The build backend returned", _BUILD),
+    ("No solution found|unsatisfiable|--require-hashes", _RESOLUTION),
+)
+
 
 def uv(doing: str, *arguments: str) -> None:
-    """Runs uv; raises ToolchainError with uv's message."""
-    command = [find_uv_bin(), *arguments, "--quiet", "--no-config", "--system-certs"]
+    """Runs uv; raises ToolchainError with its message, or with that of the build back end that it has run."""
+    quiet = () if arguments[0] == "build" else ("--quiet",)  # which hides the back end's words
+    command = [find_uv_bin(), *arguments, *quiet, "--no-config", "--system-certs"]
     run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if run.returncode:
-        raise ToolchainError(
-            f"{doing}: {run.stderr.strip()}",
-            hint="fix `dependencies` in the detector's pyproject.toml (the platform's own versions are fixed by "
-            "requirements/runtime.txt), or look at the network; `make setup` repairs the tools",
-        )
+        found = (hint for pattern, hint in _HINTS if re.search(pattern, run.stderr))
+        raise ToolchainError(f"{doing}: {words(run.stderr)}", hint=next(found, "`make setup` repairs the tools"))
+
+
+def words(output: str) -> str:
+    """What uv says in `output`; if a build back end raised an error, the words of this error alone."""
+    before, _, _ = output.partition("\nerror: ")
+    trace, found, _ = before.rpartition("\n  ")
+    if "Traceback (most recent call last)" not in trace or not found:
+        return output.strip()
+    return "\n".join(before.splitlines()[len(trace.splitlines()) + 1 :]).strip() or output.strip()
 
 
 def uv_offline_first(doing: str, *arguments: str) -> None:

@@ -6,8 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.errors import ToolchainError
 from lozenge_deploy.releases import build
-from lozenge_deploy.releases.build import CHECKOUT, Wheel, digest_of, normalised
+from lozenge_deploy.releases.build import (
+    CHECKOUT,
+    Wheel,
+    constraints_without,
+    digest_of,
+    normalised,
+    requirements_of,
+)
 from tests.deploy.wheel_project import project
 
 
@@ -95,6 +103,35 @@ def test_the_library_s_digest_covers_every_file_of_its_wheel_and_no_other_stage(
 @pytest.mark.parametrize("other", ["upstream", "downstream", "deploy"])
 def test_a_change_of_another_stage_keeps_the_library_s_digest(other: str) -> None:
     assert not any(CHECKOUT / other in file.parents for file in build._SOURCES.rglob("*"))
+
+
+def test_a_detector_chooses_the_version_of_what_it_declares_and_the_library_does_not() -> None:
+    pinned = (
+        "a==1 \\\n    --hash=sha256:1\n    # via b\nNum-Py==2 \\\n    --hash=sha256:2\n    # via\n    #   a\nz==3\n"
+    )
+    assert constraints_without(pinned, {"num-py"}) == "a==1 \\\n    --hash=sha256:1\n    # via b\nz==3\n"
+    assert constraints_without(pinned, ()) == pinned
+
+
+def test_the_requirements_of_a_wheel_are_those_that_it_declares(tmp_path: Path) -> None:
+    folder = tmp_path / "spotter"
+    folder.mkdir()
+    (folder / "spotter.py").touch()
+    (folder / "pyproject.toml").write_text(
+        project("spotter", "lozenge[job]>=0.2", "Num_Py==1.26.4; python_version>'3'")
+    )
+    assert requirements_of(wheel_of(folder, tmp_path)) == {"lozenge", "num-py"}
+
+
+def test_a_build_that_fails_says_the_words_of_the_build_back_end(folder: Path, tmp_path: Path) -> None:
+    file = folder / "pyproject.toml"
+    file.write_text(file.read_text().replace("dependencies = []", 'dependencies = ["fraudlib @ file:///srv/fraudlib"]'))
+    with pytest.raises(ToolchainError) as refused:
+        wheel_of(folder, tmp_path / "built")
+    said = "ValueError: Dependency #1 of field `project.dependencies` cannot be a direct reference"
+    assert refused.value.message.startswith(f"building {folder.name}: {said}")
+    assert "\n" not in refused.value.message
+    assert "pyproject.toml" in refused.value.hint
 
 
 def test_a_name_of_a_distribution_has_one_form() -> None:

@@ -1,6 +1,7 @@
 """Environments with a stand-in for uv; the real one is in tests/integration."""
 
 import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +29,9 @@ class FakeUv:
             case "build":
                 target = Path(arguments[arguments.index("-o") + 1])
                 target.mkdir(parents=True, exist_ok=True)
-                (target / f"{names.get(Path(arguments[-1]).name, 'spotter')}-1-py3-none-any.whl").touch()
+                name = names.get(Path(arguments[-1]).name, "spotter")
+                with zipfile.ZipFile(target / f"{name}-1-py3-none-any.whl", "w") as wheel:
+                    wheel.writestr(f"{name}-1.dist-info/METADATA", f"Name: {name}\nVersion: 1\n")
             case "pip" if arguments[1] == "compile":
                 Path(arguments[arguments.index("-o") + 1]).write_text("pandas==2.2.0 --hash=sha256:ab\n")
             case "pip":

@@ -1,12 +1,13 @@
 """Every problem of a detector folder is reported at once, each with its file and its fix."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from lozenge_deploy.cli.author.scaffold import write
-from lozenge_deploy.releases.lint.folder import problems
+from lozenge_deploy.releases.lint.folder import findings, problems
 
 
 @pytest.fixture
@@ -98,3 +99,291 @@ def test_all_problems_are_reported_at_once(folder: Path) -> None:
     for file in ("spotter.py", "README.md", "test_spotter.py"):
         (folder / file).unlink()
     assert len(problems(folder)) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("from features import LIMIT", "line 1: the folder is the package spotter: write `from .features import ...`"),
+        ("import features", "line 1: the folder is the package spotter: write `from .features import ...`"),
+        ("from sub.deep import x", "line 1: the folder is the package spotter: write `from .sub.deep import ...`"),
+        ("from .feature import LIMIT", "line 1: .feature is not in the folder"),
+        ("from spotter.feature import LIMIT", "line 1: spotter.feature is not in the folder"),
+        ("from ..features import LIMIT", "line 1: ..features is outside of the folder"),
+        ("from neighbour.neighbour import detect", "line 1: neighbour is another detector"),
+        ("def later():\n    import features", "line 2: the folder is the package spotter"),
+    ],
+)
+@pytest.mark.parametrize("file", ["spotter.py", "rules.py", "test_spotter.py", "conftest.py"])
+def test_an_import_that_no_release_has_is_reported_with_its_line(
+    folder: Path, file: str, written: str, complaint: str
+) -> None:
+    write(folder.parent, "neighbour", "rule", "somebody")
+    (folder / "features.py").write_text("LIMIT = 1\n")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "deep.py").write_text("x = 1\n")
+    before = (folder / file).read_text() if (folder / file).exists() else ""
+    (folder / file).write_text(f"{written}\n{before}")
+    assert any(f"{file}: {complaint}" in problem for problem in findings(folder).faults), problems(folder)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "from .features import LIMIT",
+        "from . import features",
+        "from spotter.features import LIMIT",
+        "import spotter.features",
+        "from .sub import deep",
+        "from .sub.deep import x",
+        "import json, decimal",
+        "try:\n    from features import LIMIT\nexcept ImportError:\n    LIMIT = 1",
+    ],
+)
+def test_imports_that_a_release_has_are_no_problem(folder: Path, written: str) -> None:
+    (folder / "features.py").write_text("LIMIT = 1\n")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "deep.py").write_text("x = 1\n")
+    (folder / "rules.py").write_text(f"{written}\n")
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "detector: Detector[Spotter] = Detector(detect, settings=Spotter)",
+        "if True:\n    detector = Detector(detect, settings=Spotter)",
+        "_made = detector = Detector(detect, settings=Spotter)",
+        "detector, other = Detector(detect, settings=Spotter), 1",
+        "[detector] = [Detector(detect, settings=Spotter)]",
+        "(detector := Detector(detect, settings=Spotter))",
+        "from .made import detector",
+        "from .made import *",
+        "try:\n    detector = Detector(detect, settings=Spotter)\nfinally:\n    pass",
+    ],
+)
+def test_whatever_binds_the_detector_counts(folder: Path, last: str) -> None:
+    (folder / "made.py").write_text("detector = None\n")
+    edit("spotter.py", "detector = Detector(detect, settings=Spotter)", last)(folder)
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize("last", ["other = 1", "def make():\n    detector = 1", "print(detector)"])
+def test_a_module_that_binds_no_detector_is_reported(folder: Path, last: str) -> None:
+    edit("spotter.py", "detector = Detector(detect, settings=Spotter)", last)(folder)
+    assert problems(folder) == ["spotter.py: end it with detector = Detector(detect, settings=...)"]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "class Spotter(lozenge.Settings):\n    odd_one: int = 3",
+        "class Base(Settings):\n    odd_one: int = 3\n\n\nclass Spotter(Base):\n    pass",
+        "from lozenge import Settings as S\n\n\nclass Spotter(S):\n    odd_one: int = 3",
+    ],
+)
+def test_settings_are_found_however_their_class_is_written(folder: Path, declared: str) -> None:
+    module = (folder / "spotter.py").read_text()
+    (folder / "spotter.py").write_text(
+        module.replace("class Spotter(Settings)", f"{declared}\n\n\nclass Old(Settings)")
+    )
+    assert problems(folder) == ["README.md: explain the setting `odd_one`"]
+
+
+def test_fields_that_are_no_settings_need_no_explanation(folder: Path) -> None:
+    (folder / "more.py").write_text(
+        "class Further(Settings):\n    _hidden: int = 1\n    KIND: ClassVar[str] = ''\n    model_config: dict = {}\n"
+    )
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("dependency", "complaint"),
+    [
+        ("fraudlib @ file:///srv/fraudlib", 'fraudlib has an address; .* write "fraudlib==<version>", .*UV_FIND_LINKS'),
+        ("fraudlib @ git+https://git.example/fraudlib.git@main", "fraudlib has an address"),
+        ("./fraudlib", r"project\.dependencies: './fraudlib': "),
+        ("pandas==1.5.3", r"'pandas==1.5.3': the platform's code needs pandas 2\."),
+        ("pyspark>=5", "'pyspark>=5': the platform's code needs pyspark 4"),
+    ],
+)
+def test_a_dependency_that_no_index_can_give_is_reported(folder: Path, dependency: str, complaint: str) -> None:
+    edit("pyproject.toml", '"lozenge[job]>=0.2,<0.3"', f'"lozenge[job]>=0.2,<0.3", "{dependency}"')(folder)
+    [problem] = problems(folder)
+    assert re.search(complaint, problem), problem
+
+
+@pytest.mark.parametrize("dependency", ["numpy==1.26.4", "scikit-learn>=1.3; python_version > '3'", "lightgbm[arrow]"])
+def test_other_versions_and_packages_are_the_detector_s_own_choice(folder: Path, dependency: str) -> None:
+    edit("pyproject.toml", '"lozenge[job]>=0.2,<0.3"', f'"lozenge[job]>=0.2,<0.3", "{dependency}"')(folder)
+    assert problems(folder) == []
+
+
+def test_sources_of_uv_are_reported_because_no_release_uses_them(folder: Path) -> None:
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write('\n[tool.uv.sources]\nfraudlib = { path = "../fraudlib" }\n')
+    [problem] = problems(folder)
+    assert "tool.uv.sources is not used for a release: publish fraudlib" in problem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('version = "0.1.0"', 'version = "first"', "the build back end refuses it: Invalid version `first`"),
+        ('version = "0.1.0"', "version = 0.1", 'project.version: a text, such as "1.0.0"'),
+        ('requires-python = ">=3.11"', 'requires-python = "three"', "the build back end refuses it: "),
+        ('"hatchling.build"', '"setuptools.build_meta"', "build-system.build-backend must be hatchling.build"),
+        ('dependencies = ["lozenge[job]>=0.2,<0.3"]', 'dependencies = "lozenge"', "the build back end refuses it: "),
+        ("ignore-vcs = true", "", None),
+        ("[tool.lozenge]", "[tool.lozenges]", "tool.lozenge.kind"),
+    ],
+)
+def test_a_project_is_refused_in_the_words_of_the_back_end(
+    folder: Path, old: str, new: str, complaint: str | None
+) -> None:
+    edit("pyproject.toml", old, new)(folder)
+    found = problems(folder)
+    assert found == [] if complaint is None else any(complaint in problem for problem in found), found
+
+
+@pytest.mark.parametrize("text", ["project = 3\n", "[project]\nname = 3\n", "tool = []\n", "[[project]]\n", ""])
+def test_a_project_of_an_unexpected_shape_is_a_problem_and_no_crash(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(text)
+    assert all(problem.startswith("pyproject.toml: ") for problem in problems(folder))
+    assert problems(folder)
+
+
+def test_a_file_that_git_ignores_or_the_project_excludes_would_be_missing_and_is_named(folder: Path) -> None:
+    (folder / ".gitignore").write_text("*.joblib\n")
+    (folder / "model.joblib").write_bytes(b"\0")
+    assert problems(folder) == []
+    edit("pyproject.toml", "ignore-vcs = true", "ignore-vcs = false")(folder)
+    (folder / ".git").mkdir()
+    [problem] = problems(folder)
+    assert "the wheel would lack model.joblib: [tool.hatch.build.targets.wheel] must be include" in problem
+    edit("pyproject.toml", "ignore-vcs = false", "ignore-vcs = true")(folder)
+    edit("pyproject.toml", '"/tests"]', '"/tests", "*.joblib"]')(folder)
+    assert "would lack model.joblib" in problems(folder)[0]
+
+
+def test_a_link_to_nothing_is_named(folder: Path) -> None:
+    (folder / "model.bin").symlink_to(folder / "nowhere")
+    assert any("model.bin: a link to nothing" in problem for problem in problems(folder))
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("file", ["spotter.py", "test_spotter.py", "README.md", "limits.csv", "features.py"])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+def test_files_may_begin_with_a_byte_order_mark(folder: Path, file: str, line_end: bytes) -> None:
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
+    (folder / "limits.csv").write_text("mcc\n5411\n")
+    (folder / "features.py").write_text("LIMIT = 1\n")
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(MARK + content.replace(b"\n", line_end))
+    assert problems(folder) == []
+
+
+def test_a_project_file_with_a_byte_order_mark_is_named(folder: Path) -> None:
+    file = folder / "pyproject.toml"
+    file.write_bytes(MARK + file.read_bytes())
+    [problem] = problems(folder)
+    assert "it begins with a byte order mark" in problem
+
+
+@pytest.mark.parametrize("file", ["README.md", "limits.csv", "spotter.py", "test_spotter.py", "pyproject.toml"])
+@pytest.mark.parametrize("written", ["é".encode("latin-1"), "ü".encode("utf-16"), b"\0"], ids=["latin", "utf16", "nul"])
+def test_a_file_in_another_encoding_is_a_problem_that_names_it(folder: Path, file: str, written: bytes) -> None:
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
+    (folder / "limits.csv").write_text("mcc\n5411\n")
+    with (folder / file).open("ab") as content:
+        content.write(b"# " + written + b"\n")
+    found = problems(folder)
+    if file not in ("README.md", "limits.csv") or written != b"\0":
+        assert len([problem for problem in found if file in problem]) == 1, found
+
+
+def test_python_in_another_declared_encoding_is_python(folder: Path) -> None:
+    (folder / "features.py").write_bytes("# -*- coding: latin-1 -*-\nNAME = 'é'\n".encode("latin-1"))
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "header"),
+    [
+        ("mcc string, mcc_limit decimal(18, 4)", "mcc,mcc_limit"),
+        ("mcc string,mcc_limit decimal(18,4)", "mcc,mcc_limit"),
+        ("MCC STRING", "mcc"),
+        ("`a b` int COMMENT 'x, y', mcc string NOT NULL", "a b,mcc"),
+    ],
+)
+def test_columns_are_declared_as_spark_reads_them(folder: Path, columns: str, header: str) -> None:
+    table = f'[tool.lozenge.tables]\nlimits = {{ path = "limits.csv", columns = "{columns}" }}\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "limits.csv").write_text(header + "\n")
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ("mcc string, l decimall(18,4)", "tool.lozenge.tables.limits.columns: decimall(18,4) is no type of Spark"),
+        ("mcc", "tool.lozenge.tables.limits.columns: a type is missing after 'mcc'"),
+        ("mcc: string", "tool.lozenge.tables.limits.columns: ':' is not expected: a type is"),
+        ("mcc array<string>", "tool.lozenge.tables.limits.columns: mcc: Spark reads no array from a CSV file"),
+    ],
+)
+def test_columns_that_spark_refuses_are_refused(folder: Path, columns: str, complaint: str) -> None:
+    table = f'[tool.lozenge.tables]\nlimits = {{ path = "limits.csv", columns = "{columns}" }}\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "limits.csv").write_text("mcc\n")
+    assert any(complaint in problem for problem in problems(folder)), problems(folder)
+
+
+def test_a_row_of_another_length_and_an_empty_table_are_reported(folder: Path) -> None:
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
+    (folder / "limits.csv").write_text("mcc\n5411\n5411,7\n")
+    assert problems(folder) == ["limits.csv: line 3 has 2 value(s), declared are 1 columns"]
+    (folder / "limits.csv").write_text("")
+    assert problems(folder) == ["limits.csv: its columns are [], declared are ['mcc']"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 half", b"\xef\xbb\xbfPAR1", b"mcc\n5411\n"])
+def test_a_parquet_file_that_is_not_whole_is_reported(folder: Path, content: bytes) -> None:
+    table = '[tool.lozenge.tables]\nlimits = { path = "limits.parquet" }\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "limits.parquet").write_bytes(content)
+    [problem] = problems(folder)
+    assert problem.startswith("limits.parquet: limits.parquet ")
+
+
+def test_a_table_whose_codes_no_event_has_is_a_warning(folder: Path) -> None:
+    table = '[tool.lozenge.tables]\nlimits = { path = "limits.csv", columns = "mcc string, country string, n int" }\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "limits.csv").write_text("mcc,country,n\n0742,DE,1\n742,DE,2\n5411,de,3\n763,FR,4\n")
+    found = findings(folder)
+    assert found.problems == []
+    assert [warning.partition(": ")[2] for warning in found.warnings] == [
+        "1 value(s) of country are not two capitals, which an event's country is, so no event matches: "
+        "the first is 'de' in line 4",
+        "2 value(s) of mcc are not four digits, which an event's mcc is, so no event matches: "
+        "the first is '742' in line 3",
+    ]
+
+
+def test_a_file_that_is_opened_in_the_current_folder_is_a_warning(folder: Path) -> None:
+    (folder / "lists").mkdir()
+    (folder / "lists" / "known.json").write_text("[]")
+    (folder / "features.py").write_text(
+        'from pathlib import Path\n\nHERE = Path(__file__).parent / "lists/known.json"\n'
+        'THERE = open("lists/known.json")\nELSEWHERE = open("/etc/hosts")\n'
+    )
+    [warning] = findings(folder).warnings
+    assert warning.startswith("features.py: line 4 opens 'lists/known.json' in the current folder")
+
+
+def test_what_only_a_reader_misses_keeps_no_detector_from_running(folder: Path) -> None:
+    (folder / "README.md").unlink()
+    found = findings(folder)
+    assert (found.faults, len(found.unfinished)) == ([], 1)

@@ -1,6 +1,7 @@
 """What a text file of a folder holds, or why it cannot be read."""
 
 import ast
+from importlib.util import decode_source
 from pathlib import Path
 
 MARK = b"\xef\xbb\xbf"
@@ -22,9 +23,12 @@ def text_of(file: Path) -> str:
 def parsed(file: Path) -> ast.Module | str:
     """The syntax tree of a Python file, or why there is none."""
     try:
-        return ast.parse(file.read_bytes(), file.name)
+        return ast.parse(decode_source(file.read_bytes()), file.name)
     except FileNotFoundError:
         return "missing"
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        return f"line {line} is not {error.encoding.upper()}: save the file in that encoding"
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
     except (OSError, ValueError, RecursionError, MemoryError) as error:

@@ -1,12 +1,16 @@
 """`pyproject.toml` as its readers take it: the build back end, and uv, which resolves the dependencies."""
 
+import re
+import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import InvalidRequirement, Requirement
 
+from lozenge_deploy.releases.build import CHECKOUT, normalised
 from lozenge_deploy.releases.source_files import source_files
 
 _BACK_END = "hatchling.build"
@@ -54,12 +58,28 @@ def _dependencies(project: dict[str, Any]) -> Iterator[str]:
                 f'an index by version: write "{required.name}==<version>", and publish its wheel to an index '
                 "(UV_INDEX) or to a folder of wheels (UV_FIND_LINKS)"
             )
+        elif (pinned := _platform_pins().get(normalised(required.name))) and pinned not in required.specifier:
+            yield (
+                f"pyproject.toml: project.dependencies: {text!r}: the platform's code needs {required.name} {pinned}, "
+                "which is in the environment of every detector"
+            )
     if sources := _get(project, ("tool", "uv", "sources")):
         names = ", ".join(sources) if isinstance(sources, dict) else str(sources)
         yield (
             f"pyproject.toml: tool.uv.sources is not used for a release: publish {names} to an index (UV_INDEX) or to "
             "a folder of wheels (UV_FIND_LINKS)"
         )
+
+
+@cache
+def _platform_pins() -> dict[str, str]:
+    """The version of each package that the library declares; a detector may choose the version of any other."""
+    library = tomllib.loads((CHECKOUT / "shared" / "pyproject.toml").read_text("utf-8"))["project"]
+    texts = [*library["dependencies"], *library["optional-dependencies"]["job"]]
+    declared = {normalised(Requirement(text).name) for text in texts}
+    runtime = (CHECKOUT / "requirements" / "runtime.txt").read_text("utf-8")
+    pins = re.findall(r"^([\w.-]+)==(\S+)", runtime, re.MULTILINE)
+    return {normalised(name): version for name, version in pins if normalised(name) in declared}
 
 
 def _back_end(folder: Path) -> Iterator[str]:

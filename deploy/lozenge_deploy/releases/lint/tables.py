@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from os import SEEK_END
 from pathlib import Path
 
 from lozenge.detector import ddl
@@ -18,6 +19,7 @@ _OF_EVENTS = {
     "currency": (r"[A-Z]{3}", "three capitals"),
 }
 """How events write what tables are joined on."""
+_LEAST_PARQUET = 12
 _NOT_IN_CSV = ("void", "interval")
 
 
@@ -103,9 +105,10 @@ def _parquet(file: Path) -> Iterator[str]:
     for each in files:
         with each.open("rb") as content:
             start = content.read(4)
-            content.seek(max(0, each.stat().st_size - 4))
+            size = content.seek(0, SEEK_END)
+            content.seek(max(0, size - 4))
             end = content.read(4)
-        if (start, end) != (b"PAR1", b"PAR1"):
+        if size < _LEAST_PARQUET or (start, end) != (b"PAR1", b"PAR1"):
             what = "begins with a byte order mark" if start.startswith(MARK) else "is not a complete Parquet file"
             yield f"{each.name} {what}"
     if not files:
