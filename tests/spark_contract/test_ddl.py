@@ -1,5 +1,6 @@
 """The reader of DDL accepts what Spark's parser accepts, and reads the same types in it."""
 
+import importlib
 import json
 import random
 from collections.abc import Callable
@@ -7,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType
 
-from lozenge.detector import ddl
+from lozenge import ddl
+from lozenge.spark import internals
 
 COLUMNS = (
     "mcc string, mcc_limit decimal(18,4)",
@@ -166,6 +170,17 @@ def test_a_declared_type_is_read_as_spark_reads_it(spark: SparkSession, text: st
     read = by_spark(text)
     assert by_reader(ddl.data_type, text) == read
     assert (read is None) == (text in NO_TYPES)
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_a_function_declares_the_same_type_before_there_is_a_session(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(importlib.import_module("pyspark.sql.udf"), "_parse_datatype_string", None)
+    internals.read_types_without_session()
+    with_session = F.udf(text)(str).returnType
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    assert F.udf(text)(str).returnType == with_session
 
 
 def test_random_columns_are_read_as_spark_reads_them(spark_columns: Callable[[str], Any]) -> None:

@@ -25,7 +25,7 @@ _OWN_SETTINGS = ("--rootdir=.", "--config-file=pyproject.toml")
 
 
 def proof_of(folder: Path, python: Path) -> Path:
-    """A file that exists once all tests in `folder` have passed for this code on this machine, whoever ran them."""
+    """A file that exists once all tests in `folder` have passed for this code on this machine, by any command."""
     return python.parents[1] / f"tested-{digest_of(folder)}"
 
 

@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+import traceback
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,6 +16,8 @@ from lozenge.detector.manifest import Manifest, read
 from lozenge.errors import DetectorError
 
 GROUP = "lozenge.detectors"
+_NEED_SESSION = ("get_active_spark_context", "_invoke_function", "active")
+"""Functions of PySpark that fail without a session."""
 
 
 @dataclass(frozen=True)
@@ -98,4 +101,7 @@ def _import_failed(name: str, error: BaseException) -> DetectorError:
     hint = "fix the module, or add the missing package to the detector's dependencies"
     if isinstance(error, ModuleNotFoundError) and error.name and package.has_module(name, error.name):
         hint = f"the folder is the package {name}: write `from .{error.name} import ...`"
+    frames = traceback.extract_tb(error.__traceback__)
+    if any(frame.name in _NEED_SESSION and "pyspark" in frame.filename for frame in frames):
+        hint = "Spark is not there yet when the module is imported: build columns, such as F.lit(...), in detect()"
     return DetectorError(f"importing detector {name}: {type(error).__name__}: {error}", hint=hint)

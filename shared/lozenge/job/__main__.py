@@ -19,6 +19,7 @@ from lozenge.metrics.reporter import Reporter
 from lozenge.process import logging
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end, stopped_by_signals
+from lozenge.spark.internals import read_types_without_session
 
 
 def main() -> int:
@@ -29,6 +30,7 @@ def main() -> int:
         job, kafka = load(JobSettings, KafkaSettings)
         debug = job.debug
         logging.configure("job", instance=job.instance, debug=debug, release=job.release)  # until the name is known
+        read_types_without_session()
         loaded = find(sys.argv[1] if len(sys.argv) > 1 else None)
         identity = Identity.of(loaded, job, kafka.topics)
         logging.configure(identity.app, instance=job.instance, debug=debug, release=job.release)

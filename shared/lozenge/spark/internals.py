@@ -5,6 +5,7 @@ read. Each function states what it assumes, and `tests/spark_contract` has one t
 Spark starts there. Everything here needs Spark Classic; Spark Connect has no JVM to reach.
 """
 
+import importlib
 import re
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,9 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import DataType, StructType
+
+from lozenge import ddl
 
 # The JVM
 
@@ -238,6 +242,28 @@ def operators_above_sources(explained: str) -> Iterator[str]:
         path = [(d, operator) for d, operator in path if d < depth] + [(depth, found["operator"])]
         if found["operator"] == _SOURCE:
             yield from (operator for _, operator in path)
+
+
+# Functions of Python
+
+
+def read_types_without_session() -> None:
+    """Lets a module declare `F.udf("double")` when it is imported, before Spark has started.
+
+    Assumes that PySpark's decorators read the text of a type through one function of its module `udf`, which asks the
+    JVM. Without a session `lozenge.ddl` reads it.
+    """
+    module: Any = importlib.import_module("pyspark.sql.udf")
+    by_spark = importlib.import_module("pyspark.sql.types")._parse_datatype_string
+
+    def read(text: str) -> DataType:
+        if SparkContext._active_spark_context is not None:
+            found: DataType = by_spark(text)
+            return found
+        field = {"name": "", "type": ddl.data_type(text), "nullable": True, "metadata": {}}
+        return StructType.fromJson({"fields": [field]}).fields[0].dataType
+
+    module._parse_datatype_string = read
 
 
 # The Kafka connector

@@ -18,6 +18,7 @@ from lozenge.detector.manifest import Manifest
 from lozenge.detector.package import is_detector
 from lozenge.errors import LozengeError
 from lozenge.job.batch_result import BatchResult, DraftAlert
+from lozenge.spark.internals import read_types_without_session
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
 from lozenge.testing.harness import Harness
 
@@ -82,6 +83,7 @@ _listeners: list[Callable[[RunInput, Run], None]] = []
 
 def detector_of(test_file: str) -> LoadedDetector:
     """The detector whose folder holds the test, at any depth: `detector = detector_of(__file__)`."""
+    read_types_without_session()
     folders = Path(test_file).resolve().parents
     return from_folder(next(filter(is_detector, folders), folders[0]))
 

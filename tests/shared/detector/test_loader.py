@@ -12,6 +12,7 @@ import pytest
 from lozenge.detector import loader, package
 from lozenge.detector.loader import from_folder, installed
 from lozenge.errors import ConfigError, DetectorError
+from lozenge.testing import detector_of
 from tests.shared.detector_folder import MODULE, PROJECT, write_detector
 
 
@@ -76,6 +77,23 @@ def test_a_module_of_the_folder_that_is_imported_by_its_bare_name_is_refused_wit
     folder = write_detector(tmp_path, "made_up", module=f"from features import ONE\n{MODULE}")
     (folder / "features.py").write_text("ONE = 1\n")
     with pytest.raises(DetectorError, match=r"\n  -> .*write `from \.features import \.\.\.`"):
+        from_folder(folder)
+
+
+@pytest.mark.parametrize(
+    "decorator", ['F.udf("double")', 'F.pandas_udf("a int, b decimal(5, 2)")', 'F.udf("double", True)']
+)
+def test_a_function_of_python_names_its_type_in_words_before_spark_has_started(tmp_path: Path, decorator: str) -> None:
+    module = f"from pyspark.sql import functions as F\n\n\n@{decorator}\ndef risk(a):\n    return a\n\n{MODULE}"
+    detector_of(str(write_detector(tmp_path, "made_up", module=module) / "test_made_up.py"))
+    assert sys.modules["made_up.made_up"].risk.returnType
+
+
+@pytest.mark.parametrize("column", ["F.lit(5)", 'F.col("amount")', 'F.expr("amount")', "SparkSession.active()"])
+def test_a_column_that_is_built_at_import_is_refused_with_where_it_belongs(tmp_path: Path, column: str) -> None:
+    imports = "from pyspark.sql import SparkSession\nfrom pyspark.sql import functions as F\n"
+    folder = write_detector(tmp_path, "made_up", module=f"{imports}LIMIT = {column}\n{MODULE}")
+    with pytest.raises(DetectorError, match=r"\n  -> Spark is not there yet.*in detect\(\)"):
         from_folder(folder)
 
 

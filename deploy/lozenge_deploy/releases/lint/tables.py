@@ -7,7 +7,7 @@ from itertools import islice
 from os import SEEK_END
 from pathlib import Path
 
-from lozenge.detector import ddl
+from lozenge import ddl
 from lozenge.detector.manifest import Manifest, Table
 from lozenge_deploy.releases.lint.files import MARK
 

@@ -12,6 +12,7 @@ from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge.process.shutdown import stopped_by_signals
+from lozenge.spark.internals import read_types_without_session
 
 T = TypeVar("T")
 
@@ -29,6 +30,7 @@ def main(
     given = parser.parse_args()
     logging.configure(name)
     output = sys.stdout
+    read_types_without_session()
     try:
         with redirect_stdout(sys.stderr):  # the author's module may print, and only results go to stdout
             for result in results(find(given.which), given):

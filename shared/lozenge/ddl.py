@@ -7,7 +7,7 @@ read and dropped. `tests/spark_contract/test_ddl.py` compares it with Spark's ow
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 DdlType = str | dict[str, Any]
 """A type in Spark's JSON form."""
@@ -51,6 +51,8 @@ def data_type(text: str) -> DdlType:
     """The type that Spark reads in `text`: of one value, or a struct of columns; raises DdlError."""
     if not text.strip():
         return {"type": "struct", "fields": []}
+    if re.fullmatch(r"\s*\w+\s*", text):
+        return cast(DdlType, _whole(text, _Reader.type))
     for read in (_struct, lambda text: _whole(text, _Reader.type)):
         with suppress(DdlError):
             return read(text)
