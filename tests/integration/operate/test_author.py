@@ -21,7 +21,12 @@ from tests.deploy.command import ROOT, invoke
 pytestmark = pytest.mark.integration
 
 FAULTS = {f"fault[{fault}]" for fault in INVARIANTS}
-NEW = {"new_rule": "rule", "new_aggregate": "aggregate", "new_stateful": "stateful"}
+NEW = {
+    "new_rule": ("rule", "terminal"),
+    "new_aggregate": ("aggregate", "merchant"),
+    "new_stateful": ("stateful", "card"),
+}
+"""Kind and key of each."""
 PACKAGES = {"test_charges": "0.25", "parted": "0.75"}
 """Two detectors of the same modules, with what each finds in its data."""
 TESTED = "not fault or new_ or (wrong_clock and replayed)"
@@ -44,8 +49,8 @@ def detectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (checkout / "pyproject.toml").touch()
     detectors = checkout / "detectors"
     detectors.mkdir()
-    for name, kind in NEW.items():
-        assert invoke("new", name, "--kind", kind, cwd=checkout).returncode == 0
+    for name, (kind, key) in NEW.items():
+        assert invoke("new", name, "--kind", kind, "--key", key, cwd=checkout).returncode == 0
     _write_that_of_the_guide(detectors)
     _write_that_of_the_tutorial(detectors)
     _write_one_that_reads_the_clock(detectors)

@@ -68,6 +68,22 @@ def test_a_wrong_mapping_is_refused(old: str, new: str, problem: str, tmp_path: 
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+def test_a_mapping_may_begin_with_a_byte_order_mark(tmp_path: Path, line_end: bytes) -> None:
+    (tmp_path / "wallet.toml").write_bytes(b"\xef\xbb\xbf" + NESTED.encode().replace(b"\n", line_end))
+    assert "wallet" in {m.source for m in mapping.load(tmp_path)}
+
+
+def test_a_mapping_in_another_encoding_is_named_with_its_line_like_every_other_problem(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(f"{NESTED}# é\n".encode("latin-1"))
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(ConfigError) as caught:
+        mapping.load(tmp_path)
+    line = len(NESTED.splitlines()) + 1
+    assert f"latin.toml: not UTF-8: line {line} has the byte 0xe9" in str(caught.value)
+    assert "folder.toml: Is a directory" in str(caught.value)
+
+
 def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "one.toml").write_text(NESTED.replace("token", "text").replace("wallet", "one", 1))
     (tmp_path / "two.toml").write_text("source = 5")

@@ -248,11 +248,17 @@ def load(folder: Path | None = None) -> list[Mapping]:
         if not file.name.endswith(".toml"):
             continue
         try:
-            mappings.append(Mapping.model_validate(tomllib.loads(file.read_text("utf-8"))))
+            text = file.read_bytes().decode("utf-8-sig")  # Windows' editors begin UTF-8 with a byte order mark
+            mappings.append(Mapping.model_validate(tomllib.loads(text)))
         except ValidationError as error:
             problems += [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            problems.append(f"{file.name}: not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}")
+        except tomllib.TOMLDecodeError as error:
             problems.append(f"{file.name}: not TOML: {error}")
+        except OSError as error:
+            problems.append(f"{file.name}: {error.strerror}")
     problems += _repeated("source", (m.source for m in mappings))
     problems += _repeated("topic", (m.topic for m in mappings))
     if problems:

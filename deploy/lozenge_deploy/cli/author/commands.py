@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,22 +33,37 @@ if TYPE_CHECKING:
     from lozenge_deploy.releases.test_report import ReportedTest
 
 
+class Key(StrEnum):
+    """The entities by which events are keyed; `lozenge.contracts.topics.KEYS` has their columns."""
+
+    CARD = "card"
+    TERMINAL = "terminal"
+    MERCHANT = "merchant"
+    ACCOUNT = "account"
+
+
 def new(
     name: Annotated[str, typer.Argument(help="Lower-case letters, digits and underscores.")],
     kind: Annotated[
         DetectorKind, typer.Option(help="One event at a time, counts in windows, or state per key.")
     ] = DetectorKind.RULE,
+    key: Annotated[Key, typer.Option(help="The entity of its alerts, by which its events are keyed.")] = Key.CARD,
+    table: Annotated[
+        list[Path] | None, typer.Option(help="A CSV or Parquet file to copy and declare. Once per table.")
+    ] = None,
     owner: Annotated[str, typer.Option(help="The owner of its alerts; by default you.")] = "",
     dry_run: DRY_RUN = False,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Write the folder of a new detector, with tests that pass."""
-    from lozenge_deploy.cli.author.scaffold import texts, write
+    from lozenge_deploy.cli.author.scaffold import contents, write
 
     detectors = detectors_folder()
-    files = (texts if dry_run else write)(detectors, name, kind, owner or getpass.getuser())
+    files = (contents if dry_run else write)(
+        detectors, name, kind, owner or getpass.getuser(), key=key, tables=table or ()
+    )
     if output is OutputFormat.JSON:
-        show([{"file": str(file), "bytes": len(text.encode())} for file, text in files.items()], output)
+        show([{"file": str(file), "bytes": len(content)} for file, content in files.items()], output)
         return
     for file in files:
         echo(f"{'would write' if dry_run else 'wrote'} {file.relative_to(detectors.parent)}")

@@ -1,11 +1,15 @@
 """Writes the folder of a new detector from the files in `templates/`."""
 
+import csv
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
+from lozenge.contracts.topics import KEYS
 from lozenge.errors import UsageError
+from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -19,15 +23,15 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
         "declared": "",
     },
     "stateful": {
-        "description": "Flags a card that pays in two countries within minutes.",
-        "fires": "Two payments in person of one card, in two countries, at most `within` apart.",
+        "description": "Flags a $key that pays in two countries within minutes.",
+        "fires": "Two payments in person of one $key, in two countries, at most `within` apart.",
         "misses": "Payments that are further apart, and payments with the person's other cards.",
         "settings": "| `within` | 5m | the longest time between the two payments |",
         "declared": "",
     },
     "aggregate": {
-        "description": "Flags a card that is declined several times within minutes.",
-        "fires": "`limit` declined payments of one card within one `window`. One alert per card and window.",
+        "description": "Flags a $key that is declined several times within minutes.",
+        "fires": "`limit` declined payments of one $key within one `window`. One alert per $key and window.",
         "misses": "Declines that the edge of a window divides, and events more than 10 minutes late.",
         "settings": "| `window` | 10m | length of the window |\n| `limit` | 3 | declines that raise an alert |",
         "declared": 'lateness = "10m"\nwindow = "10m"\n',
@@ -35,17 +39,24 @@ _ABOUT: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def write(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
-    """Writes the files of `texts` and returns them; raises as `texts` does."""
-    files = texts(detectors, name, kind, owner)
+def write(
+    detectors: Path, name: str, kind: str, owner: str, *, key: str = "card", tables: Sequence[Path] = ()
+) -> dict[Path, bytes]:
+    """Writes the files of `contents` and returns them; raises as `contents` does."""
+    files = contents(detectors, name, kind, owner, key=key, tables=tables)
     (detectors / name).mkdir()
-    for file, text in files.items():
-        file.write_text(text, encoding="utf-8")
+    for file, content in files.items():
+        file.write_bytes(content)
     return files
 
 
-def texts(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
-    """The text of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError."""
+def contents(
+    detectors: Path, name: str, kind: str, owner: str, *, key: str = "card", tables: Sequence[Path] = ()
+) -> dict[Path, bytes]:
+    """The content of each file of a new detector of `kind` in a new folder of `detectors`; raises UsageError.
+
+    `key` is one of `KEYS`. `tables` are CSV or Parquet files, which the detector gets a copy of.
+    """
     if problem := name_problem(name):
         raise UsageError(
             f"making detector {name}: {problem}", hint="choose another, such as `lozenge new many_refunds`"
@@ -54,15 +65,41 @@ def texts(detectors: Path, name: str, kind: str, owner: str) -> dict[Path, str]:
     if folder.exists():
         raise UsageError(f"making detector {name}: {folder} exists already", hint="choose another name")
     title = name.replace("_", " ").capitalize()
+    entity = {"key": key, "key_column": KEYS[key]}
     words = {"name": name, "kind": kind, "owner": owner, "title": title, "class_name": _class_name(name, kind)}
-    words |= _ABOUT[kind]
+    words |= {"owner_text": _quoted(owner)} | entity
+    words |= {word: Template(text).substitute(entity) for word, text in _ABOUT[kind].items()}
+    words["declared"] += "" if key == "card" else f'key = "{key}"\n'
+    words["declared"] += "".join(f"\n{_declared(table)}" for table in tables)
     templates = {
         f"{name}.py": f"{kind}/module.py",
         f"test_{name}.py": f"{kind}/test.py",
         "README.md": "common/README.md",
         "pyproject.toml": "common/pyproject.toml",
     }
-    return {folder / file: _filled(template, words) for file, template in templates.items()}
+    files = {folder / file: _filled(template, words).encode() for file, template in templates.items()}
+    return files | {folder / table.name: table.read_bytes() for table in tables}
+
+
+def _declared(table: Path) -> str:
+    """The declaration of a table; every column of a CSV file is a string until somebody says better."""
+    try:
+        header = text_of(table).partition("\n")[0] if table.suffix.lower() == ".csv" else None
+        table.open("rb").close()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(f"reading table {table}: {reason}", hint="name a CSV or Parquet file") from error
+    lines = [f"[tool.lozenge.tables.{_quoted(table.stem)}]", f"path = {_quoted(table.name)}"]
+    if header is not None:
+        names = next(csv.reader([header]), [])
+        plain = (name if re.fullmatch("[A-Za-z_]\\w*", name, re.ASCII) else f"`{name}`" for name in names)
+        lines.append(f"columns = {_quoted(', '.join(f'{name} string' for name in plain))}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML, which takes those of JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _filled(template: str, words: Mapping[str, str]) -> str:

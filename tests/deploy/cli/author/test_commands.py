@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from lozenge.contracts.detector_kind import DetectorKind
+from lozenge.contracts.topics import KEYS, Topics
+from lozenge.detector.manifest import read
 from lozenge.testing.invariants import INVARIANTS
+from lozenge_deploy.cli.author.commands import Key
+from lozenge_deploy.releases.lint.folder import problems
+from lozenge_deploy.releases.lint.names import LONGEST
 from lozenge_deploy.releases.test_run import proof_of
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke, lozenge
@@ -31,6 +37,10 @@ def test_fires() -> None:
 """Tests under faults that need no Spark: all but one pass."""
 
 
+def test_the_keys_of_a_new_detector_are_those_of_events() -> None:
+    assert list(Key) == list(KEYS)
+
+
 def test_new_then_check_from_the_checkout_and_from_within_the_folder(checkout: Path) -> None:
     run = invoke("new", "spotter", "--kind", "stateful", "--owner", "ann", cwd=checkout)
     assert (run.returncode, len(run.stdout.splitlines())) == (0, 4)
@@ -48,7 +58,48 @@ def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str)
     assert list((checkout / "detectors").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["json", "class", "pytest", "lozenge", "upstream"])
+def test_new_refuses_a_name_that_is_too_long_for_a_topic_with_the_limit(checkout: Path) -> None:
+    run = invoke("new", "a" * 65, cwd=checkout)
+    assert run.returncode == 2
+    assert "a name has at most 64 characters, this one has 65" in run.stderr
+    assert invoke("new", "a" * 64, cwd=checkout).returncode == 0
+    longest = max(
+        *(len(each.name) for each in Topics(prefix="x" * 100).detector("a" * LONGEST).contracts()),
+        *(len(each.name) for each in Topics(prefix="x" * 100).shadow("a" * LONGEST, "dev-123456").contracts()),
+    )
+    assert longest <= 249
+
+
+@pytest.mark.parametrize("kind", list(DetectorKind))
+@pytest.mark.parametrize("key", list(Key))
+def test_new_declares_key_and_tables_and_is_complete(checkout: Path, tmp_path: Path, kind: str, key: str) -> None:
+    lists = tmp_path / "lists"
+    lists.mkdir()
+    (lists / "mcc limits.csv").write_bytes(b"\xef\xbb\xbfmcc,a limit\r\n0742,100\r\n")
+    (lists / "bins.parquet").write_bytes(b"PAR1" + bytes(8) + b"PAR1")
+    tables = [f"--table={lists / name}" for name in ("mcc limits.csv", "bins.parquet")]
+    owner = 'Ann "the\\owl" Müller'
+    run = invoke("new", "spotter", "--kind", kind, "--key", key, "--owner", owner, *tables, cwd=checkout)
+    assert run.returncode == 0, run.stderr
+    folder = checkout / "detectors" / "spotter"
+    assert (folder / "mcc limits.csv").read_bytes() == (lists / "mcc limits.csv").read_bytes()
+    assert problems(folder) == []
+    _, _, declared = read(folder / "pyproject.toml")
+    assert (declared.key, declared.owner) == (key, owner)
+    assert declared.tables["mcc limits"].columns == "mcc string, `a limit` string"
+    assert declared.tables["bins"].columns == ""
+
+
+@pytest.mark.parametrize("name", ["nowhere.csv", "folder.parquet", "latin.csv"])
+def test_new_refuses_a_table_that_cannot_be_read_and_writes_nothing(checkout: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder.parquet").mkdir()
+    (tmp_path / "latin.csv").write_bytes(b"gr\xfc\xdfe\n")
+    run = invoke("new", "spotter", "--table", str(tmp_path / name), cwd=checkout)
+    assert (run.returncode, "reading table" in run.stderr) == (2, True), run.stderr
+    assert not (checkout / "detectors" / "spotter").exists()
+
+
+@pytest.mark.parametrize("name", ["json", "class", "tests", "conftest", "pytest", "lozenge", "upstream"])
 def test_new_refuses_a_name_that_is_taken(checkout: Path, name: str) -> None:
     run = invoke("new", name, cwd=checkout)
     assert run.returncode == 2
