@@ -29,6 +29,8 @@ LIBRARY = "lozenge"
 """The distribution that every detector depends on, with its extra `job`."""
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 """The Python that a lock made here is for: dependencies differ between minor versions."""
+LARGEST_WHEEL = 32_000_000
+"""Bytes. Every command that reads releases reads those of all detectors."""
 BUILD_CONSTRAINTS = CHECKOUT / "requirements" / "build.txt"
 _RUNTIME = CHECKOUT / "requirements" / "runtime.txt"
 _SOURCES = CHECKOUT / "shared"
@@ -89,8 +91,8 @@ class Parts:
 def parts_of(folder: Path) -> Parts:
     """The parts of the detector in `folder`, built unless they have been for these very files.
 
-    Raises UsageError if there is no detector in `folder`, ToolchainError with uv's words if its wheel cannot
-    be built or its dependencies do not resolve together with the library's.
+    Raises UsageError if there is no detector in `folder` or if its wheel is too large. Raises ToolchainError with uv's
+    words if its wheel cannot be built or its dependencies do not resolve together with the library's.
     """
     name = folder.name
     home = cache_path("parts", f"{name}-{digest_of(folder)}")
@@ -100,6 +102,13 @@ def parts_of(folder: Path) -> Parts:
         _build(folder, stage, f"building the wheel of {name}")
 
     wheel = Wheel.within(uv.made_once(home, make))
+    if len(wheel.content) > LARGEST_WHEEL:
+        size, most = len(wheel.content) / 1e6, LARGEST_WHEEL / 1e6
+        raise UsageError(
+            f"building the wheel of {name}: it has {size:.1f} MB, at most {most:g} are kept in a release",
+            hint="name a large table by an absolute path that every host has, and make a large model a package of its "
+            "own in `dependencies`",
+        )
     library = _library()
     return Parts(name, wheel, _lock_of(name, wheel, library), library)
 

@@ -1,7 +1,8 @@
 """The releases of all detectors, kept in Kafka for every host that runs them.
 
 One compacted topic: `<detector>/r<N>` is a release, `lozenge/<digest>` the library's wheel, once for
-all releases that were built against it. So a host needs the broker and uv to run any release, and no folder.
+all releases that were built against it. One that is larger than a record is several records (`record_parts`).
+So a host needs the broker and uv to run any release, and no folder.
 """
 
 import time
@@ -18,10 +19,9 @@ from lozenge.kafka.topic_admin import ensure_topics, partitions
 from lozenge.kafka.writers import TransactionalWriter
 from lozenge_deploy.releases.build import LIBRARY, Parts, Wheel
 from lozenge_deploy.releases.environments import environment
+from lozenge_deploy.releases.record_parts import is_of_parts, joined, split
 from lozenge_deploy.releases.release import Built, Release
 
-LARGEST = 900_000
-"""Bytes of the largest record: the broker's usual limit is a million."""
 ATTEMPTS = 20
 VISIBLE_SECONDS = 30.0
 """Within this time readers see a release that is committed."""
@@ -43,7 +43,7 @@ class Releases:
         """The release of `built`, made by `by`; an existing one with the same contents.
 
         The numbers of a detector are consecutive, also with concurrent callers. Returns once every reader sees it.
-        Raises UsageError if it is too large, BrokerUnavailable.
+        Raises BrokerUnavailable.
         """
         ensure_topics(self._kafka, self._kafka.topics.control.contracts())
         # fenced: another process adds a release; the jitter keeps two from fencing each other again and again
@@ -84,14 +84,14 @@ class Releases:
         parts = built.parts
         key = _library_key(parts.library.digest)
         kept = self._records(f"{parts.detector}/", key)
-        records = [] if kept.pop(key, None) else [self._record(key, parts.library.model_dump_json())]
+        records = [] if kept.pop(key, None) else self._record(key, parts.library.model_dump_json())
         earlier = _in_order(kept.values())
         for release in earlier:
             if release.digest == parts.digest:
                 return release
         release = built.numbered(earlier[-1].number + 1 if earlier else 1, by=by)
         key = f"{release.detector}/{release.name}"
-        records.append(self._record(key, release.model_dump_json()))
+        records += self._record(key, release.model_dump_json())
         writer.write(records)
         deadline = time.monotonic() + VISIBLE_SECONDS
         while key not in self._records(key):  # the broker answers a commit a moment before readers see it
@@ -114,21 +114,17 @@ class Releases:
             check=check_release,
             wanted=lambda key: key.decode(errors="replace").startswith(prefixes),
         )
-        return {stored.key.decode(): stored.value for stored in found}
+        return joined({stored.key.decode(): stored.value for stored in found})
 
-    def _record(self, key: str, text: str) -> Record:
-        value = text.encode()
-        if len(value) > LARGEST:
-            raise UsageError(
-                f"releasing {key}: {len(value) // 1000} kB are more than the {LARGEST // 1000} kB "
-                "that a record may have",
-                hint="exclude large files from the wheel: name a table by an absolute path that every host has",
-            )
-        return Record(self._kafka.topics.control.releases, 0, key.encode(), value)
+    def _record(self, key: str, text: str) -> list[Record]:
+        topic = self._kafka.topics.control.releases
+        return [Record(topic, 0, each.encode(), value) for each, value in split(key, text.encode()).items()]
 
 
 def check_release(key: bytes, value: bytes) -> None:
-    """Raises for a record that is neither a library's wheel nor a release under its own key."""
+    """Raises for a record that is neither a library's wheel, nor a release under its own key, nor a part of one."""
+    if is_of_parts(key.decode(), value):
+        return
     if key.decode().startswith(f"{LIBRARY}/"):
         Wheel.model_validate_json(value)
         return

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lozenge.errors import ToolchainError
+from lozenge.errors import ToolchainError, UsageError
 from lozenge_deploy.releases import build
 from lozenge_deploy.releases.build import (
     CHECKOUT,
@@ -103,6 +103,16 @@ def test_the_library_s_digest_covers_every_file_of_its_wheel_and_no_other_stage(
 @pytest.mark.parametrize("other", ["upstream", "downstream", "deploy"])
 def test_a_change_of_another_stage_keeps_the_library_s_digest(other: str) -> None:
     assert not any(CHECKOUT / other in file.parents for file in build._SOURCES.rglob("*"))
+
+
+def test_a_wheel_that_is_too_large_for_a_release_is_refused_when_it_is_built(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOZENGE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "LARGEST_WHEEL", 100)
+    with pytest.raises(UsageError, match=r"the wheel of \w+: it has 0\.0 MB, at most 0\.0001 are kept") as refused:
+        build.parts_of(folder)
+    assert "a package of its own" in refused.value.hint
 
 
 def test_a_detector_chooses_the_version_of_what_it_declares_and_the_library_does_not() -> None:

@@ -3,15 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from lozenge.contracts.detector_kind import DetectorKind
 from lozenge.detector.manifest import Manifest
-from lozenge.errors import UsageError
-from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases.build import Wheel
 from lozenge_deploy.releases.release import Release
-from lozenge_deploy.releases.release_store import LARGEST, Releases
 
 LOCK = "toposort==1.10 \\\n    --hash=sha256:ab\n" * 1000
 
@@ -53,10 +48,3 @@ def test_the_lock_of_a_release_is_compressed() -> None:
 def test_unknown_fields_of_a_newer_tool_are_ignored() -> None:
     text = release().model_dump_json()
     assert Release.model_validate_json(text.replace("{", '{"colour": "blue", ', 1)) == release()
-
-
-def test_a_release_that_is_too_large_for_a_record_is_refused_with_what_to_do() -> None:
-    large = release(wheel=Wheel(file="spotter.whl", content=bytes(LARGEST * 3 // 4)))
-    with pytest.raises(UsageError, match=r"releasing spotter/r7: 90\d kB are more than the 900 kB") as caught:
-        Releases(KafkaSettings())._record("spotter/r7", large.model_dump_json())
-    assert "absolute path" in caught.value.hint

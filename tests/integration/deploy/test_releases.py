@@ -1,6 +1,7 @@
 """Releases in a real broker's topic, and environments that the real uv makes of them."""
 
 import importlib.metadata
+import random
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from lozenge.errors import ConfigError, DetectorError, ToolchainError, UsageErro
 from lozenge.kafka.settings import KafkaSettings
 from lozenge_deploy.releases.build import Parts, Wheel
 from lozenge_deploy.releases.release import Built, build
-from lozenge_deploy.releases.release_store import LARGEST, Releases, environment_for
+from lozenge_deploy.releases.release_store import Releases, environment_for
 from tests.deploy.sparkless_environments import install
 from tests.deploy.wheel_project import project
 
@@ -126,10 +127,11 @@ def test_releases_added_concurrently_have_different_numbers(releases: Releases, 
     assert releases.of(name) == sorted(made[:3], key=lambda release: release.number)
 
 
-def test_a_release_that_is_too_large_leaves_nothing_behind(releases: Releases, name: str) -> None:
-    with pytest.raises(UsageError, match="kB are more than"):
-        releases.add(built(name, bytes(LARGEST)), by="me")
-    assert releases.of(name) == []
+def test_a_release_with_a_large_model_is_kept_whole(releases: Releases, name: str) -> None:
+    first = releases.add(built(name, random.Random(1).randbytes(3_000_000)), by="me")
+    assert releases.add(built(name, first.wheel.content), by="me") == first
+    second = releases.add(built(name, b"small again"), by="me")
+    assert releases.of(name) == [first, second]
 
 
 def test_a_release_runs_where_its_folder_is_not(
