@@ -43,8 +43,29 @@ class DdlError(ValueError):
 
 
 def columns(text: str) -> dict[str, DdlType]:
-    """The type of each column of `text`, such as "mcc string, mcc_limit decimal(18, 4)"; raises DdlError."""
-    return {field["name"]: field["type"] for field in _fields(text)}
+    """The type of each column of `text`, such as "mcc string, mcc_limit decimal(18, 4)".
+
+    A colon may be between name and type. Raises DdlError with the problem of every column.
+    """
+    reader = _Reader(text)
+    found: dict[str, DdlType] = {}
+    problems = []
+    while True:
+        try:
+            field = reader.field(colon=True)
+            if field["name"] in found:
+                raise DdlError(f"{field['name']} is there twice")
+            found[field["name"]] = field["type"]
+            if not reader.at_comma_or_end():
+                raise DdlError(f"{_text(reader.token)!r} is not expected after {reader.before!r}")
+        except DdlError as error:
+            problems.append(str(error))
+            reader.skip_to_comma()
+        if not reader.skip(","):
+            break
+    if problems:
+        raise DdlError("; ".join(problems))
+    return found
 
 
 def data_type(text: str) -> DdlType:
@@ -72,7 +93,7 @@ def _whole(text: str, read: "Callable[[_Reader], Any]") -> Any:
     reader = _Reader(text)
     found = read(reader)
     if reader.token is not None:
-        raise DdlError(f"{reader.token[1]!r} is not expected after {reader.before!r}")
+        raise DdlError(f"{_text(reader.token)!r} is not expected after {reader.before!r}")
     return found
 
 
@@ -89,6 +110,8 @@ class _Reader:
         if self.token is None:
             raise DdlError(f"{_words(kinds)} is missing after {self.before!r}" if self.before else "it names no column")
         kind, text = self.token
+        if kind == "unknown":
+            raise DdlError(f"{text!r} is not expected after {self.before!r}; an unusual name is in backticks")
         if kind not in kinds:
             raise DdlError(f"{text!r} is not expected: {_words(kinds)} is")
         self.before, self.token = text, next(self._tokens, None)
@@ -100,6 +123,17 @@ class _Reader:
             return False
         self.take(self.token[0])
         return True
+
+    def at_comma_or_end(self) -> bool:
+        """Whether what was read is over."""
+        return self.token in (None, ("sign", ","))
+
+    def skip_to_comma(self) -> None:
+        """Takes all up to the next comma that is in no brackets."""
+        depth = 0
+        while self.token is not None and (depth > 0 or not self.at_comma_or_end()):
+            depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(self.token[1], 0)
+            self.before, self.token = self.token[1], next(self._tokens, None)
 
     def sign(self, sign: str) -> None:
         """Takes this sign."""
@@ -205,13 +239,19 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise DdlError(f"{text[at]!r} at character {at + 1} is not expected; an unusual name is in backticks")
+            yield "unknown", text[at]
+            at += 1
+            continue
         at = found.end()
         kind = str(found.lastgroup)
         if kind == "quoted":
             yield kind, found[kind].replace("``", "`")
         elif kind != "blank":
             yield "number" if _NUMBER.fullmatch(found[0]) else kind, found[0]
+
+
+def _text(token: tuple[str, str] | None) -> str:
+    return token[1] if token is not None else ""
 
 
 def _words(kinds: tuple[str, ...]) -> str:

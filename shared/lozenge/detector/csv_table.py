@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -11,22 +11,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lozenge import ddl
+
 MOST_PROBLEMS = 10
 """How many problems of one file are named; the others are counted."""
-_TYPES: Mapping[str, pa.DataType] = {
-    **dict.fromkeys(("string", "varchar"), pa.string()),
-    **dict.fromkeys(("int", "integer"), pa.int32()),
-    **dict.fromkeys(("bigint", "long"), pa.int64()),
-    **dict.fromkeys(("smallint", "short"), pa.int16()),
-    **dict.fromkeys(("tinyint", "byte"), pa.int8()),
-    **dict.fromkeys(("float", "real"), pa.float32()),
+_TYPES: Mapping[ddl.DdlType, pa.DataType] = {
+    "string": pa.string(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "short": pa.int16(),
+    "byte": pa.int8(),
+    "float": pa.float32(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_COLUMN = re.compile(r"\s*(`[^`]+`|\w+)\s*:?\s+(\w+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", re.IGNORECASE)
+_SPELT = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _ZONE = r"(Z|[+-]\d\d:?\d\d)$"
 
 
@@ -42,20 +45,17 @@ class CsvTable:
 def column_types(columns: str) -> dict[str, pa.DataType]:
     """The Arrow type of each column of Spark DDL, such as "mcc string, mcc_limit decimal(18,4)".
 
-    Raises ValueError with every column that no CSV file can hold.
+    Raises ValueError with every column that is no DDL or that no CSV file can hold.
     """
-    found: dict[str, pa.DataType] = {}
-    wrong = []
-    for text in re.split(r",(?![^(]*\))", columns):
-        match = _COLUMN.fullmatch(text)
-        kind = _type(match) if match else None
-        if match is None or kind is None or match[1].strip("`") in found:
-            wrong.append(text.strip())
-        else:
-            found[match[1].strip("`")] = kind
-    if wrong:
-        known = ", ".join([*_TYPES, "decimal(18,4)"])
-        raise ValueError(f"columns: not understood: {'; '.join(wrong)}; write name type, ... with the types {known}")
+    try:
+        declared = ddl.columns(columns)
+    except ddl.DdlError as error:
+        raise ValueError(f"columns: {error}") from error
+    found = {name: arrow for name, kind in declared.items() if (arrow := _type(kind)) is not None}
+    if wrong := ", ".join(name for name in declared if name not in found):
+        raise ValueError(
+            f"columns: no CSV file holds the type of {wrong}; types are {', '.join(map(str, _TYPES))}, decimal"
+        )
     return found
 
 
@@ -100,7 +100,7 @@ class _Rows:
             header = next(reader, [])
             if not self._check_header(header):
                 return None
-            at = {name: header.index(name) for name in self._columns}
+            at = {name: _place(name, header) for name in self._columns}
             for row in reader:
                 if not row:
                     continue
@@ -118,7 +118,7 @@ class _Rows:
         return None if self.problems else pa.table(columns, names=list(self._columns))
 
     def _check_header(self, header: Sequence[str]) -> bool:
-        missing = [name for name in self._columns if name not in header]
+        missing = [name for name in self._columns if _place(name, header) < 0]
         twice = [name for name in self._columns if header.count(name) > 1]
         have = ", ".join(header) or "none"
         if missing:
@@ -141,20 +141,29 @@ class _Rows:
         return f"{self._name} line {number}"
 
 
+def _place(name: str, header: Sequence[str]) -> int:
+    """Where a column is in the header, as Spark finds it, in upper or lower case; -1 if nowhere."""
+    if name in header:
+        return header.index(name)
+    alike = [place for place, found in enumerate(header) if found.strip().lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else -1
+
+
 def sql_name(kind: pa.DataType) -> str:
     """The type as a declaration spells it."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
-    names: Iterator[str] = (name for name, known in _TYPES.items() if known == kind)
-    return next(names, str(kind))
+    names = (str(name) for name, known in _TYPES.items() if known == kind)
+    return _SPELT.get(found := next(names, str(kind)), found)
 
 
-def _type(match: re.Match[str]) -> pa.DataType | None:
-    name, precision, scale = match[2].lower(), match[3], match[4]
-    if name in ("decimal", "dec", "numeric"):
-        digits = int(precision or 10), int(scale or 0)
-        return pa.decimal128(*digits) if digits[1] <= digits[0] <= 38 else None
-    return _TYPES.get(name) if precision is None or name == "varchar" else None
+def _type(kind: ddl.DdlType) -> pa.DataType | None:
+    """The Arrow type; None for what no CSV file holds. A text of a limited length is a text."""
+    if not isinstance(kind, str):
+        return None
+    if decimal := _DECIMAL.fullmatch(kind):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return pa.string() if kind.startswith(("char(", "varchar(")) else _TYPES.get(kind)
 
 
 def _cast(texts: Any, kind: pa.DataType) -> Any:

@@ -74,7 +74,7 @@ def test_each_problem_is_reported(folder: Path, change: Callable[[Path], None], 
 def test_a_table_with_other_columns_than_declared_is_reported(folder: Path) -> None:
     edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
     (folder / "limits.csv").write_text("code\n5411\n")
-    assert "limits.csv: its columns are ['code'], declared are ['mcc']" in problems(folder)
+    assert "limits.csv: has no column mcc; its columns are code" in problems(folder)
 
 
 @pytest.mark.parametrize(
@@ -315,23 +315,23 @@ def test_python_in_another_declared_encoding_is_python(folder: Path) -> None:
         ("mcc string, mcc_limit decimal(18, 4)", "mcc,mcc_limit"),
         ("mcc string,mcc_limit decimal(18,4)", "mcc,mcc_limit"),
         ("MCC STRING", "mcc"),
+        ("mcc: string, x: double", "mcc,x"),
         ("`a b` int COMMENT 'x, y', mcc string NOT NULL", "a b,mcc"),
     ],
 )
 def test_columns_are_declared_as_spark_reads_them(folder: Path, columns: str, header: str) -> None:
     table = f'[tool.lozenge.tables]\nlimits = {{ path = "limits.csv", columns = "{columns}" }}\n'
     edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
-    (folder / "limits.csv").write_text(header + "\n")
+    (folder / "limits.csv").write_text(f"{header}\n{header.count(',') * '1,'}1\n")
     assert problems(folder) == []
 
 
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
-        ("mcc string, l decimall(18,4)", "tool.lozenge.tables.limits.columns: decimall(18,4) is no type of Spark"),
-        ("mcc", "tool.lozenge.tables.limits.columns: a type is missing after 'mcc'"),
-        ("mcc: string", "tool.lozenge.tables.limits.columns: ':' is not expected: a type is"),
-        ("mcc array<string>", "tool.lozenge.tables.limits.columns: mcc: Spark reads no array from a CSV file"),
+        ("mcc string, l decimall(18,4)", "limits.csv: columns: decimall(18,4) is no type of Spark"),
+        ("mcc", "limits.csv: columns: a type is missing after 'mcc'"),
+        ("mcc array<string>", "limits.csv: columns: no CSV file holds the type of mcc"),
     ],
 )
 def test_columns_that_spark_refuses_are_refused(folder: Path, columns: str, complaint: str) -> None:
@@ -341,21 +341,13 @@ def test_columns_that_spark_refuses_are_refused(folder: Path, columns: str, comp
     assert any(complaint in problem for problem in problems(folder)), problems(folder)
 
 
-def test_a_row_of_another_length_and_an_empty_table_are_reported(folder: Path) -> None:
-    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{TABLE}')(folder)
-    (folder / "limits.csv").write_text("mcc\n5411\n5411,7\n")
-    assert problems(folder) == ["limits.csv: line 3 has 2 value(s), declared are 1 columns"]
-    (folder / "limits.csv").write_text("")
-    assert problems(folder) == ["limits.csv: its columns are [], declared are ['mcc']"]
-
-
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 half", b"\xef\xbb\xbfPAR1", b"mcc\n5411\n"])
 def test_a_parquet_file_that_is_not_whole_is_reported(folder: Path, content: bytes) -> None:
     table = '[tool.lozenge.tables]\nlimits = { path = "limits.parquet" }\n'
     edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
     (folder / "limits.parquet").write_bytes(content)
     [problem] = problems(folder)
-    assert problem.startswith("limits.parquet: limits.parquet ")
+    assert problem.startswith("limits.parquet: ")
 
 
 def test_a_table_whose_codes_no_event_has_is_a_warning(folder: Path) -> None:

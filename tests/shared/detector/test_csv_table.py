@@ -119,6 +119,16 @@ def test_columns_are_declared_as_spark_spells_them() -> None:
 
 def test_every_column_that_cannot_be_read_is_named() -> None:
     with pytest.raises(
-        ValueError, match=r"not understood: mcc; a array<int>; mcc strin; d decimal\(4,9\); e int; write"
+        ValueError,
+        match=r"columns: ',' is not expected: a type is; strin is no .*; decimal\(4,9\): .*; e is there twice",
     ):
-        column_types("mcc, a array<int>, mcc strin, d decimal(4,9), e bigint, e int")
+        column_types("mcc, mcc strin, d decimal(4,9), e bigint, e int")
+    with pytest.raises(ValueError, match="columns: no CSV file holds the type of a, i; types are string"):
+        column_types("mcc string, a array<int>, i interval day")
+
+
+def test_a_column_is_found_in_upper_or_lower_case_unless_two_are_alike(file: Path) -> None:
+    types = column_types("MCC string")
+    assert found(file, " mcc,note\n0742,x\n", types).rows.to_pylist() == [{"MCC": "0742"}]
+    assert found(file, "mcc,MCC\n1,2\n", types).rows.to_pylist() == [{"MCC": "2"}]
+    assert "has no column MCC" in found(file, "mcc,Mcc\n1,2\n", types).problems[0]

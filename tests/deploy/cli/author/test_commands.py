@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lozenge.contracts.detector_kind import DetectorKind
@@ -76,7 +78,7 @@ def test_new_declares_key_and_tables_and_is_complete(checkout: Path, tmp_path: P
     lists = tmp_path / "lists"
     lists.mkdir()
     (lists / "mcc limits.csv").write_bytes(b"\xef\xbb\xbfmcc,a limit\r\n0742,100\r\n")
-    (lists / "bins.parquet").write_bytes(b"PAR1" + bytes(8) + b"PAR1")
+    pq.write_table(pa.table({"bin": ["400000"]}), lists / "bins.parquet")
     tables = [f"--table={lists / name}" for name in ("mcc limits.csv", "bins.parquet")]
     owner = 'Ann "the\\owl" Müller'
     run = invoke("new", "spotter", "--kind", kind, "--key", key, "--owner", owner, *tables, cwd=checkout)
