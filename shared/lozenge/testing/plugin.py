@@ -48,7 +48,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if file := config.getoption("--progress"):
-        config.pluginmanager.register(Progress(Path(file)))
+        config.pluginmanager.register(ProgressLines(Path(file)))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[last + 1 : last + 1] = faults
 
 
-class Progress:
+class ProgressLines:
     """Writes down which test begins and how it ends, for a reader that waits."""
 
     def __init__(self, file: Path) -> None:
