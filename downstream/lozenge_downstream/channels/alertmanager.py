@@ -6,6 +6,7 @@ Alertmanager resolves alerts that are not repeated, so each has an end: the time
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -44,17 +45,21 @@ class Sender:
 
 
 def alerts(fields: Any) -> list[dict[str, Any]]:
-    """The alerts of a notification in Alertmanager's form: labels are their identity."""
+    """The alerts of a notification in Alertmanager's form: labels are their identity.
+
+    Alertmanager refuses an alert that ends before it starts, so one whose event lies in the future starts at its end.
+    """
     resolved = fields["status"] == "resolved"
     return [
         {
             "labels": labels(alert),
             "annotations": {"summary": alert["title"], "description": alert["reason"]}
             | {name: alert[name] for name in ("feedback_url",) if name in alert},
-            "startsAt": alert["event_time"],
-            "endsAt": fields["created_at"] if resolved else alert["resolves_at"],
+            "startsAt": min(alert["event_time"], end, key=datetime.fromisoformat),
+            "endsAt": end,
         }
         for alert in fields["alerts"]
+        for end in (fields["created_at"] if resolved else alert["resolves_at"],)
     ]
 
 

@@ -20,6 +20,8 @@ from lozenge_downstream.dead_letter_encoder import dead_letter_record
 from lozenge_downstream.model import Classification, Number, PublishedAlert, ReceivedAlert, ReceivedRecord, labels_of
 
 MAX_TITLE = 500
+MAX_SEVERITY = 30
+"""Characters of a severity that is none of the platform's, which is in the subject of mails."""
 MAX_TEXT = 4000
 MAX_EVIDENCE = 12
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -111,7 +113,7 @@ def enrich(raw: Mapping[str, Any], record: ReceivedRecord, now: float) -> Publis
         release=raw["release"],
         entity_type=entity["type"],
         entity_id=entity["id"],
-        severity=raw["severity"],
+        severity=shortened(" ".join(_readable(raw["severity"]).split()), MAX_SEVERITY),
         score=score(raw["score"]),
         title=title(raw),
         text=text(raw),

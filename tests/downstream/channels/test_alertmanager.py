@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from lozenge_downstream.channels.alertmanager import alerts
 from lozenge_downstream.channels.base.channel import Message, Sent
 from lozenge_downstream.model import ReceivedRecord
 from tests.downstream.channels.conftest import receiving, send
@@ -51,3 +54,13 @@ def test_alertmanager_gets_the_link_to_the_feedback_page(message_with_links: Mes
         assert send(message_with_links, type="alertmanager", url=url, **LOOPBACK) == Sent()
     ((_, (alert, _)),) = got
     assert alert["annotations"]["feedback_url"] == LINK
+
+
+@pytest.mark.parametrize("status", ["opened", "resolved"])
+def test_no_alert_ends_before_it_starts_since_alertmanager_refuses_that(message: Message, status: str) -> None:
+    (alert,) = message.fields["alerts"]
+    end = message.fields["created_at"] if status == "resolved" else alert["resolves_at"]
+    for event_time in ("2999-01-01T00:00:00Z", end.replace("Z", ".5Z"), end):
+        given = {**message.fields, "status": status, "alerts": [alert | {"event_time": event_time}]}
+        (there,) = alerts(given)
+        assert (there["startsAt"], there["endsAt"]) == (end, end)
