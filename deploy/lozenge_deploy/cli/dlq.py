@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lozenge.errors import DetectorError, UsageError
+from lozenge_deploy.cli.author.dead_letter import debug
 from lozenge_deploy.cli.options import CARD_NUMBERS, DRY_RUN, NAME, OUTPUT, app_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show, show_fields
 from lozenge_deploy.cli.printing.terminal import echo
@@ -79,6 +80,9 @@ def show_(
     found = details(kafka, target, where, card_numbers=card_numbers)
     _audit(kafka, target, [where], card_numbers)
     show_fields(found, output)
+
+
+app.command()(debug)
 
 
 @app.command()

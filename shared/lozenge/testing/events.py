@@ -5,6 +5,7 @@ A partial event has only the fields that its test is about:
     {"amount": "12.50"}                     money as text; a Decimal is fine too
     {"at": "-10m"}                          event time relative to NOW; or event_time as a datetime
     {"merchant_id": None}                   a field that is missing
+    {"value": {...}, "headers": {...}}      a dead letter, as `lozenge dlq show NAME POSITION -o json` prints it
 
 The other fields are those of an ordinary, valid authorisation. The n-th event of a list has the id "e<n>" and the event
 time NOW plus n seconds, unless it has its own.
@@ -60,9 +61,10 @@ _PRIMITIVES: dict[str, pa.DataType] = {
 def events(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
     """Complete events in the order in which they arrive. Complete events pass unchanged.
 
-    Raises ValueError for a field that the event schema does not have.
+    Times and amounts may be the text that JSON has. Raises ValueError for a field that the event schema does not have,
+    and for a dead letter that holds no event.
     """
-    return [_complete(partial, number) for number, partial in enumerate(partials, 1)]
+    return [_complete(_of_dead_letter(partial, number), number) for number, partial in enumerate(partials, 1)]
 
 
 def event_table(complete: Iterable[CompleteEvent], key: str) -> pa.Table:
@@ -94,6 +96,26 @@ def positions(batch: pa.Table) -> list[RecordPosition]:
     return [(own["partition"], own["offset"]) for own in owns]
 
 
+def _of_dead_letter(partial: PartialEvent, number: int) -> PartialEvent:
+    """The event of a dead letter; any other partial event as it is."""
+    if not {"value", "headers"} <= partial.keys():
+        return partial
+    value = partial["value"]
+    if not isinstance(value, Mapping) or "event_id" not in value:
+        raise ValueError(
+            f"event {number}: the dead letter holds no event, but {value!r}; one of a timer or group has none"
+        )
+    return value
+
+
+def _time(value: Any) -> Any:
+    """A time as it is, or from ISO 8601; without a zone it is UTC."""
+    if not isinstance(value, str):
+        return value
+    found = datetime.fromisoformat(value)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
 def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
     unknown = partial.keys() - {"at"} - set(_fields())
     if unknown:
@@ -103,7 +125,10 @@ def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
     event.pop("at", None)
     if event["amount"] is not None:
         event["amount"] = Decimal(event["amount"])
+    event["event_time"] = _time(event["event_time"])
     arrived = event["event_time"] or NOW
+    if isinstance(event.get("raw"), Mapping):
+        event["raw"] = {**event["raw"], "timestamp": _time(event["raw"]["timestamp"])}
     event.setdefault(
         "raw", {"source": "test", "topic": PLATFORM.raw_json, "partition": 0, "offset": number, "timestamp": arrived}
     )

@@ -1,9 +1,13 @@
 """Difficult input made of good input: repeats, late and disordered arrival, unexpected values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from lozenge.testing.events import CompleteEvent, PartialEvent, events
+from lozenge.testing.runner import AlertRecord
+
+_MAX_DIVIDED = 6
+"""How many alerting groups are divided by further batches, each of which costs a tenth of a second."""
 
 
 def repeated(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
@@ -39,3 +43,20 @@ def hostile(card_id: str = "hostile") -> list[CompleteEvent]:
         {"at": "-20000d"},
     ]
     return events({**value, "card_id": card_id, "event_id": f"hostile-{n}"} for n, value in enumerate(values))
+
+
+def dividing_ends(events: Sequence[CompleteEvent], alerts: Sequence[AlertRecord]) -> Iterator[int]:
+    """After how many events a batch ends between a group's threshold crossing and the last event that it counts.
+
+    Which events a group counts is in no alert. Those are taken that have its entity in any field and are not later than
+    the alert. The crossing is at one of them: a batch ends before the last one, before the middle one and after it.
+    """
+    for alert in alerts[:_MAX_DIVIDED]:
+        counted = [
+            number
+            for number, event in enumerate(events)
+            if alert.entity in event.values() and event["event_time"] <= alert.event_time
+        ]
+        if counted:
+            middle = counted[len(counted) // 2]
+            yield from (counted[-1], middle, middle + 1)

@@ -2,7 +2,8 @@
 
     duplicated   every event arrives twice: no alert is added
     replayed     a new job processes all events again: the same alerts
-    batches      batches of several sizes instead of one: the same alerts
+    batches      batches of several sizes instead of one: the same alerts. Of an aggregate some end shortly before the
+                 last event of a group that alerts, so they divide the group after its threshold crossing
     killed       the job dies within a batch and resumes at its last commit: the same alerts
     late         the first event arrives last, and
     reordered    all events are shuffled: nothing fails. A rule and an aggregate emit the same alerts; a fold may emit
@@ -18,22 +19,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from lozenge.detector.definition import Detector
+from lozenge.detector.definition import INPUT, Detector
 from lozenge.detector.fold import Fold, Yields
 from lozenge.detector.loader import LoadedDetector
 from lozenge.testing.case_generator import entity
 from lozenge.testing.events import CompleteEvent, PartialEvent, event_table, nullable
-from lozenge.testing.faults import hostile, late, repeated, shuffled
+from lozenge.testing.faults import dividing_ends, hostile, late, repeated, shuffled
 from lozenge.testing.runner import Run, RunInput, case_of, run_of
 
-_BATCH_SIZES = (1, 7)
-"""Sizes of the first batches; the last batch has the rest."""
+_FIRST_ENDS = (1, 8)
+"""After so many events batches end in any case."""
 _KILLED_BATCH = 1
 _MAX_EXAMPLES = 3
 
@@ -62,8 +64,11 @@ class Subject:
 
     def run_streaming(self, killed: int | None = None) -> Run:
         """The run of a streaming job with batches of several sizes. The job is killed within the batch `killed`."""
-        batch = self.batch(self.events)
-        return run_of(self.harness, batch, self.harness.process_streaming(list(_split(batch)), killed))
+        batch, ends = self.batch(self.events), set(_FIRST_ENDS)
+        if self.kind.state_in_checkpoint and killed is None:
+            read = [event for event in self.events if event[self.key] is not None]  # the job skips the others
+            ends |= set(dividing_ends(read, self.baseline))
+        return run_of(self.harness, batch, self.harness.process_streaming(list(_split(batch, ends)), killed))
 
     def batch(self, events: Sequence[CompleteEvent]) -> pa.Table:
         """The events as the job reads them."""
@@ -180,20 +185,23 @@ def _disordered(subject: Subject, events: Sequence[CompleteEvent]) -> None:
 
 
 def _assert_nothing_failed(run: Run) -> None:
-    failed = [f"{dead_letter.event_id}: {dead_letter.error}" for dead_letter in run.dead_letters]
+    failed = [f"{dead.event_id}: {dead.error}{_fields(dead.event)}" for dead in run.dead_letters]
     assert not failed, f"{len(failed)} dead letter(s)" + "".join(f"\n  {line}" for line in failed[:_MAX_EXAMPLES])
+
+
+def _fields(event: CompleteEvent) -> str:
+    """The event for a person, without what the platform adds."""
+    values = ", ".join(f"{name}={value!s}" for name, value in event.items() if name not in ("event_id", "raw", INPUT))
+    return f"\n    on {values}" if values else ""
 
 
 def _shown(alert: Any) -> str:
     return f"{alert.reason!r} of {alert.entity} by {', '.join(alert.evidence)}"
 
 
-def _split(batch: pa.Table) -> Iterator[pa.Table]:
-    start = 0
-    for size in (*_BATCH_SIZES, batch.num_rows):
-        if start < batch.num_rows:
-            yield batch.slice(start, size)
-        start += size
+def _split(batch: pa.Table, ends: Iterable[int]) -> Iterator[pa.Table]:
+    cuts = sorted({0, batch.num_rows, *(end for end in ends if end < batch.num_rows)})
+    yield from (batch.slice(start, end - start) for start, end in pairwise(cuts))
 
 
 def _raising(case: RunInput, event_id: str) -> Detector[Any]:

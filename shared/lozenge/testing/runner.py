@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,11 @@ import pyarrow as pa
 from lozenge.contracts.alert import OWNER
 from lozenge.contracts.avro import Codec
 from lozenge.contracts.record import RecordPosition
-from lozenge.detector.definition import Detector, Settings
+from lozenge.detector.definition import INPUT, Detector, Settings
 from lozenge.detector.loader import LoadedDetector, from_folder
 from lozenge.detector.manifest import Manifest
 from lozenge.detector.package import is_detector
-from lozenge.errors import LozengeError
+from lozenge.detector.raised import described
 from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.spark.internals import read_types_without_session
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
@@ -45,10 +45,15 @@ class AlertRecord:
 
 @dataclass(frozen=True)
 class DeadLetterRecord:
-    """An event that could not be processed. `event_id` is "timer/<time>" for a timer, "group/<entity>" for a group."""
+    """An event that could not be processed. `event_id` is "timer/<time>" for a timer, "group/<entity>" for a group.
+
+    `error` names the line of the detector that raised, if one did. `event` has the event's fields; a timer and a group
+    have none.
+    """
 
     event_id: str
     error: str
+    event: CompleteEvent = field(default_factory=dict)
 
 
 class Run(list[AlertRecord]):
@@ -144,14 +149,18 @@ def case_of(
 
 def run_of(harness: Harness, batch: pa.Table, result: BatchResult) -> Run:
     """The result of processing `batch`, as the job would write it to the detector's topics."""
-    names = dict(zip(positions(batch), map(str, batch.column("event_id").to_pylist()), strict=True))
+    complete = dict(zip(positions(batch), batch.drop_columns(INPUT).to_pylist(), strict=True))
     return Run(
         (_written(harness, draft) for draft in result.alerts),
         [
-            *(DeadLetterRecord(names[p.partition, p.offset], _words(p.error)) for p in result.failed_records),
-            *(DeadLetterRecord(f.cause, _words(f.error)) for f in result.failures_without_record),
+            *(_dead_letter(complete[p.position], p.error) for p in result.failed_records),
+            *(DeadLetterRecord(f.cause, described(f.error)) for f in result.failures_without_record),
         ],
     )
+
+
+def _dead_letter(event: CompleteEvent, error: Exception) -> DeadLetterRecord:
+    return DeadLetterRecord(str(event["event_id"]), described(error), event)
 
 
 def _written(harness: Harness, draft: DraftAlert) -> AlertRecord:
@@ -171,7 +180,3 @@ def _written(harness: Harness, draft: DraftAlert) -> AlertRecord:
         event_time=alert["event_time"],
         trigger=(trigger["partition"], trigger["offset"]) if trigger else None,
     )
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, LozengeError) else f"{type(error).__name__}: {error}"

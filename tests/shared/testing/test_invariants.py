@@ -147,6 +147,15 @@ def test_a_wrong_detector_fails_under_its_fault(name: str) -> None:
     assert words in str(found.value)
 
 
+def test_a_batch_ends_between_a_late_threshold_crossing_and_the_end_of_its_group() -> None:
+    """The first batches end long before the fifteenth event, which crosses the threshold."""
+    many = [{"card_id": f"card-{n % 2}"} for n in range(48)]
+    wrong = counting("distinct >= 15", reason="string(distinct)")
+    with pytest.raises(AssertionError, match="2 with another reason"):
+        INVARIANTS["batches"](Subject(case_of(wrong, many), seed=1))
+    INVARIANTS["batches"](Subject(case_of(counting("distinct >= 15"), many), seed=1))
+
+
 @pytest.mark.parametrize(
     "detector",
     [rule(everything), folding(thirds, woken), counting("distinct >= 3")],

@@ -1,5 +1,8 @@
 """The test kit returns the alerts that the job would write, and rejects the detectors that the job would reject."""
 
+import json
+import math
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -8,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType
 
 from lozenge import Alert, Detector, Event, Fold, Settings, State, Tables, Timer, alert, fold
 from lozenge.contracts import ids
@@ -167,13 +171,31 @@ def test_an_event_on_which_a_rule_raises_becomes_a_dead_letter() -> None:
     result = run(with_manifest(Detector(divide, settings=Settings)), [{}, {"amount": "0"}, {}])
     assert [a.evidence for a in result] == [("e1",), ("e3",)]
     assert [dead.event_id for dead in result.dead_letters] == ["e2"]
-    assert "DIVIDE_BY_ZERO" in result.dead_letters[0].error
+    assert re.search(r"DIVIDE_BY_ZERO.* \(test_runner.py line \d+\)$", result.dead_letters[0].error)
+
+
+def test_the_error_of_a_python_function_names_its_line() -> None:
+    logarithm = F.udf(lambda amount: math.log(amount), DoubleType())
+
+    def logarithms(frame: DataFrame, settings: Settings, tables: Tables) -> DataFrame:
+        return frame.select(*alert(reason=logarithm(F.col("amount").cast("double")).cast("string")))
+
+    [dead] = run(with_manifest(Detector(logarithms, settings=Settings)), [{"amount": "0"}]).dead_letters
+    assert re.fullmatch(r"ValueError: math domain error \(test_runner.py line \d+, in <lambda>\)", dead.error)
+
+
+def test_a_dead_letter_is_run_again_from_its_json() -> None:
+    [dead] = run(stateful, [{"amount": "13"}]).dead_letters
+    [again] = run(stateful, json.loads(json.dumps([{"value": dead.event, "headers": {}}], default=str))).dead_letters
+    assert again == dead
 
 
 def test_an_event_on_which_a_fold_raises_becomes_a_dead_letter() -> None:
     result = run(stateful, [{}, {"amount": "13"}, {}, {}])
     assert [a.evidence for a in result] == [("e4",)]
-    assert [(dead.event_id, dead.error) for dead in result.dead_letters] == [("e2", "ValueError: unlucky")]
+    [dead] = result.dead_letters
+    assert (dead.event_id, dead.event["amount"]) == ("e2", 13)
+    assert re.fullmatch(r"ValueError: unlucky \(test_runner.py line \d+, in third\)", dead.error)
 
 
 def test_a_timer_on_which_a_fold_raises_becomes_a_dead_letter_and_never_fires_again() -> None:
@@ -195,7 +217,7 @@ def test_a_timer_on_which_a_fold_raises_becomes_a_dead_letter_and_never_fires_ag
     due = [NOW + timedelta(minutes=m, seconds=s) for m, s in ((1, 1), (11, 0))]
     assert result == []
     assert [d.event_id for d in result.dead_letters] == [f"timer/{at.isoformat()}" for at in due]
-    assert all(d.error.endswith("]: ValueError: not ready") for d in result.dead_letters)
+    assert all("]: ValueError: not ready (test_runner.py line " in d.error for d in result.dead_letters)
 
 
 def test_an_alert_that_cannot_be_written_makes_its_event_a_dead_letter() -> None:

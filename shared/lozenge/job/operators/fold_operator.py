@@ -19,6 +19,7 @@ from lozenge.contracts.record import Record
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
+from lozenge.detector.raised import described
 from lozenge.detector.stored_state import check_entry
 from lozenge.errors import DetectError, DetectorError
 from lozenge.job.batch_result import BatchResult, DraftAlert, FailedRecord, FailureWithoutRecord
@@ -81,7 +82,7 @@ class FoldOperator:
                     if isinstance(outcome, Raised):
                         drafts.append(self._draft(outcome, position))
                     elif outcome.event is not None:
-                        failed.append(FailedRecord(position[0], position[1], DetectError(_words(outcome.error))))
+                        failed.append(FailedRecord(position[0], position[1], DetectError(described(outcome.error))))
                     else:
                         failures.append(_failed_timer(position[:2], outcome))
         return BatchResult(drafts, failed, failures)
@@ -160,12 +161,8 @@ class FoldOperator:
 
 def _failed_timer(position: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
     state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
-    error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {_words(failure.error)}")
+    error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {described(failure.error)}")
     return FailureWithoutRecord("timer", f"timer/{at}", position[0], failure.key, state, error, position)
-
-
-def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 def _position(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:

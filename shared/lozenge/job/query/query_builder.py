@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from lozenge.detector.definition import Settings, Tables
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
+from lozenge.detector.raised import described
 from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.errors import DecodeError, DetectError, DetectorError, EncodeError, LozengeError, first_line
 from lozenge.job.batch_result import FailedRecord
@@ -85,7 +86,7 @@ class QueryBuilder:
             except Exception:
                 kind = error
                 break
-        words = avro.words_of(str(failed.error)) or first_line(failed.error)
+        words = avro.words_of(str(failed.error)) or described(failed.error)
         self.events.excluded.append(FailedRecord(failed.partition, failed.offset, kind(words)))
 
     def alert_rows(self, alerts: DataFrame) -> DataFrame:
