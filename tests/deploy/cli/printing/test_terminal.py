@@ -83,7 +83,7 @@ CASE = {
     "case_id": HOSTILE,
     "muted": HOSTILE,
     "next_evaluation_at": 0.0,
-    "notification": NOTIFIED | {"failed_attempts": [], "deliveries": [DELIVERY]},
+    "notification": NOTIFIED | {"routing": HOSTILE, "failed_attempts": [], "deliveries": [DELIVERY]},
 }
 TRACED = {
     "received_alerts": [RECEIVED],
