@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+FEWEST_DIGITS = 13
 FIRST_SHOWN, LAST_SHOWN = 6, 4
 """Digits that a masked number keeps; PCI DSS 3.4.1 allows no more of them to be displayed."""
 
@@ -47,6 +48,11 @@ def has_card_number(text: str) -> bool:
     return next(_positions(text), None) is not None
 
 
+def with_check_digit(digits: str) -> str:
+    """The card number that begins with `digits`, all but its last one."""
+    return next(found for last in "0123456789" if _checks([*map(int, found := digits + last)]))
+
+
 def has_card_number_column(text: "Column") -> "Column":
     """`has_card_number` as a Spark expression over a string column; boolean, and false where it is null."""
     from pyspark.sql import functions as F
@@ -56,7 +62,8 @@ def has_card_number_column(text: "Column") -> "Column":
         F.array(*(F.regexp_extract_all(without_identifiers, F.lit(each), F.lit(1)) for each in PATTERNS))
     )
     fits = F.exists(candidates, lambda each: F.call_function("luhn_check", F.regexp_replace(each, "[^0-9]", "")))
-    return F.when(text.rlike(_ENOUGH_DIGITS), fits).otherwise(F.lit(False))
+    possible = (F.length(text) >= FEWEST_DIGITS) & text.rlike(_ENOUGH_DIGITS)
+    return F.when(possible, fits).otherwise(F.lit(False))
 
 
 def _positions(text: str) -> Iterator[list[int]]:

@@ -31,6 +31,7 @@ from tests.upstream.samples import (
 
 REQUIRED = "event_time card_id merchant_id terminal_id mcc country amount currency channel auth_result"
 ALL_MISSING = ", ".join(f"missing:{name}" for name in REQUIRED.split())
+PAN_AS_ID = "4000000000000002"
 TWICE = flat().replace(b'"mcc": "5411"', b'"mcc": "1111", "mcc": "5411"')
 DEEP = b'{"a":' * 2000 + b"1" + b"}" * 2000
 
@@ -75,6 +76,9 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "too long": (flat(merchant="m" * 129), "format:merchant_id"),
     "card number that is not digits": (flat(pan="4000x01234567890"), "format:card_id"),
     "card number too short": (flat(pan="40000012345"), "format:card_id"),
+    "card number as account": (flat(account="4000 0000 0000 0002"), "pan:account_id"),
+    "card number in a descriptor": (flat(merchant="REFUND 4000000000000002"), "pan:merchant_id"),
+    "card number as a number": (flat(terminal=4000000000000002), "pan:terminal_id"),
     "mcc of three digits": (flat(mcc=742), "format:mcc"),
     "amount in words": (flat(amount="twelve"), "format:amount"),
     "amount with a comma": (flat(amount="12,50"), "format:amount"),
@@ -132,6 +136,9 @@ ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
     "spaces around": (flat(merchant="  m-1 ", amount=" 12.50 "), {"merchant_id": "m-1", "amount": Decimal("12.5")}),
     "spaces around the record": (b" \n" + flat() + b"\t ", {"merchant_id": "m-1"}),
     "identifier as a number": (flat(merchant=4711), {"merchant_id": "4711"}),
+    "digits that no card number has": (flat(account="4000000000000003"), {"account_id": "4000000000000003"}),
+    "a time in milliseconds": (flat(merchant="1772366400006"), {"merchant_id": "1772366400006"}),
+    "card number as transaction id": (flat(txn_id=PAN_AS_ID), {"event_id": ids.event_id("auth_json", PAN_AS_ID)}),
     "unicode": (flat(merchant="Größe 株式会社 🏧"), {"merchant_id": "Größe 株式会社 🏧"}),
     "both halves": (flat(merchant="m-?").replace(b"?", rb"\uD83D\ude00"), {"merchant_id": "m-\U0001f600"}),
     "the text of a half": (flat(merchant="m-?").replace(b"?", rb"\\ud83d"), {"merchant_id": r"m-\ud83d"}),
@@ -192,6 +199,7 @@ ISO_REFUSED = {
 }
 
 ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "a merchant of digits, with a right check digit": (iso(de42="378282246310005"), {"merchant_id": "378282246310005"}),
     "as it is": (
         iso(),
         {

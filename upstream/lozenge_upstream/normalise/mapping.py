@@ -59,10 +59,14 @@ class _FromPath(Transform):
 
 
 class Text(_FromPath):
-    """The text itself; `pattern` is a regular expression for the whole of it."""
+    """The text itself; `pattern` is a regular expression for the whole of it.
+
+    With a card number in it the record is refused. Identifiers of 13 to 19 digits can look like one: `keep` takes them.
+    """
 
     transform: Literal["text"]
     pattern: str | None = None
+    card_numbers: Literal["refuse", "keep"] = "refuse"
 
     @field_validator("pattern")
     @classmethod

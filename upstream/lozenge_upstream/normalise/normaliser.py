@@ -16,6 +16,7 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     digits     more digits before the point than an event can carry
     decimals   more decimals than the currency has
     sign       the record is neither a payment nor a reversal
+    pan        a text that the event would copy holds a card number
     future     later than the raw record's Kafka timestamp by more than ten minutes
     range      `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
                producer counts seconds or microseconds instead of milliseconds, or has no clock
@@ -34,11 +35,11 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
-from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
-from lozenge_upstream.normalise.transforms import Made, Row, make
+from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping, Text
+from lozenge_upstream.normalise.transforms import Made, Row, make, without_card_numbers
 
 DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
-KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "future", "range")
+KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "pan", "future", "range")
 FUTURE_SECONDS = 600
 """How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
 
@@ -65,6 +66,7 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
     latest = F.timestamp_micros(F.try_add(F.unix_micros("timestamp"), F.lit(FUTURE_SECONDS * 1_000_000)))
     row = Row(texts.__getitem__, latest, F.col("_minor_digits"), token_key)
     made = {name: make(spec, row) for name, spec in mapping.fields.declared()}
+    made |= {name: without_card_numbers(made[name]) for name in _copied_texts(mapping)}
     parsed = raw.withColumn("_parsed", _parse(mapping)).select(
         *raw.columns,
         _is_record().alias("_is_record"),
@@ -81,6 +83,12 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         .withColumn("event_id", _event_id(mapping.source))
         .drop("_is_record", "_minor_digits", *(f"_text_{index}" for index in range(len(texts))))
     )
+
+
+def _copied_texts(mapping: Mapping) -> list[str]:
+    """The fields that are texts of the record and may hold no card number; its id only goes into a hash."""
+    texts = ((name, spec) for name, spec in mapping.fields.declared() if isinstance(spec, Text))
+    return [name for name, spec in texts if name != "transaction_id" and spec.card_numbers == "refuse"]
 
 
 def _parse(mapping: Mapping) -> Column:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
+from lozenge.contracts.card_numbers import with_check_digit
+
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 COOLDOWN = 301 * SECOND
@@ -197,7 +199,7 @@ class Population:
         shops = self._shops[home.code]
         return Card(
             # The factor shares no divisor with 10**10, so numbers look random and never repeat.
-            pan=f"400000{(number * 2_654_435_761 + self._seed * 1_000_003) % 10**10:010d}",
+            pan=with_check_digit(f"400000{(number * 2_654_435_761 + self._seed * 1_000_003) % 10**9:09d}"),
             account=f"a-{number:06d}",
             home=home,
             favourites=tuple(shops[int(random() * len(shops))] for _ in range(_FAVOURITES)),
