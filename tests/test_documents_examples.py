@@ -5,10 +5,13 @@ import runpy
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
+import pyspark
 import pytest
 
 from lozenge.contracts.avro import Codec
@@ -73,11 +76,51 @@ def test_the_example_of_a_consumer_reports_every_gap(
 ) -> None:
     monkeypatch.setattr("kafka.KafkaConsumer", lambda *_, **__: Consumer(seqs, beginning))
     monkeypatch.setattr("lozenge.kafka.schema_topic.learn", lambda *_: [REGISTERED])
-    monkeypatch.setattr("sys.argv", ["consume", "broker:9092"])
-    runpy.run_path(str(EXAMPLE))
+    monkeypatch.setattr("sys.argv", ["consume", "broker:9092", "--from-beginning"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert ended.value.code == bool(gaps)
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("GAP")] == gaps
     assert len(lines) == len(seqs) + len(gaps)
+
+
+def test_a_consumer_of_new_records_begins_with_the_first_that_it_sees(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def consumer(*_: object, **settings: Any) -> Consumer:
+        given.update(settings)
+        return Consumer([7, 8], 0)
+
+    monkeypatch.setattr("kafka.KafkaConsumer", consumer)
+    monkeypatch.setattr("lozenge.kafka.schema_topic.learn", lambda *_: [REGISTERED])
+    monkeypatch.setattr("sys.argv", ["consume", "broker:9092", "--follow"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert (ended.value.code, "GAP" in capsys.readouterr().out) == (0, False)
+    assert (given["auto_offset_reset"], given["consumer_timeout_ms"]) == ("latest", float("inf"))
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["--help"], 0), (["a:1", "b:2"], 2), (["--what", "a:1"], 2)])
+def test_the_example_says_how_it_is_used(
+    arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["consume", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    printed = capsys.readouterr()
+    assert (ended.value.code, "--from-beginning" in printed.out + printed.err) == (code, True)
+
+
+def test_the_build_file_of_the_java_example_names_the_versions_that_run_here() -> None:
+    project = ElementTree.parse(EXAMPLE.with_name("pom.xml"))
+    versions = {d.findtext("artifactId"): d.findtext("version") for d in project.iter("dependency")}
+    broker = ElementTree.parse(str(resources.files("lozenge.toolchain").joinpath("ivy.xml")))
+    assert versions["kafka-clients"] == broker.find(".//dependency[@name='kafka_2.13']").get("rev")  # type: ignore[union-attr]
+    spark = {path.stem for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
+    assert {f"{name}-{versions[name]}" for name in ("avro", "jackson-databind")} <= spark
 
 
 def test_every_target_that_the_documents_name_is_in_the_makefile() -> None:

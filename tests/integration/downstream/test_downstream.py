@@ -264,7 +264,12 @@ def test_a_notifier_survives_an_outage_of_which_consumers_see_nothing_and_stops_
 def _check_examples(world: World) -> None:
     commands = [[sys.executable, str(EXAMPLE)], *([[*java, str(JAVA_EXAMPLE)]] if (java := _java()) else [])]
     running = [
-        subprocess.Popen([*command, world.kafka.bootstrap], env=world.environment(), stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, world.kafka.bootstrap, "--from-beginning"],
+            env=world.environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         for command in commands
     ]
     for example in running:  # each ends ten seconds after the last record
