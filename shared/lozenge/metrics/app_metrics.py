@@ -5,7 +5,8 @@ from the start. An instance is one start of one process: its counters begin at z
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from math import isnan, nan
 from typing import Any, ClassVar
 
@@ -17,6 +18,8 @@ from lozenge.metrics.snapshot import encode
 from lozenge.process.env_settings import this_start
 from lozenge.process.usage import Cost
 
+MOST_RELEASES = 5
+"""Of a detector, with a series of their own: the newest; a series that never ends is never dropped."""
 LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 300, 3600, float("inf"))
 """Seconds; fine where a detector lives, coarse where it catches up."""
 
@@ -178,7 +181,9 @@ class NotifierMetrics(AppMetrics):
             "lozenge_alerts_rate_limited", "Alerts beyond the rate limit of their detector", "detector"
         )
         self._precision = self._gauge(
-            "lozenge_precision", "Share of labelled alerts that were confirmed", "detector", "release"
+            "lozenge_precision",
+            "Share of labelled alerts that were confirmed, of the newest releases",
+            *("detector", "release"),
         )
 
     def dead_letter_truncated(self) -> None:
@@ -203,13 +208,25 @@ class NotifierMetrics(AppMetrics):
             self._due.labels(channel).set(count)
         for detector, count in rate_limited.items():
             self._rate_limited.labels(detector).set(count)
-        for (detector, release), share in precision.items():
-            self._precision.labels(detector, release).set(share)
+        for detector, release in _newest_releases(precision):
+            self._precision.labels(detector, release).set(precision[detector, release])
 
     def deliveries(self, channel: str, *, sent: int = 0, retried: int = 0, failed: int = 0) -> None:
         """Counts attempts to deliver to a channel of the routing file, by how they ended; its series begin at zero."""
         for outcome, count in (("sent", sent), ("retried", retried), ("failed", failed)):
             self._deliveries.labels(channel, outcome).inc(count)
+
+
+def _newest_releases(found: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Detector and release of the newest `MOST_RELEASES` of each detector."""
+    for _, group in groupby(sorted(found, key=_by_number), key=lambda each: each[0]):
+        yield from list(group)[-MOST_RELEASES:]
+
+
+def _by_number(named: tuple[str, str]) -> tuple[str, int, str]:
+    detector, release = named
+    digits = release.removeprefix("r")
+    return detector, int(digits) if digits.isdecimal() else -1, release
 
 
 def metric_families() -> list[Metric]:

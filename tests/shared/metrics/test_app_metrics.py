@@ -6,6 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from lozenge.metrics.app_metrics import (
+    MOST_RELEASES,
     AppMetrics,
     JobMetrics,
     NotifierMetrics,
@@ -58,3 +59,11 @@ def test_the_lag_is_unknown_until_somebody_knows_it() -> None:
     assert "lozenge_lag_offsets" not in metrics.snapshot()["samples"]
     metrics.lag(0)
     assert metrics.snapshot()["samples"]["lozenge_lag_offsets"] == 0.0
+
+
+def test_precision_has_a_series_for_the_newest_releases_alone() -> None:
+    metrics = NotifierMetrics("downstream")
+    metrics.notifications({}, {}, {("rule", f"r{n}"): n / 20 for n in range(1, 13)} | {("fold", "r1"): 1.0})
+    found = [name for name in metrics.snapshot()["samples"] if name.startswith("lozenge_precision")]
+    newest = {f"lozenge_precision{{detector=rule,release=r{n}}}" for n in range(13 - MOST_RELEASES, 13)}
+    assert set(found) == newest | {"lozenge_precision{detector=fold,release=r1}"}

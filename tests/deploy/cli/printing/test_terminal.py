@@ -75,7 +75,14 @@ BACKTEST = {
 LINE = dict.fromkeys(("time", "level", "event", "instance", "release", "exception", HOSTILE), HOSTILE)
 DELIVERY = {"attempts": 1, "state": HOSTILE, "error": HOSTILE, "due_at": 0.0, "channel": HOSTILE}
 RECEIVED = {"received_at": 0.0, "outcome": HOSTILE, "reason": HOSTILE, "topic": HOSTILE, "partition": 0, "offset": 0}
-NOTIFIED = {"topic": HOSTILE, "partition": 0, "seq": 1, "created_at": 0.0, "notification_id": HOSTILE}
+NOTIFIED = {
+    "topic": HOSTILE,
+    "partition": 0,
+    "seq": 1,
+    "created_at": 0.0,
+    "notification_id": HOSTILE,
+    "routing": HOSTILE,
+}
 CASE = {
     "route": HOSTILE,
     "group": {HOSTILE: HOSTILE},
