@@ -94,7 +94,7 @@ fuzz: .venv/.ready ## 100,000 records of each topic as nobody would send them; F
 		tests/integration/kafka/test_malformed_events.py tests/shared/kafka/test_row_decoding.py $(ARGS)
 
 .PHONY: properties
-properties: .venv/.ready ## 100,000 examples of each property, in about half an hour; ARGS="-k title"
+properties: .venv/.ready ## 100,000 examples of each property, in an hour or two; ARGS="-k title"
 	@HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -n 2 -m "hypothesis and not integration" --ignore tests/upstream/test_fuzz.py tests $(ARGS)
 
 .PHONY: compose
