@@ -18,6 +18,7 @@ from tests.integration.downstream.notifying import World, world_of
 pytestmark = pytest.mark.integration
 
 LINK_SECRET = "a secret of sixteen"
+ALARMS = "matcher=alarm%3Drouting_invalid"
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +113,24 @@ def test_a_rule_inhibits_by_alerts_that_came_before_it_was_written(world: World)
     with served(world) as url:
         assert inhibited(world, url, 2) == f"inhibited by alert {sources[1]}"
     file.write_text(without)
+
+
+def test_an_invalid_routing_file_raises_an_alarm_and_the_version_before_is_used_also_after_a_restart(
+    world: World,
+) -> None:
+    file = world.folder / "routing.toml"
+    valid = file.read_text()
+    with served(world) as url:
+        used = get(f"{url}/routing")["version"]
+        file.write_text("[route\n")
+        world.wait_for(lambda: bool(get(f"{url}/cases?{ALARMS}")), "the alarm")
+        said = get(f"{url}/routing")
+        assert (said["version"], said["versions"][0]["problems"] != "") == (used, True)
+    with served(world) as url:
+        assert get(f"{url}/routing")["version"] == used
+        file.write_text(valid)
+        world.wait_for(lambda: get(f"{url}/routing")["versions"][0]["problems"] == "", "the valid file")
+        assert get(f"{url}/routing")["version"] == used
+        for case in get(f"{url}/cases?{ALARMS}"):
+            world.alert_ids.update(a["alert_id"] for a in get(f"{url}/cases/{case['case_id']}")["alerts"])
+        world.settle()
