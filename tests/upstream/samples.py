@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from lozenge.contracts.topics import Topics
-from lozenge_upstream.normalise.mapping import Mapping, load
+from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.mapping_files import load
 from lozenge_upstream.normalise.normaliser import normalise
 from lozenge_upstream.normalise.output_records import outputs
 from lozenge_upstream.streaming.query_builder import SPARK

@@ -2,14 +2,19 @@
 
 import socket
 from functools import partial
+from importlib import resources
+from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from lozenge.errors import BrokerUnavailable, TopicError
+from lozenge.contracts.topics import Topics
+from lozenge.errors import BrokerUnavailable, ConfigError
 from lozenge.kafka import topic_admin
 from lozenge.kafka.settings import KafkaSettings
-from lozenge_upstream.service import checked_partitions
-from tests.upstream.samples import ISO, JSON
+from lozenge.metrics.app_metrics import UpstreamMetrics
+from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping, read
+from lozenge_upstream.service import checked_partitions, in_force
 
 
 def test_without_a_broker_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,11 +23,40 @@ def test_without_a_broker_nothing_starts(monkeypatch: pytest.MonkeyPatch) -> Non
         closed.bind(("127.0.0.1", 0))
         kafka = KafkaSettings(bootstrap=f"127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(BrokerUnavailable, match="no Kafka broker answers"):
-            checked_partitions(kafka, [JSON], ())
+            checked_partitions(kafka, ())
 
 
-def test_a_mapping_without_its_topic_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_admin, "partitions", lambda kafka: {ISO.topic: 4})
-    other = JSON.model_copy(update={"topic": "acme.NOWHERE", "source": "other"})
-    with pytest.raises(TopicError, match=r"there is no acme.NOWHERE \(source other\)"):
-        checked_partitions(KafkaSettings(bootstrap="kafka:9092"), [ISO, other], ())
+def test_the_source_of_a_refused_mapping_waits_and_the_others_run(tmp_path: Path) -> None:
+    wrong = resources.files("lozenge_upstream").joinpath("mappings", "auth_json.toml").read_text("utf-8")
+    (tmp_path / "wallet.toml").write_text(
+        wrong.replace("auth_json", "wallet").replace("AUTH-JSON", "WALLET").replace('"token"', '"text"')
+    )
+    (tmp_path / "elsewhere.toml").write_text(wrong.replace("auth_json", "elsewhere").replace("AUTH-JSON", "NOWHERE"))
+    (tmp_path / "broken.toml").write_text("[fields")
+    found = read(tmp_path).on(Topics("acme."), {"acme.AUTH-JSON": 4, "acme.AUTH-ISO": 4, "acme.WALLET": 4})
+    metrics = UpstreamMetrics("upstream")
+    with capture_logs() as lines:
+        mappings, waiting = in_force(found, {"acme.AUTH-JSON", "acme.WALLET"}, metrics)
+    assert [(mapping.source, mapping.topic) for mapping in mappings] == [
+        ("auth_iso8583", "acme.AUTH-ISO"),
+        ("auth_json", "acme.AUTH-JSON"),
+    ]
+    assert waiting == {"acme.WALLET"}
+    valid = {n: v for n, v in metrics.snapshot()["samples"].items() if n.startswith("lozenge_mapping_valid")}
+    assert {name.partition("=")[2].rstrip("}"): value for name, value in valid.items()} == {
+        "auth_json": 1,
+        "auth_iso8583": 1,
+        "wallet": 0,
+        "elsewhere": 0,
+        "broken.toml": 0,
+    }
+    said = {line["event"].split()[3]: line["problems"] for line in lines if line["log_level"] == "error"}
+    assert "there is no topic acme.NOWHERE" in said["elsewhere"][0]
+    assert "card_id" in said["wallet"][0]
+    assert "not TOML" in said["broken.toml"][0]
+
+
+def test_without_any_mapping_nothing_starts() -> None:
+    refused = RefusedMapping("wallet", "WALLET", ("wallet.toml: not TOML",))
+    with pytest.raises(ConfigError, match="not TOML"):
+        in_force(Mappings([], [refused]), set(), UpstreamMetrics("upstream"))

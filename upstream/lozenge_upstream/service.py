@@ -10,18 +10,19 @@ Ids and bytes depend on the raw record alone. A record that is in the raw topic 
 
 Any number of instances share the raw partitions (see `group_membership`); an instance without partitions waits. The
 group's offsets are the only truth. The owner of a partition makes a new Spark checkpoint and resumes at the group's
-offset; without one it starts at the earliest record. To replay, stop every instance, move the group's offsets with any
-Kafka tool, and start.
+offset; without one it starts at the earliest record. To replay, use
+`lozenge offsets upstream`.
 
-One query holds all sources, so a batch has one commit.
+One query holds all sources, so a batch has one commit. A source whose mapping is refused is no part of it: its raw
+records wait and count as lag, and a metric and the log name it.
 """
 
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 from lozenge.contracts.topics import UPSTREAM
-from lozenge.errors import TopicError
 from lozenge.kafka import topic_admin
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
@@ -31,7 +32,10 @@ from lozenge.process import logging
 from lozenge.process.shutdown import StopSignal
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
 from lozenge.spark.session_provider import OwnJvm, SessionProvider, SessionRequest
-from lozenge_upstream.normalise.mapping import Mapping, load
+from lozenge_upstream.normalise import mapping_files
+from lozenge_upstream.normalise.mapping import Mapping
+from lozenge_upstream.normalise.mapping_check import runnable
+from lozenge_upstream.normalise.mapping_files import Mappings, wrong_mappings
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_membership import UpstreamMembership
@@ -53,12 +57,11 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
     commit.
     """
     stop = StopSignal()
-    # a mapping names its raw topic without the platform's prefix
-    mappings = [m.model_copy(update={"topic": kafka.topics.prefixed(m.topic)}) for m in load(settings.mappings)]
-    partitions = checked_partitions(kafka, mappings, settings.rekeys)
+    partitions = checked_partitions(kafka, settings.rekeys)
+    read = mapping_files.read(settings.mappings).on(kafka.topics, partitions)
     # Spark takes seconds to start, so the rest is prepared concurrently
     sessions: SessionProvider = OwnJvm()
-    request = SessionRequest(UPSTREAM, _task_slots(settings, mappings, partitions), settings.memory_mb, conf=SPARK)
+    request = SessionRequest(UPSTREAM, _task_slots(settings, read.usable, partitions), settings.memory_mb, conf=SPARK)
     starting = ThreadPoolExecutor(1).submit(sessions.start, request)
     settle_ids(kafka, ["event"])
     log = logging.logger()
@@ -66,15 +69,16 @@ def run(settings: UpstreamSettings, kafka: KafkaSettings) -> None:
         log.warning("card tokens use the demo key; set LOZENGE_UPSTREAM_TOKEN_KEY before a real card number comes")
     metrics = UpstreamMetrics(UPSTREAM, settings.instance)
     spark = starting.result()
+    mappings, waiting = in_force(runnable(spark, read), partitions, metrics)
     name = f"{UPSTREAM}-{settings.instance}"
     length = RealtimeBatchDuration(spark, settings.short_batches)
     queries = Queries(spark, kafka, settings, mappings, partitions, length)
     with (
         sessions.held(spark, "normalising", lambda: stop.requested),
         Reporter(metrics, kafka) as reporter,
-        closing(Position(kafka, UPSTREAM)) as position,
+        closing(Position(kafka, UPSTREAM, waiting)) as position,
         closing(
-            UpstreamMembership(spark, kafka, UPSTREAM, name, [mapping.topic for mapping in mappings])
+            UpstreamMembership(spark, kafka, UPSTREAM, name, [*(mapping.topic for mapping in mappings), *waiting])
         ) as membership,
     ):
         while not stop.requested:
@@ -100,18 +104,32 @@ def _task_slots(settings: UpstreamSettings, mappings: list[Mapping], partitions:
     return max(settings.cores, needed)
 
 
-def checked_partitions(kafka: KafkaSettings, mappings: list[Mapping], rekeys: tuple[str, ...]) -> dict[str, int]:
-    """The partition count of every topic. Raw topics must exist; our own must keep their contracts.
+def in_force(
+    read: Mappings, existing: Collection[str], metrics: UpstreamMetrics
+) -> tuple[list[Mapping], frozenset[str]]:
+    """The mappings to run, and the raw topics of the others, whose records wait; the log and a metric name these.
 
-    Raises TopicError or BrokerUnavailable.
+    Raises ConfigError with every problem if there is none to run.
     """
-    existing = topic_admin.partitions(kafka)
-    missing = [f"{mapping.topic} (source {mapping.source})" for mapping in mappings if mapping.topic not in existing]
-    if missing:
-        raise TopicError(
-            f"looking for the raw topics at {kafka.bootstrap}: there is no {', no '.join(missing)}",
-            hint="create it, or remove the mapping that names it",
+    if not read.usable:
+        raise wrong_mappings(read.refused)
+    for mapping in read.usable:
+        metrics.mapping(mapping.source, valid=True)
+    for refused in read.refused:
+        metrics.mapping(refused.name, valid=False)
+        logging.logger().error(
+            f"the mapping of {refused.name} is not in force, and the raw records of its topic wait",
+            problems=refused.problems,
+            hint="fix the mapping and restart upstream; no record is lost within the topic's retention",
         )
-    ours = {kafka.topics.events, kafka.topics.dead_letters(UPSTREAM), *map(kafka.topics.events_by, rekeys)}
+    return read.usable, frozenset(each.topic for each in read.refused if each.topic in existing)
+
+
+def checked_partitions(kafka: KafkaSettings, rekeys: tuple[str, ...]) -> dict[str, int]:
+    """The partition count of every topic; our own must keep their contracts. Raises TopicError or BrokerUnavailable."""
+    existing = topic_admin.partitions(kafka)
+    topics = kafka.topics
+    ours = {topics.events, topics.dead_letters(UPSTREAM), *map(topics.events_by, rekeys)}
+    ours.add(topics.detector(UPSTREAM).coverage)
     topic_admin.check_topics(kafka, [topic for topic in kafka.topics.platform_topics(rekeys) if topic.name in ours])
     return existing

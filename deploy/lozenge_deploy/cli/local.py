@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -116,7 +118,7 @@ def _start(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     """Starts the platform's process; its status once it is up."""
     from lozenge_deploy.local.requested import request
 
-    request(folder, **changes)
+    request(folder, **changes, held=False)  # a reset of offsets that was killed holds upstream no longer
     (folder / _STATE).unlink(missing_ok=True)
     command = [sys.executable, "-m", "lozenge_deploy.local.platform", str(folder)]
     with (folder / _LOG).open("ab") as log:
@@ -172,7 +174,7 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
         )
     before = requested(folder).instances
     if not dry_run:
-        request(folder, instances=instances)
+        request(folder, instances=instances, held=False)
     runs = _running(folder) is not None
     when = "pending" if runs else "from the platform's next start"
     if runs and limit is not None and not dry_run:
@@ -181,6 +183,22 @@ def scale_upstream(folder: Path, instances: int, limit: float | None, dry_run: b
     many = f"{instances} instance{'s' if instances > 1 else ''}"
     sentence = f"upstream: {'would be ' if dry_run else ''}{many}, {before} before; {when}"
     say(sentence, {"app": "upstream", "instances": instances, "before": before}, output)
+
+
+@contextmanager
+def no_upstream(folder: Path) -> Iterator[None]:
+    """The platform in `folder`, if it runs, runs no instance of upstream within the block."""
+    from lozenge_deploy.local.requested import request
+
+    folder = folder.absolute()
+    if _running(folder) is None:
+        yield
+        return
+    request(folder, held=True)
+    try:
+        yield
+    finally:
+        request(folder, held=False)
 
 
 def _await_upstreams(folder: Path, instances: int, limit: float) -> None:

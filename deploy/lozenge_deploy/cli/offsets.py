@@ -1,12 +1,18 @@
 """Commands about what a detector has processed and processes next: offsets, coverage, backfill."""
 
 import time
+from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lozenge.contracts.topics import UPSTREAM
 from lozenge.errors import UsageError
+from lozenge_deploy.cli.local import DEFAULT, FOLDER, no_upstream
 from lozenge_deploy.cli.options import DRY_RUN, NAME, OUTPUT, app_of, seconds_of
 from lozenge_deploy.cli.printing.output import OutputFormat, say, show
 from lozenge_deploy.cli.printing.terminal import echo
@@ -18,7 +24,8 @@ if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.control.records import DeploymentSpec
-    from lozenge_deploy.operations.offset_reset import OffsetReset
+    from lozenge_deploy.operations.offset_reset import OffsetReset, PartitionProgress
+    from lozenge_deploy.operations.raw_offset_reset import Target
 
 
 def offsets(
@@ -30,10 +37,12 @@ def offsets(
     state: Annotated[str | None, typer.Option(help="State policy: rebuild or fresh.")] = None,
     message: MESSAGE = "",
     dry_run: DRY_RUN = False,
+    topic_: Annotated[str | None, typer.Option("--topic", help="Of upstream: one raw topic; by default all.")] = None,
     timeout: TIMEOUT = "10m",
+    folder: FOLDER = DEFAULT,
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
-    """Show a detector's offsets and lag; or stop it at a batch boundary, reset its offsets and resume it there."""
+    """Show the offsets and lag of a detector or of upstream; or stop it, reset its offsets and resume it there."""
     from lozenge.contracts.record import parse_offsets
     from lozenge.kafka.settings import KafkaSettings
     from lozenge.kafka.topic_reader import offsets_at
@@ -64,6 +73,14 @@ def offsets(
     moment = offset_reset.moment_of(at) if at is not None else None
     if moment is not None:
         echo(f"--at {at} is {moment:%Y-%m-%d %H:%M:%S} in UTC", err=True)
+    if name == UPSTREAM:
+        if state is not None:
+            raise UsageError("resetting offsets of upstream: it has no state", hint="omit --state")
+        wanted = _RawTarget(to, moment, earliest=earliest, latest=latest) if targets else None
+        _reset_upstream(KafkaSettings.load(), topic_, wanted, folder, seconds_of(timeout, "--timeout"), dry_run, output)
+        return
+    if topic_ is not None:
+        raise UsageError(f"resetting offsets of {name}: a detector reads one topic", hint="omit --topic")
     kafka, detector, limit = KafkaSettings.load(), app_of(name), seconds_of(timeout, "--timeout")
     with Control(kafka) as control:
         present = control.deployed(detector)
@@ -71,7 +88,7 @@ def offsets(
         topic = kafka.topics.events_by(release.declaration.key)
         if not targets:
             progress = offset_reset.progress_of(kafka, detector, topic)
-            show([vars(each) | {"lag": each.end - (each.next or each.earliest)} for each in progress], output)
+            show([vars(each) | {"lag": each.lag} for each in progress], output)
             return
         reset = plan()
         if refusal := refused(release, present.instances, kafka.partitions, reset.state):
@@ -135,10 +152,17 @@ def coverage(
 ) -> None:
     """Show which release processed which events under which settings, with gaps and overlaps."""
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge_deploy.observe.coverage_report import coverage_of, explain, rows_of
+    from lozenge_deploy.observe.coverage_report import coverage_of, explain, raw_coverage, rows_of
     from lozenge_deploy.observe.dead_letter_report import dead_letter_of_event
 
     kafka, detector = KafkaSettings.load(), app_of(name)
+    if detector == UPSTREAM:
+        if position is not None:
+            raise UsageError(
+                f"looking for raw record {position}: no topic", hint="`lozenge coverage upstream` shows all"
+            )
+        show([{"topic": topic} | row for topic, found in raw_coverage(kafka) for row in rows_of(found)], output)
+        return
     intervals = coverage_of(kafka, detector)
     if position is None:
         show(rows_of(intervals), output)
@@ -175,3 +199,67 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Output
     gone = f"; {done['expired']} events are no longer retained" if done["expired"] else ""
     sentence = f"{detector} {present.release} processed {done['events']} events, emitted {done['alerts']} alerts{gone}"
     say(sentence, {"detector": detector, "release": present.release, **done}, output)
+
+
+@dataclass(frozen=True)
+class _RawTarget:
+    """What a person asks for; exactly one of them is given."""
+
+    to: str | None
+    moment: datetime | None
+    earliest: bool
+    latest: bool
+
+
+def _reset_upstream(
+    kafka: "KafkaSettings",
+    topic: str | None,
+    wanted: _RawTarget | None,
+    folder: Path,
+    limit: float,
+    dry_run: bool,
+    output: OutputFormat,
+) -> None:
+    """Shows the offsets of upstream; or resets them to what is `wanted`, while no instance of it runs."""
+    from lozenge_deploy.operations import raw_offset_reset as raw
+
+    progress = raw.raw_progress(kafka, topic)
+    if wanted is None:
+        show([row for each in progress for row in _rows(each.topic, each.partitions)], output)
+        return
+    if wanted.to is not None and len(progress) > 1:
+        topics = ", ".join(each.topic for each in progress)
+        raise UsageError(
+            f"resetting offsets of upstream: --to {wanted.to} names no topic", hint=f"add --topic, one of {topics}"
+        )
+    target = _target(kafka, wanted)
+    resets = raw.plan(kafka, progress, target)
+    changes = [row for reset in resets for row in _named(reset.topic, reset.changes())]
+    show_changes("upstream", changes, dry_run, output)
+    if dry_run:
+        return
+    with no_upstream(folder):
+        raw.await_stopped(kafka, limit, lambda: echo("waiting until no instance of upstream runs", err=True))
+        done = list(raw.commit(kafka, raw.plan(kafka, raw.raw_progress(kafka, topic), target)))
+    say(f"upstream: {'; '.join(done)}", {"app": "upstream", "resets": done}, output)
+
+
+def _target(kafka: "KafkaSettings", wanted: _RawTarget) -> "Target":
+    from lozenge.contracts.record import parse_offsets
+    from lozenge_deploy.operations.raw_offset_reset import at_moment
+
+    if wanted.to is not None:
+        offsets = parse_offsets(wanted.to)
+        return lambda topic, progress: offsets
+    if wanted.moment is not None:
+        return at_moment(kafka, wanted.moment)
+    return lambda topic, progress: {each.partition: each.earliest if wanted.earliest else each.end for each in progress}
+
+
+def _named(topic: str, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"field": f"{topic} {row['field']}"} for row in rows]
+
+
+def _rows(topic: str, progress: "Sequence[PartitionProgress]") -> list[dict[str, Any]]:
+    """A row for each partition. Records that are gone are part of the lag, since nobody has accepted their loss."""
+    return [{"topic": topic, **vars(each), "lag": each.lag, "lost": each.lost} for each in progress]

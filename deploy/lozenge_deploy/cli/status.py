@@ -63,8 +63,9 @@ def _show_all(
 
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
     for row in rows:
-        if not row["instances"]:  # no process reports its lag
-            where = lag_of(kafka, row["app"])
+        where = lag_of(kafka, row["app"])
+        row |= _blocked(row, where.problem if where else None)
+        if not row["instances"] or (where and where.problem):  # no process reports its lag, or can know of it
             row["lag"] = where.offsets if where else None
     if not rows and output is not OutputFormat.JSON:
         echo("nothing runs; `lozenge up` starts the platform, `make demo` shows everything running", err=True)
@@ -87,7 +88,9 @@ def _show_one(
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
     row = rows[0] | _committed(kafka, name) | _guarantee(kafka, members.get(name))
-    if row["committed_lag"] is not None and not _reports_its_lag(row):
+    blocked = row.pop("blocked")
+    row |= _blocked(row, blocked)
+    if row["committed_lag"] is not None and (blocked or not _reports_its_lag(row)):
         row["lag"] = row["committed_lag"]  # newer than what it last reported
     if output is not OutputFormat.JSON:
         echo(_summary(row))
@@ -99,7 +102,11 @@ def _show_one(
 def _rows(readings: "MetricsReader", members: "Mapping[str, Deployment]") -> Iterator[dict[str, Any]]:
     for app in sorted({*readings.apps(), *members}):
         reading, member = readings.reading(app), members.get(app)
-        yield {"app": app, **_deployed(member), **_measured(reading, member)} | _dead_letters(app, reading, member)
+        yield (
+            {"app": app, **_deployed(member), **_measured(reading, member)}
+            | _dead_letters(app, reading, member)
+            | (_mappings(app, reading))
+        )
 
 
 def _deployed(member: "Deployment | None") -> dict[str, Any]:
@@ -124,6 +131,26 @@ def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | Non
     share = "all" if reading.dead_share >= 1 else f"{100 * reading.dead_share:.0f} %"
     reason = f"{share} of its newest input becomes dead letters"
     return {"reason": reason, "next": f"`lozenge dlq ls {app}` shows the reasons"}
+
+
+def _blocked(row: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
+    """Reason and next step of an app whose input keeps it from its work, unless it has another reason."""
+    if problem is None or row["reason"]:
+        return {}
+    if "deleted" in problem:
+        return {"reason": problem, "next": f"`lozenge offsets {row['app']} --earliest` accepts that and resumes"}
+    return {"reason": problem, "next": "end the producer that holds it open: `kafka-transactions.sh list` names it"}
+
+
+def _mappings(app: str, reading: "Reading | None") -> dict[str, Any]:
+    """Reason and next step of upstream while the mapping of a source is not in force."""
+    if reading is None or not reading.refused_mappings:
+        return {}
+    names = ", ".join(reading.refused_mappings)
+    return {
+        "reason": f"not in force is the mapping of {names}; the raw records of its topic wait",
+        "next": f"`lozenge logs {app} --level error` has every problem; fix the file, then restart upstream",
+    }
 
 
 def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[str, Any]:
@@ -161,6 +188,7 @@ def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
         "committed_lag": where.offsets if where else None,
         "committed_lag_seconds": round(where.seconds, 1) if where else None,
         "output_ahead": where.output_ahead if where else None,
+        "blocked": where.problem if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),
     }
 

@@ -50,9 +50,10 @@ def programs(folder: Path, kafka: KafkaSettings, rekeys: Sequence[str], wanted: 
     store = os.environ.get("LOZENGE_DOWNSTREAM_STORE", f"sqlite:///{folder / 'downstream.db'}")
     api = os.environ.get("LOZENGE_DOWNSTREAM_BIND", API)
     routing = {"LOZENGE_DOWNSTREAM_ROUTING": wanted.routing} if wanted.routing else {}
+    upstreams = instance_names(0 if wanted.held else wanted.instances)
     found = [
         program("agent", ["lozenge_deploy.agent", str(folder / "jobs")]),
-        *(program(name, ["lozenge_upstream"], **keyed) for name in instance_names(wanted.instances)),
+        *(program(name, ["lozenge_upstream"], **keyed) for name in upstreams),
         program(
             "downstream",
             ["lozenge_downstream"],

@@ -20,12 +20,16 @@ PORT = 9092
 
 @dataclass(frozen=True)
 class Requested:
-    """The broker's port on loopback, generated records per second, the routing file or "", and upstream's instances."""
+    """The broker's port on loopback, generated records per second, the routing file or "", and upstream's instances.
+
+    None of these runs while `held`: the offsets of upstream are being reset.
+    """
 
     port: Annotated[int, Meta(ge=0, le=65_535)] = PORT
     feed: Annotated[float, Meta(ge=0)] = 0.0
     routing: str = ""
     instances: Annotated[int, Meta(ge=1)] = 1
+    held: bool = False
 
     def programs_changed(self, before: "Requested") -> set[str]:
         """The programs that have to be stopped, and started again if they are still wanted."""

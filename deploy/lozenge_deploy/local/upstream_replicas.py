@@ -8,4 +8,4 @@ def app_of_program(name: str) -> str:
 
 def instance_names(count: int) -> list[str]:
     """The programs of `count` instances; the first has the app's own name."""
-    return ["upstream", *(f"upstream-{number}" for number in range(2, count + 1))]
+    return ["upstream", *(f"upstream-{number}" for number in range(2, count + 1))][:count]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lozenge.contracts.record import parse_offsets
-from lozenge.contracts.topics import STAGES
+from lozenge.contracts.topics import STAGES, UPSTREAM
 from lozenge.errors import UsageError
 from lozenge.kafka.group_offsets import committed
 from lozenge.kafka.settings import KafkaSettings
@@ -23,6 +23,18 @@ def coverage_of(kafka: KafkaSettings, detector: str) -> list[Interval]:
     if not lines:
         raise UsageError(f"reading the coverage of {detector}: it never ran", hint="`lozenge status` lists the apps")
     return intervals(lines, {partition.partition: partition.offset for partition in committed(kafka, detector)})
+
+
+def raw_coverage(kafka: KafkaSettings) -> list[tuple[str, list[Interval]]]:
+    """The intervals of upstream by raw topic; raises UsageError if it never ran, BrokerUnavailable."""
+    segments = read_log(kafka, kafka.topics.detector(UPSTREAM).coverage, CoverageSegment)
+    if not segments:
+        raise UsageError("reading the coverage of upstream: it never ran", hint="`lozenge status` lists the apps")
+    at = {(p.topic, p.partition): p.offset for p in committed(kafka, UPSTREAM)}
+    return [
+        (topic, intervals((s for s in segments if s.topic == topic), {p: o for (t, p), o in at.items() if t == topic}))
+        for topic in sorted({segment.topic for segment in segments})
+    ]
 
 
 def rows_of(found: Sequence[Interval]) -> list[dict[str, Any]]:

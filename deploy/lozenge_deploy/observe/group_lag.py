@@ -1,7 +1,8 @@
 """The lag of a consumer group, in offsets and in seconds."""
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import TopicPartition
@@ -19,8 +20,11 @@ class GroupLag:
     """The lag of a group.
 
     - `metadata`: of the newest commit.
-    - `offsets`: between the committed offsets and the ends of the partitions.
-    - `seconds`: the age of the oldest uncommitted record; 0 without any.
+    - `offsets`: between the committed offsets and the ends of the partitions, also those of open transactions and of
+      records that were deleted before they were processed.
+    - `seconds`: the age of the oldest record that can be read and is not committed; 0 without any.
+    - `lost`: records that were deleted before they were processed.
+    - `blocked`: offsets that wait behind an open transaction, by topic and partition.
     - `output_ahead`: whether output beyond the committed offsets may have been published.
     """
 
@@ -28,6 +32,18 @@ class GroupLag:
     offsets: int
     seconds: float
     output_ahead: bool
+    lost: int = 0
+    blocked: Mapping[Partition, int] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps the group from processing its input; None if nothing does."""
+        if self.lost:
+            return f"{self.lost} records were deleted before they were processed"
+        if self.blocked:
+            where = ", ".join(f"{topic} {partition}" for topic, partition in sorted(self.blocked)[:3])
+            return f"{sum(self.blocked.values())} offsets wait behind an open transaction in {where}"
+        return None
 
 
 def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
@@ -37,19 +53,32 @@ def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
         found = committed(kafka, group)
         if not found:
             return None
-        ends = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS)[1] for p in found}
+        bounds = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in found}
+    ends = {partition: end for partition, (_, end) in bounds.items()}
+    written_ends = uncommitted_ends(kafka, ends)
     late = [p for p in found if ends[_partition(p)] > p.offset]
     written: dict[Partition, float] = {}
     for topic in {p.topic for p in late}:
         times = write_times(kafka, topic, {p.partition: p.offset for p in late if p.topic == topic}, doing=doing)
         written |= {(topic, partition): at for partition, at in times.items()}
     metadata = [p.metadata for p in found]
+    blocked = {partition: written_ends[partition] - end for partition, end in ends.items()}
+    lost = {_partition(p): max(0, bounds[_partition(p)][0] - p.offset) for p in found}
     return GroupLag(
         metadata=CommitMetadata.newest(metadata),
-        offsets=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written),
+        offsets=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written or lost[_partition(p)])
+        + sum(blocked.values()),
+        lost=sum(lost.values()),
+        blocked={partition: offsets for partition, offsets in blocked.items() if offsets > 0},
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
+
+
+def uncommitted_ends(kafka: KafkaSettings, partitions: Iterable[Partition]) -> dict[Partition, int]:
+    """The ends of `partitions` with the records of open transactions; raises BrokerUnavailable."""
+    with reader(kafka, "its input", isolation="read_uncommitted") as consumer:
+        return {p: consumer.get_watermark_offsets(TopicPartition(*p), timeout=CALL_SECONDS)[1] for p in partitions}
 
 
 def _partition(found: TopicPartition) -> Partition:

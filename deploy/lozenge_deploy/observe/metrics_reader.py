@@ -2,12 +2,13 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.metrics.snapshot import decode
 from lozenge_deploy.observe.metrics_table import HISTORY_SECONDS, App, Samples, Snapshot
 
 RATE_SECONDS = 5.0
@@ -17,6 +18,7 @@ AHEAD = "lozenge_reads_ahead"
 DEAD = "lozenge_dead_letters_total"
 LAG = "lozenge_lag_offsets"
 CPU = "lozenge_cpu_seconds_total"
+MAPPING = "lozenge_mapping_valid"
 _CALL_SECONDS = 10.0
 _CLOCK_SECONDS = 600.0
 """How far the clock of a process may be ahead; a snapshot of a later time is none, and would stay the newest."""
@@ -36,6 +38,7 @@ class Reading:
     - `lag`: in offsets; None until a process that is alive knows it.
     - `at`: Unix time of the newest snapshot.
     - `catch_up`: see `catch_up_seconds`.
+    - `refused_mappings`: of upstream, the sources whose raw records wait.
     """
 
     instances: int
@@ -54,6 +57,7 @@ class Reading:
     memory_bytes: int
     at: float
     release: str
+    refused_mappings: tuple[str, ...] = ()
 
 
 def reading_of(app: App, now: float) -> Reading | None:
@@ -83,6 +87,7 @@ def reading_of(app: App, now: float) -> Reading | None:
         memory_bytes=int(samples.get("lozenge_memory_bytes", 0.0)),
         at=app.newest.time,
         release=app.newest.release,
+        refused_mappings=tuple(sorted(_refused(samples))),
     )
 
 
@@ -162,6 +167,14 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 def _read_by(samples: Samples) -> str:
     """The counter of records read: in Real-Time Mode the counter of committed ones grows only at commits."""
     return BEGUN if samples.get(AHEAD) else RECORDS
+
+
+def _refused(samples: Samples) -> Iterator[str]:
+    """The sources whose mapping no process alive has in force."""
+    for text, value in samples.items():
+        name, labels = decode(text)
+        if name == MAPPING and not value:
+            yield labels["source"]
 
 
 def _dead_share(grown: Sequence[Samples]) -> float:

@@ -33,6 +33,17 @@ class PartitionProgress:
     next: int | None
     end: int
 
+    @property
+    def lag(self) -> int | None:
+        """Offsets to process, also those that are gone; None if the topic ends before the next offset."""
+        start = self.earliest if self.next is None else self.next
+        return self.end - start if start <= self.end else None
+
+    @property
+    def lost(self) -> int:
+        """Offsets that were deleted before they were processed."""
+        return 0 if self.next is None else max(0, self.earliest - self.next)
+
 
 @dataclass(frozen=True)
 class OffsetReset:
@@ -88,6 +99,18 @@ def plan_reset(
             hint=f"`lozenge backfill {release.detector}` processes the events that it skipped, if it is a rule",
         )
     detector = release.detector
+    progress = list(progress)
+    checked_target(detector, topic, progress, target)
+    current = {each.partition: each.earliest if each.next is None else each.next for each in progress}
+    policy = _policy(release, state)
+    consequence = state_migration.consequence(release, release, policy)
+    return OffsetReset(detector, topic, current, target, policy, consequence)
+
+
+def checked_target(
+    app: str, topic: str, progress: Iterable[PartitionProgress], target: Mapping[int, int]
+) -> Mapping[int, int]:
+    """`target`; raises UsageError with every offset of it that `topic` does not have."""
     known = {each.partition: each for each in progress}
     wrong = [
         f"{partition}:{offset} is not between {known[partition].earliest} and {known[partition].end}"
@@ -98,13 +121,10 @@ def plan_reset(
     ]
     if wrong:
         raise UsageError(
-            f"resetting offsets of {detector} on {topic}: {'; '.join(wrong)}",
-            hint=f"`lozenge offsets {detector}` shows the offsets that exist",
+            f"resetting offsets of {app} on {topic}: {'; '.join(wrong)}",
+            hint=f"`lozenge offsets {app}` shows the offsets that exist",
         )
-    current = {p: each.earliest if each.next is None else each.next for p, each in known.items()}
-    policy = _policy(release, state)
-    consequence = state_migration.consequence(release, release, policy)
-    return OffsetReset(detector, topic, current, target, policy, consequence)
+    return target
 
 
 def _policy(release: Release, state: str | None) -> str:

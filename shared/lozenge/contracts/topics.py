@@ -137,6 +137,7 @@ class Topics:
             Topic(self.notifications, self.partitions, _KEPT_30_DAYS),
             Topic(self.feedback, self.partitions, _KEPT),
             *(Topic(self.dead_letters(app), self.partitions, {**_KEPT_30_DAYS, **_DEAD_LETTERS}) for app in STAGES),
+            Topic(self.detector(UPSTREAM).coverage, 1, _KEPT),
             *self.control.contracts(),
             Topic(self.metrics, 1, _REWRITTEN),
             Topic(self.logs, LOG_PARTITIONS, _LOGS),

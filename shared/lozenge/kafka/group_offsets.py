@@ -74,6 +74,13 @@ class Committed:
             lambda: self._waiting.get_watermark_offsets(partition, timeout=CALL_SECONDS),
         )
 
+    def written_end(self, partition: TopicPartition) -> int:
+        """The end of a partition with the records of open transactions."""
+        return self._retry(
+            f"reading the bounds of {partition.topic}",
+            lambda: self._glancing.get_watermark_offsets(partition, timeout=CALL_SECONDS)[1],
+        )
+
     def ends(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
         """The end of each of `partitions`, as it is now; None while the broker does not answer at once."""
         try:

@@ -158,6 +158,16 @@ class UpstreamMetrics(QueryMetrics):
 
     STAGES = ("decode", "normalise")
 
+    def __init__(self, app: str, instance: str = "", release: str = "") -> None:
+        super().__init__(app, instance, release)
+        self._mappings = self._gauge(
+            "lozenge_mapping_valid", "1 if the mapping of the source is in force, 0 if its records wait", "source"
+        )
+
+    def mapping(self, source: str, valid: bool) -> None:
+        """Sets whether the mapping of a source is in force."""
+        self._mappings.labels(source).set(valid)
+
 
 class NotifierMetrics(AppMetrics):
     """The metrics of a notifier: of its process, and of the store that it shares with others."""

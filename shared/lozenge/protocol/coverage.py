@@ -30,7 +30,8 @@ class CoverageSegment(msgspec.Struct, frozen=True):
     `tables` are the versions of its reference tables by name.
 
     The segments before end at `ended`. A backfill ends at `until`. `input_id` is the id of the topic that is
-    processed. After a reset of offsets no release processes anything yet: `release` is "". With `shared` several
+    processed, and `topic` its name where an app reads several, as upstream does.
+    After a reset of offsets no release processes anything yet: `release` is "". With `shared` several
     instances process the detector, each with a writer for each of its partitions.
     """
 
@@ -44,6 +45,7 @@ class CoverageSegment(msgspec.Struct, frozen=True):
     input_id: str = ""
     by: str = ""
     shared: bool = False
+    topic: str = ""
     at: float = msgspec.field(default_factory=time.time)
     tables: dict[str, str] = {}
 

@@ -1,8 +1,10 @@
 """What `lozenge status` shows of an app besides its figures."""
 
+from dataclasses import replace
+
 import pytest
 
-from lozenge_deploy.cli.status import _dead_letters
+from lozenge_deploy.cli.status import _blocked, _dead_letters, _mappings
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
 from lozenge_deploy.observe.metrics_reader import Reading
@@ -36,3 +38,24 @@ def test_the_reason_of_the_agent_comes_first() -> None:
         reason="it raises on everything",
     )
     assert _dead_letters("spotter", reading(0.4), Deployment(spec, status)) == {}
+
+
+def test_a_mapping_that_is_not_in_force_is_named_with_the_next_step() -> None:
+    assert _mappings("upstream", reading(0.0)) == {}
+    found = _mappings("upstream", replace(reading(0.0), refused_mappings=("wallet",)))
+    assert found["reason"] == "not in force is the mapping of wallet; the raw records of its topic wait"
+    assert "`lozenge logs upstream --level error`" in found["next"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "following"),
+    [
+        ("60 records were deleted before they were processed", "`lozenge offsets upstream --earliest`"),
+        ("5 offsets wait behind an open transaction in AUTH-JSON 0", "`kafka-transactions.sh list`"),
+    ],
+)
+def test_what_keeps_an_app_from_its_input_is_shown_unless_it_has_another_reason(problem: str, following: str) -> None:
+    found = _blocked({"app": "upstream", "reason": None}, problem)
+    assert (found["reason"], following in found["next"]) == (problem, True)
+    assert _blocked({"app": "upstream", "reason": "it raises"}, problem) == {}
+    assert _blocked({"app": "upstream", "reason": None}, None) == {}

@@ -183,3 +183,15 @@ def test_the_lag_of_a_process_that_has_not_begun_is_unknown_and_not_0() -> None:
     app = App()
     app.take(snapshot_of(JobMetrics("rule"), 10.0))
     assert (read(app, 10.0).lag, read(app, 10.0).catch_up) == (None, None)
+
+
+def test_a_source_is_refused_while_no_process_alive_has_its_mapping_in_force() -> None:
+    app, first, second = App(), UpstreamMetrics("upstream", "g1"), UpstreamMetrics("upstream", "g2")
+    for metrics, sources in (
+        (first, {"a": True, "b": False, "c": False}),
+        (second, {"a": True, "b": True, "c": False}),
+    ):
+        for source, valid in sources.items():
+            metrics.mapping(source, valid)
+        app.take(snapshot_of(metrics, 10.0))
+    assert read(app, 10.0).refused_mappings == ("c",)

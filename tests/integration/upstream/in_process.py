@@ -20,7 +20,7 @@ from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark import internals
 from lozenge.spark.checkpoint import Offsets
 from lozenge.spark.realtime_batches import RealtimeBatchDuration
-from lozenge_upstream.normalise.mapping import load
+from lozenge_upstream.normalise.mapping_files import load
 from lozenge_upstream.settings import UpstreamSettings
 from lozenge_upstream.streaming.batch_metrics import Progress
 from lozenge_upstream.streaming.group_position import Position
@@ -54,7 +54,7 @@ class CrashingProducer(TransactionalProducer):
     def send(self, rows: DataFrame) -> None:
         self._step("send", lambda: super(CrashingProducer, self).send(rows))
 
-    def send_offsets(self, ends: Offsets, metadata: CommitMetadata | None) -> None:
+    def send_offsets(self, ends: Offsets, metadata: CommitMetadata) -> None:
         self._step("send_offsets", lambda: super(CrashingProducer, self).send_offsets(ends, metadata))
 
     def commit(self) -> None:

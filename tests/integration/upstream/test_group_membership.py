@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.errors import Fenced, LozengeError
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge_upstream.streaming.group_membership import UpstreamMembership
 from lozenge_upstream.streaming.held_assignment import Assignment
 from lozenge_upstream.streaming.transactional_producer import TransactionalProducer
@@ -94,18 +95,18 @@ def test_a_rebalance_waits_for_the_batch_and_fences_what_comes_after_it(group: G
         second = group.join("second")
         wait_for(lambda: first.membership.held.is_revoked(before), "the revocation")
         assert second.assignment() is None, "it would work on partitions of a running batch"
-        sink.commit(first.rows(b"completed"), {group.topic: {"0": 10}}, None)
+        sink.commit(first.rows(b"completed"), {group.topic: {"0": 10}}, CommitMetadata())
     halves = [first.given(2), second.given(2)]
     assert {p for half in halves for p in half.partitions[group.topic]} == set(ALL)
 
     with pytest.raises(Fenced, match="other instances own its partitions now"):
-        sink.commit(first.rows(b"too late"), {group.topic: {"0": 20}}, None)
+        sink.commit(first.rows(b"too late"), {group.topic: {"0": 20}}, CommitMetadata())
     assert (group.values(), group.offset(0)) == ([b"completed"], 10)
     assert not group.bench.open()
     sink.close()
 
     with closing(Sink(first.producer(halves[0]))) as sink:
-        sink.commit(first.rows(b"of the new generation"), {group.topic: {"0": 30}}, None)
+        sink.commit(first.rows(b"of the new generation"), {group.topic: {"0": 30}}, CommitMetadata())
     assert (group.values(), group.offset(0)) == ([b"completed", b"of the new generation"], 30)
 
     second.membership.close()
@@ -121,8 +122,8 @@ def test_open_transactions_of_departed_instances_are_aborted_and_those_of_member
         producers[name].claim()
         producers[name].begin()
         producers[name].send(instance.rows(name.encode()))
-    producers["staying"].send_offsets({group.topic: {"0": 5}}, None)
-    producers["departing"].send_offsets({group.topic: {"1": 7}}, None)
+    producers["staying"].send_offsets({group.topic: {"0": 5}}, CommitMetadata())
+    producers["departing"].send_offsets({group.topic: {"1": 7}}, CommitMetadata())
     members["departing"].membership.close()
     members["staying"].given(4)
 

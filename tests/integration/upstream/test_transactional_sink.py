@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 
 from lozenge.kafka.settings import KafkaSettings
@@ -33,7 +34,7 @@ class Batches:
         return self._spark.createDataFrame(rows, "topic string, partition int, value binary")
 
     def write(self, sink: Sink, number: int) -> None:
-        sink.commit(self.rows(number), {self._raw: {"0": number * 10}}, None)
+        sink.commit(self.rows(number), {self._raw: {"0": number * 10}}, CommitMetadata())
 
     def written(self) -> list[int]:
         """The numbers of the batches that were written; each is complete and there once."""
@@ -49,7 +50,11 @@ class Batches:
 
 
 @pytest.fixture
-def batches(bench: Bench, spark: SparkSession) -> Batches:
+def batches(bench: Bench, spark: SparkSession, kafka: KafkaSettings) -> Batches:
+    producer = Producer(kafka.client())  # a position has to be within its topic
+    for _ in range(int(bench.ends(bench.topics.raw_json)["0"]), 40):
+        producer.produce(bench.topics.raw_json, b"{}", partition=0)
+    assert producer.flush(30) == 0
     return Batches(bench, spark)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from lozenge.contracts.money import MINOR_DIGITS
 from lozenge.errors import ConfigError
-from lozenge_upstream.normalise import countries, mapping
+from lozenge_upstream.normalise import countries
+from lozenge_upstream.normalise import mapping_files as mapping
 from lozenge_upstream.settings import DEMO_TOKEN_KEY, UpstreamSettings
 
 NESTED = """
@@ -54,9 +55,9 @@ def test_a_file_in_the_folder_adds_a_format(tmp_path: Path) -> None:
         ('value = "SE"', 'value = "Sweden"', "country: Sweden is none of its values"),
         ("keyed_by_card = false", "", "keyed_by_card: Field required"),
         ('"+01:00"', '"Europe/Berlin"', "offset_default"),
-        ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by 2 files"),
-        ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by 2 files"),
-        ('path = "shop"', 'path = "shop", pattern = "("', "not a regular expression"),
+        ('source = "wallet"', 'source = "auth_json"', "the source auth_json is declared by an earlier file"),
+        ('topic = "WALLET"', 'topic = "AUTH-ISO"', "the topic AUTH-ISO is declared by an earlier file"),
+        ('path = "shop"', 'path = "shop", pattern = "[[:alpha:]]+"', r"write \p{Alpha}"),
         ("[fields]", "[fields", "not TOML"),
     ],
 )
@@ -104,7 +105,7 @@ def test_a_copied_mapping_needs_another_name(tmp_path: Path) -> None:
     packaged = resources.files("lozenge_upstream").joinpath("mappings", "auth_json.toml")
     with resources.as_file(packaged) as file:
         shutil.copy(file, tmp_path / "mine.toml")
-    with pytest.raises(ConfigError, match="the source auth_json is declared by 2 files"):
+    with pytest.raises(ConfigError, match="the source auth_json is declared by an earlier file"):
         mapping.load(tmp_path)
 
 

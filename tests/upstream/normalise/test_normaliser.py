@@ -75,6 +75,8 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "control character": (flat(merchant="m\x00"), "format:merchant_id"),
     "too long": (flat(merchant="m" * 129), "format:merchant_id"),
     "card number that is not digits": (flat(pan="4000x01234567890"), "format:card_id"),
+    "the user-assigned code of nobody": (flat(country="XX"), "unknown:country"),
+    "the United Kingdom's other code": (flat(country="UK"), "unknown:country"),
     "card number too short": (flat(pan="40000012345"), "format:card_id"),
     "card number as account": (flat(account="4000 0000 0000 0002"), "pan:account_id"),
     "card number in a descriptor": (flat(merchant="REFUND 4000000000000002"), "pan:merchant_id"),
@@ -162,6 +164,28 @@ ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
         flat(ts="2026-03-01T12:10:00.123Z"),
         {"event_micros": datetime(2026, 3, 1, 12, 10, 0, 123000)},
     ),
+    "Kosovo": (flat(country="XK"), {"country": "XK"}),
+    **{
+        f"time as {text}": (flat(ts=text), {"event_micros": datetime(2026, 3, 1, 11, 0, 0, micros)})
+        for text, micros in {
+            "2026-03-01T11:00Z": 0,
+            "2026-03-01T11:00+00:00": 0,
+            "2026-03-01 11:00:00+00": 0,
+            "20260301T110000Z": 0,
+            "2026-03-01T12:00:00+01": 0,
+            "2026-03-01T12:00+01": 0,
+            "20260301T1100Z": 0,
+            "20260301T120000+0100": 0,
+            "2026-03-01 11:00:00.123456+00": 123456,
+            "2026-03-01T11:00:00,123Z": 123000,
+            "2026-03-01t11:00:00z": 0,
+            "2026-03-01T11:00:00Z[UTC]": 0,
+            "2026-03-01T12:00:00+01:00[Europe/Berlin]": 0,
+            "2026-03-01T11:00:00.1234567891Z": 123456,
+            "2026-03-01 11:00:00 +00": 0,
+            "2026-03-01 11:00Z": 0,
+        }.items()
+    },
     "no transaction id": (flat(txn_id=None), {"event_id": ids.event_id("auth_json", "AUTH-JSON/1/0")}),
     "transaction id": (flat(), {"event_id": ids.event_id("auth_json", "t-1")}),
 }
@@ -193,9 +217,26 @@ ISO_REFUSED = {
     "numeric country unknown": (iso(de19="999"), "unknown:country"),
     "decimal point in minor units": (iso(de4="12.50"), "format:amount"),
     "too many minor units": (iso(de4="1" * 15), "digits:amount"),
-    "neither payment nor reversal": (iso(mti="0800"), "sign:amount"),
+    "neither payment nor reversal": (iso(mti="0800"), "kind:mti"),
+    "a network message without any amount": (b'{"mti": "0800", "de11": "1"}', "kind:mti"),
+    "a financial request": (iso(mti="0200"), "kind:mti"),
+    "the version of 1993": (iso(mti="1100", de39="000"), "kind:mti"),
+    "a request that nobody has answered": (iso(mti="0100", de39=ABSENT), "missing:auth_result"),
     "no message type": (iso(mti=ABSENT), "missing:amount"),
     "no response code": (iso(de39=""), "missing:auth_result"),
+}
+
+ISO_ID = ids.event_id("auth_iso8583", "01\x1ft-1\x1f000001\x1f")
+REVERSAL_ID = ids.event_id("auth_iso8583", "04\x1ft-1\x1f000001\x1f")
+"""A payment and its reversal, which repeats the retrieval reference, are two events."""
+ENTRY_MODES = {
+    **dict.fromkeys(("010", "011", "021", "022", "050", "052", "072", "079", "900", "902", "910", "911"), "pos"),
+    "810": "ecom",
+    "811": "ecom",
+    "100": "recurring",
+    "101": "recurring",
+    "000": "other",
+    "5": "other",
 }
 
 ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
@@ -209,7 +250,7 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
             "channel": "pos",
             "auth_result": "approved",
             "account_id": None,
-            "event_id": ids.event_id("auth_iso8583", "t-1"),
+            "event_id": ISO_ID,
         },
     ),
     "yen": (iso(de49="392", de19="392"), {"amount": Decimal(1250), "currency": "JPY", "country": "JP"}),
@@ -223,7 +264,17 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
     "reversal": (iso(mti="0400"), {"amount": Decimal("-12.5")}),
     "declined": (iso(de39="51"), {"auth_result": "declined"}),
     "e-commerce": (iso(de22="812"), {"channel": "ecom"}),
-    "cash machine": (iso(de22="021"), {"channel": "atm"}),
+    "cash machine by its merchant": (iso(de18="6011"), {"channel": "atm"}),
+    "cash by its processing code": (iso(de3="011000"), {"channel": "atm"}),
+    "no cash by its processing code": (iso(de3="001000"), {"channel": "pos"}),
+    "no entry mode": (iso(de22=ABSENT), {"channel": "other"}),
+    **{f"entry mode {mode}": (iso(de22=mode), {"channel": channel}) for mode, channel in ENTRY_MODES.items()},
+    "a repeat of a response": (iso(mti="0111"), {"amount": Decimal("12.5"), "event_id": ISO_ID}),
+    "a repeat of a request": (iso(mti="0101"), {"amount": Decimal("12.5"), "event_id": ISO_ID}),
+    "a repeat of a reversal": (iso(mti="0401"), {"amount": Decimal("-12.5"), "event_id": REVERSAL_ID}),
+    "an advice of a reversal": (iso(mti="0420", de7="0301115959"), {"event_id": REVERSAL_ID}),
+    "no trace number": (iso(de11=ABSENT), {"event_id": ids.event_id("auth_iso8583", "01\x1ft-1\x1f\x1f")}),
+    "no reference": (iso(de37=ABSENT, mti="0400"), {"event_id": ids.event_id("auth_iso8583", "AUTH-ISO/1/0")}),
     "stored credential": (iso(de22="102"), {"channel": "recurring"}),
     "unknown entry mode": (iso(de22="999"), {"channel": "other"}),
 }
@@ -260,6 +311,107 @@ def test_a_record_is_refused_with_every_reason(name: str, flat_outcomes: Outcome
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_a_valid_record_becomes_an_event(name: str, flat_outcomes: Outcomes) -> None:
     _assert_event(flat_outcomes[name], ACCEPTED[name][1])
+
+
+def changed(**fields: dict[str, Any]) -> Mapping:
+    """The mapping of AUTH-JSON with other transforms."""
+    declared = JSON.model_dump(exclude_none=True)
+    return Mapping.model_validate(declared | {"fields": declared["fields"] | fields})
+
+
+SIGN = {"path": "type", "plus": ["PURCHASE"], "minus": ["REFUND"]}
+RESULT = {"transform": "lookup", "path": "errors", "table": {"Bad PIN": "declined"}, "blank": "approved"}
+# each is a plan of its own, so one mapping has several transforms
+SEVERAL = changed(
+    amount={"transform": "decimal", "path": "amount", "sign": SIGN},
+    auth_result=RESULT,
+    country={"transform": "country", "path": "country", "code": "alpha3"},
+    event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "s"},
+    mcc={"transform": "text", "path": "mcc", "pattern": "[0-9]{4}", "pad": 4},
+    merchant_id={"transform": "text", "path": '"card.merchant"'},
+)
+OTHERS = changed(
+    amount={"transform": "decimal", "path": "amount", "invert": True},
+    country={"transform": "lookup", "path": "country", "table": {"Kosovo": "XK"}},
+    event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "ms"},
+    merchant_id={"transform": "text", "path": 'shop."a.b".id'},
+)
+INVERTED = changed(
+    amount={"transform": "decimal", "path": "amount", "sign": SIGN, "invert": True},
+    event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "us"},
+)
+NANOS = changed(event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "ns"})
+
+
+def several(**fields: Any) -> bytes:
+    """A good record of `SEVERAL`."""
+    dotted = {"card.merchant": "m-9", "card": {"merchant": "no"}}
+    return flat(**({"ts": 1772362800, "country": "GBR", "type": "PURCHASE", **dotted} | fields))
+
+
+def others(**fields: Any) -> bytes:
+    """A good record of `OTHERS`."""
+    return flat(
+        **({"ts": 1772362800123, "country": "Kosovo", "amount": -100.0, "shop": {"a.b": {"id": "m-9"}}} | fields)
+    )
+
+
+def _eleven(micros: int = 0) -> dict[str, Any]:
+    return {"event_micros": datetime(2026, 3, 1, 11, 0, 0, micros)}
+
+
+DECLARED: dict[str, tuple[Mapping, bytes, dict[str, Any] | str]] = {
+    "alpha-3": (SEVERAL, several(), {"country": "GB"}),
+    "alpha-3 of Kosovo": (SEVERAL, several(country="XKX"), {"country": "XK"}),
+    "no alpha-3": (SEVERAL, several(country="GB"), "unknown:country"),
+    "country by lookup": (OTHERS, others(), {"country": "XK"}),
+    "money out is negative": (OTHERS, others(), {"amount": Decimal(100)}),
+    "a payment by its type": (SEVERAL, several(amount="20.00"), {"amount": Decimal(20)}),
+    "a refund by its type": (SEVERAL, several(amount="20.00", type="REFUND"), {"amount": Decimal(-20)}),
+    "inverted, a refund by its type": (
+        INVERTED,
+        flat(ts=1772362800000000, amount="20.00", type="REFUND"),
+        {"amount": Decimal(20)},
+    ),
+    "another type": (SEVERAL, several(type="BALANCE"), "kind:type"),
+    "no type": (SEVERAL, several(type=ABSENT), "missing:amount"),
+    "a merchant category without its zero": (SEVERAL, several(mcc=742), {"mcc": "0742"}),
+    "a text is not padded": (SEVERAL, several(mcc="74x"), "format:mcc"),
+    "five digits are not cut": (SEVERAL, several(mcc="07421"), "format:mcc"),
+    "an absent field with a meaning": (SEVERAL, several(), {"auth_result": "approved"}),
+    "a blank field with a meaning": (SEVERAL, several(errors=" "), {"auth_result": "approved"}),
+    "a field with a word": (SEVERAL, several(errors="Bad PIN"), {"auth_result": "declined"}),
+    "a field with an unknown word": (SEVERAL, several(errors="?"), "unknown:auth_result"),
+    "a key with a dot": (SEVERAL, several(), {"merchant_id": "m-9"}),
+    "a key with a dot within another": (OTHERS, others(), {"merchant_id": "m-9"}),
+    "epoch in s": (SEVERAL, several(), _eleven()),
+    "epoch in s, with a fraction": (SEVERAL, several(ts="1772362800.5"), _eleven(500_000)),
+    "epoch in ms": (OTHERS, others(), _eleven(123_000)),
+    "epoch in us": (INVERTED, flat(ts="1772362800123456", type="PURCHASE"), _eleven(123_456)),
+    "epoch in ns": (NANOS, flat(ts=1772362800123456789), _eleven(123_456)),
+    "epoch in the wrong unit": (SEVERAL, several(ts=1772362800123), "format:event_time"),
+    "epoch of nineteen digits": (SEVERAL, several(ts="9" * 19), "format:event_time"),
+    "no number": (SEVERAL, several(ts="soon"), "format:event_time"),
+}
+
+
+@pytest.fixture(scope="module")
+def declared_outcomes(upstream_spark: SparkSession) -> Outcomes:
+    """Those of equal mappings together: each mapping is a plan of its own."""
+    found: Outcomes = {}
+    for mapping in {id(mapping): mapping for mapping, _, _ in DECLARED.values()}.values():
+        cases = {name: value for name, (of, value, _) in DECLARED.items() if of is mapping}
+        found |= dict(zip(cases, normalised(upstream_spark, [Raw(v) for v in cases.values()], mapping), strict=True))
+    return found
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_a_source_may_write_it_in_another_way(name: str, declared_outcomes: Outcomes) -> None:
+    wanted = DECLARED[name][2]
+    if isinstance(wanted, str):
+        assert declared_outcomes[name].reason == wanted
+    else:
+        _assert_event(declared_outcomes[name], wanted)
 
 
 @pytest.mark.parametrize("name", ISO_TIMES)

@@ -31,15 +31,15 @@ def position() -> Iterator[Position]:
     [
         ({TOPIC: {"0": 49, "1": 20}}, AHEAD),
         ({TOPIC: {"0": 50, "1": 19}}, AHEAD),
-        ({TOPIC: {"0": 50, "1": 20, "2": 3}}, None),
+        ({TOPIC: {"0": 50, "1": 20, "2": 3}}, CommitMetadata()),
     ],
 )
 def test_a_commit_keeps_the_mark_while_records_ahead_of_it_remain(
-    position: Position, offsets: Offsets, metadata: CommitMetadata | None
+    position: Position, offsets: Offsets, metadata: CommitMetadata
 ) -> None:
     assert position.metadata_at(offsets) == metadata
 
 
 def test_without_records_ahead_there_is_no_mark(position: Position) -> None:
     position.written_since, position.written_until = None, {}
-    assert position.metadata_at({TOPIC: {"0": 1}}) is None
+    assert position.metadata_at({TOPIC: {"0": 1}}) == CommitMetadata()

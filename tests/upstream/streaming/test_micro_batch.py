@@ -27,7 +27,7 @@ class Parts:
         self.committing, self.released = threading.Event(), threading.Event()
         self.released.set()
 
-    def commit(self, rows: Any, ends: Offsets, metadata: CommitMetadata | None) -> None:
+    def commit(self, rows: Any, ends: Offsets, metadata: CommitMetadata) -> None:
         self.committing.set()
         assert self.released.wait(10)
         if self.error is not None:

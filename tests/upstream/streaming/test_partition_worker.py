@@ -16,6 +16,7 @@ class Queries:
 
     def __init__(self, *lags: int) -> None:
         self.started: list[tuple[str, int]] = []
+        self.waiting_lag = 0
         self._lags, self._reads = list(lags), 0
 
     def read(self, assigned: Any) -> int:

@@ -55,10 +55,12 @@ def test_the_transactional_id_is_the_platforms(pooled: list[PooledProducer]) -> 
 
 
 @pytest.mark.parametrize(
-    ("metadata", "text"), [(None, "\0"), (CommitMetadata(output_ahead=True), "0/-/-1/ahead\0")], ids=["none", "ahead"]
+    ("metadata", "text"),
+    [(CommitMetadata(), "0/-/-1\0"), (CommitMetadata(output_ahead=True), "0/-/-1/ahead\0")],
+    ids=["none", "ahead"],
 )
 def test_offsets_go_with_their_metadata_under_the_generation(
-    pooled: list[PooledProducer], metadata: CommitMetadata | None, text: str
+    pooled: list[PooledProducer], metadata: CommitMetadata, text: str
 ) -> None:
     made_by().send_offsets({"AUTH-JSON": {"0": 7, "1": 8}, "AUTH-ISO": {"0": 1}}, metadata)
     offsets = {("AUTH-JSON", 0): (7, text), ("AUTH-JSON", 1): (8, text), ("AUTH-ISO", 0): (1, text)}

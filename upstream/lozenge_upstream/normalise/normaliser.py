@@ -15,7 +15,7 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     unknown    a code or word that is in no table
     digits     more digits before the point than an event can carry
     decimals   more decimals than the currency has
-    sign       the record is neither a payment nor a reversal
+    kind       `kind:<raw field>`, then the only problem: the record is neither a payment nor a reversal
     pan        a text that the event would copy holds a card number
     future     later than the raw record's Kafka timestamp by more than ten minutes
     range      `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
@@ -35,14 +35,17 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
-from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping, Text
+from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
+from lozenge_upstream.normalise.mapping_transforms import Text, segments
 from lozenge_upstream.normalise.transforms import Made, Row, make, without_card_numbers
 
 DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
-KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "sign", "pan", "future", "range")
+KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "kind", "pan", "future", "range")
 FUTURE_SECONDS = 600
 """How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
 
+Names = tuple[str, ...]
+"""The names of nested fields, from the outermost."""
 CLOCK = "range:raw.timestamp"
 """The reason for a record whose Kafka timestamp says nothing about when it was written."""
 _CLOCK_FROM, _CLOCK_UNTIL = "2000-01-01T00:00:00Z", "2200-01-01T00:00:00Z"
@@ -99,7 +102,8 @@ def _parse(mapping: Mapping) -> Column:
     """
     text = F.col("value").cast("string")
     wrapped = F.concat(F.lit('{"_records":['), text, F.lit(',{"_end":"'), _end(), F.lit('"}]}'))
-    record = _schema(mapping.paths, "", mapping.fields.amount.path).add("_end", StringType())
+    paths = [segments(path) for path in mapping.paths]
+    record = _schema(paths, (), segments(mapping.fields.amount.path)).add("_end", StringType())
     schema = StructType().add("_records", ArrayType(record)).add("_broken", StringType())
     return F.when(F.is_valid_utf8(text) & ~_has_lone_surrogate(text), F.from_json(wrapped, schema, _STRICT))
 
@@ -124,23 +128,22 @@ def _record() -> Column:
     return F.get("_parsed._records", F.lit(0))
 
 
-def _schema(paths: list[str], prefix: str, amount: str) -> StructType:
+def _schema(paths: list[Names], prefix: Names, amount: Names) -> StructType:
     """Texts, except for the amount: only as a variant does a JSON number keep all of its digits."""
-    children: dict[str, list[str]] = {}
-    for path in paths:
-        name, _, rest = path.partition(".")
-        children.setdefault(name, []).extend([rest] if rest else [])
-    return StructType([StructField(n, _type(f"{prefix}{n}", below, amount)) for n, below in children.items()])
+    children: dict[str, list[Names]] = {}
+    for name, *rest in paths:
+        children.setdefault(name, []).extend([tuple(rest)] if rest else [])
+    return StructType([StructField(n, _type((*prefix, n), below, amount)) for n, below in children.items()])
 
 
-def _type(path: str, below: list[str], amount: str) -> DataType:
+def _type(path: Names, below: list[Names], amount: Names) -> DataType:
     if below:
-        return _schema(below, f"{path}.", amount)
+        return _schema(below, path, amount)
     return VariantType() if path == amount else StringType()
 
 
 def _text(path: str, mapping: Mapping) -> Column:
-    field = reduce(Column.getField, path.split("."), _record())
+    field = reduce(Column.getItem, segments(path), _record())
     if path == mapping.fields.amount.path:
         # A number with an exponent, or too long for a decimal, has been rounded to a double: not what was written.
         rounded = F.schema_of_variant(field) == "DOUBLE"
@@ -149,9 +152,9 @@ def _text(path: str, mapping: Mapping) -> Column:
 
 
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
-    blank = F.lit("")
+    blank, sign = F.lit(""), mapping.fields.amount.sign
     presence = {
-        name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.paths), F.lit(True))
+        name: reduce(and_, (F.coalesce(row.text(path), blank) != blank for path in spec.required), F.lit(True))
         for name, spec in mapping.fields.declared()
     }
     settled = {name: columns.accepts(F.col(name)) for name, columns in made.items()}
@@ -170,8 +173,18 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
         .when(_has_lone_surrogate(F.col("value").cast("string")), "lone-surrogate")
         .when(~F.col("_is_record"), "invalid-json")
         .when(~_has_clock(), CLOCK)
+        .when(_is_other_kind(mapping, row), F.lit(f"kind:{sign.path}" if sign is not None else ""))
         .otherwise(F.concat_ws(", ", *problems))
     )
+
+
+def _is_other_kind(mapping: Mapping, row: Row) -> Column:
+    """Whether the field that says so says that it is neither a payment nor a reversal; never null."""
+    sign = mapping.fields.amount.sign
+    if sign is None:
+        return F.lit(False)
+    kind = F.coalesce(row.text(sign.path), F.lit(""))
+    return (kind != "") & ~kind.isin(*sign.plus, *sign.minus)
 
 
 def _has_clock() -> Column:

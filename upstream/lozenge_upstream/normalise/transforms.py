@@ -7,7 +7,7 @@ whatsoever can raise: under Spark's ANSI mode only `try_` functions and guarded 
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from lozenge.contracts.card_numbers import has_card_number_column
 from lozenge.contracts.money import ALPHABETIC as CURRENCY_CODES
 from lozenge.contracts.money import MINOR_DIGITS
-from lozenge_upstream.normalise import mapping as m
+from lozenge_upstream.normalise import mapping_transforms as m
+from lozenge_upstream.normalise.countries import ALPHA2, ALPHA3
 from lozenge_upstream.normalise.countries import ALPHABETIC as COUNTRY_CODES
 
 _INTEGER_DIGITS = 14  # what decimal(18,4) leaves before the point
@@ -25,6 +26,10 @@ _TEXT = r"(?!true$|false$)[^\[{\p{Cntrl}][^\p{Cntrl}]{0,127}"
 _ISO_LOCAL = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
 _ISO_OFFSET = r"(Z|[+-][0-9]{2}:?[0-9]{2})"
 _SHA256_BLOCK = 64
+_SEPARATOR = "\x1f"
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_LATEST_MICROS = 253_402_300_800_000_000
+"""The year 10000, which no timestamp of Python reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +68,19 @@ def make(spec: m.Transform, row: Row) -> Made:
         case m.Constant():
             return Made(F.lit(spec.value), F.lit(None).cast("string"))
         case m.Text():
-            return _text(row.text(spec.path), spec.pattern)
+            return _text(_padded(row.text(spec.path), spec.pad), spec.pattern)
+        case m.Join():
+            return _join(spec, row)
         case m.Token():
             return _token(row.text(spec.path), row.token_key)
         case m.Decimal():
-            return _decimal(row.text(spec.path), row.minor_digits)
+            return _signed(_decimal(row.text(spec.path), row.minor_digits), spec, row)
         case m.MinorUnits():
-            return _minor_units(row.text(spec.path), spec.sign, row)
+            return _signed(_minor_units(row.text(spec.path), row), spec, row)
         case m.TimestampIso():
             return _timestamp_iso(row.text(spec.path), spec.offset_default, row.latest)
+        case m.TimestampEpoch():
+            return _timestamp_epoch(row.text(spec.path), _PER_SECOND[spec.unit], row.latest)
         case m.TimestampMMDDhhmmss():
             return _timestamp_mmddhhmmss(row.text(spec.path), row.latest)
         case m.Currency(code="alpha"):
@@ -79,11 +88,15 @@ def make(spec: m.Transform, row: Row) -> Made:
         case m.Currency():
             return _numeric(row.text(spec.path), CURRENCY_CODES)
         case m.Country(code="alpha"):
-            return _alphabetic(row.text(spec.path), set(COUNTRY_CODES.values()))
+            return _alphabetic(row.text(spec.path), ALPHA2)
+        case m.Country(code="alpha3"):
+            return _lookup(row.text(spec.path), ALPHA3, None)
         case m.Country():
             return _numeric(row.text(spec.path), COUNTRY_CODES)
         case m.Lookup():
-            return _lookup(row.text(spec.path), spec.table, spec.default)
+            return _lookup(row.text(spec.path), spec.table, spec.default, spec.blank)
+        case m.First():
+            return _first(spec, row)
     raise AssertionError(f"{type(spec).__name__} is not one of the transforms")
 
 
@@ -138,29 +151,56 @@ def _major(decimals: int) -> str:
     return rf"^[+-]?0*[0-9]{{1,{_INTEGER_DIGITS}}}(\.(?=[0-9])[0-9]{{0,{decimals}}}0*)?$"
 
 
-def _minor_units(text: Column, sign: m.Sign | None, row: Row) -> Made:
+def _signed(amount: Made, spec: m.Decimal | m.MinorUnits, row: Row) -> Made:
+    """A record that is neither a payment nor a reversal has another reason, see `normaliser`."""
+    direction, payment = F.lit(-1 if spec.invert else 1), -1 if spec.invert else 1
+    if spec.sign is not None:
+        kind = row.text(spec.sign.path)
+        direction = F.when(kind.isin(*spec.sign.plus), payment).when(kind.isin(*spec.sign.minus), -payment)
+    return replace(amount, value=(amount.value * direction).try_cast("decimal(18,4)"))
+
+
+def _minor_units(text: Column, row: Row) -> Made:
     unit = _by_digits(row.minor_digits, lambda n: F.lit(f"1e-{n}").cast("decimal(5,4)"))
-    direction = F.lit(1)
-    if sign is not None:
-        kind = row.text(sign.path)
-        direction = F.when(kind.isin(*sign.plus), 1).when(kind.isin(*sign.minus), -1)
     whole = rf"^[+-]?0*[0-9]{{1,{_INTEGER_DIGITS}}}$"
     units = F.when(text.rlike(whole), text.try_cast("decimal(18,0)"))
-    value = (units * unit * direction).try_cast("decimal(18,4)")
-    fault = (
-        F.when(~text.rlike(r"^[+-]?[0-9]+$"), "format")
-        .when(~text.rlike(whole), "digits")
-        .when(direction.isNull(), "sign")
-    )
-    return Made(value, _fault(text, fault))
+    fault = F.when(~text.rlike(r"^[+-]?[0-9]+$"), "format").when(~text.rlike(whole), "digits")
+    return Made((units * unit).try_cast("decimal(18,4)"), _fault(text, fault))
 
 
-def _timestamp_iso(text: Column, offset_default: str | None, latest: Column) -> Made:
+def _timestamp_iso(written: Column, offset_default: str | None, latest: Column) -> Made:
+    usual = f"^{_ISO_LOCAL}{_ISO_OFFSET}{'?' if offset_default else ''}$"
+    text = F.when(written.rlike(usual), written).otherwise(_extended(written))
     shape, complete = f"^{_ISO_LOCAL}{_ISO_OFFSET}$", text
     if offset_default is not None:
         shape = f"^{_ISO_LOCAL}{_ISO_OFFSET}?$"
         complete = F.when(text.rlike(f"{_ISO_OFFSET}$"), text).otherwise(F.concat(text, F.lit(offset_default)))
-    return _time(text, F.when(text.rlike(shape), complete.try_cast("timestamp")), latest)
+    return _time(written, F.when(text.rlike(shape), complete.try_cast("timestamp")), latest)
+
+
+def _extended(text: Column) -> Column:
+    """Other forms of ISO 8601 in the extended one with seconds: of Java, PostgreSQL, pandas, and the basic form."""
+    for pattern, replacement in (
+        (r"^(\d{4})(\d{2})(\d{2})[Tt](\d{2})(\d{2})(\d{2})?(?=[.,Zz+-]|$)", "$1-$2-$3T$4:$5:$6"),
+        (r"^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):?(?=[Zz+ -]|$)", "$1T$2:00"),
+        (r"^(.{10})t", "$1T"),
+        (r"(:\d{2}),(\d)", "$1.$2"),
+        (r"(\.\d{9})\d+", "$1"),
+        (r"\[[A-Za-z0-9_/+-]+\]$", ""),
+        (r"^(.{10}T.{8,18}?) ?z$", "$1Z"),
+        (r"^(.{10}[T ][0-9:.]{8,18}) ?([+-]\d{2})$", "$1$2:00"),
+    ):
+        text = F.regexp_replace(text, F.lit(pattern), F.lit(replacement))
+    return text
+
+
+def _timestamp_epoch(text: Column, per_second: int, latest: Column) -> Made:
+    number = F.when(text.rlike(r"^[0-9]{1,19}(\.[0-9]{1,9})?$"), text.try_cast("decimal(28,9)"))
+    micros = (number * F.lit(1_000_000).cast("decimal(7,0)") / F.lit(per_second).cast("decimal(10,0)")).try_cast(
+        "bigint"
+    )
+    bounded = F.when(micros < _LATEST_MICROS, micros)
+    return _time(text, F.timestamp_micros(bounded), latest)
 
 
 def _timestamp_mmddhhmmss(text: Column, latest: Column) -> Made:
@@ -192,8 +232,42 @@ def _numeric(text: Column, codes: dict[str, str]) -> Made:
     return Made(F.nullif(F.get(table, number), F.lit("")), _fault(text, "unknown"))
 
 
-def _lookup(text: Column, table: dict[str, str], default: str | None) -> Made:
+def _padded(text: Column, digits: int | None) -> Column:
+    return (
+        text
+        if digits is None
+        else F.when(text.rlike(f"^[0-9]{{1,{digits}}}$"), F.lpad(text, digits, "0")).otherwise(text)
+    )
+
+
+def _join(spec: m.Join, row: Row) -> Made:
+    texts = [(row.text(part.path), part) for part in spec.parts]
+    parts = (
+        F.when(F.coalesce(text, F.lit("")).rlike(f"^{_TEXT}$"), F.left(text, F.lit(part.length or 128))).otherwise(
+            F.when(F.coalesce(text, F.lit("")) == "", F.lit("")) if part.optional else None
+        )
+        for text, part in texts
+    )
+    # each after a separator but the first; concat_ws would skip what is null
+    first, *others = parts
+    joined = F.concat(first, *(each for part in others for each in (F.lit(_SEPARATOR), part)))
+    return Made(joined, F.lit("format"))
+
+
+def _first(spec: m.First, row: Row) -> Made:
+    value = F.lit(spec.default)
+    for table in reversed(spec.of):
+        text = row.text(table.path)
+        key = text if table.length is None else F.left(text, F.lit(table.length))
+        for word, meaning in table.table.items():
+            value = F.when(key == word, meaning).otherwise(value)
+    return Made(value, F.lit(None).cast("string"))
+
+
+def _lookup(text: Column, table: dict[str, str], default: str | None, blank: str | None = None) -> Made:
     value = F.when((text != "") & ~text.rlike(_OTHER_TYPE), F.lit(default)) if default is not None else F.lit(None)
     for word, meaning in table.items():
         value = F.when(text == word, meaning).otherwise(value)
+    if blank is not None:
+        value = F.when(F.coalesce(text, F.lit("")) == "", blank).otherwise(value)
     return Made(value.cast("string"), _fault(text, "unknown"))

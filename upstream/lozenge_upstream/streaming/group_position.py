@@ -1,6 +1,6 @@
 """Upstream's position: the committed offsets of its consumer group."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from confluent_kafka import TopicPartition
@@ -10,16 +10,21 @@ from lozenge.kafka.group_offsets import Committed
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.spark.checkpoint import Offsets
+from lozenge_upstream.streaming.coverage import RawCoverage
+from lozenge_upstream.streaming.start_offsets import CommittedRaw
 
 
 class Position:
     """Reads the committed offsets of `group`, which it never joins.
 
     Records ahead of these offsets may have been written already, since `written_since`; None means that none were.
-    `written_until` is up to which offset of each partition, as far as a recovery read has found it.
+    `written_until` is up to which offset of each partition, as far as a recovery read has found it. Nobody reads the
+    topics `waiting`; their records are part of the lag.
     """
 
-    def __init__(self, kafka: KafkaSettings, group: str) -> None:
+    def __init__(self, kafka: KafkaSettings, group: str, waiting: Collection[str] = ()) -> None:
+        self._waiting, self.waiting_lag = waiting, 0
+        self._coverage = RawCoverage(kafka)
         self._committed = Committed(kafka, group)
         self._positions: dict[Partition, int] = {}
         self.written_since: datetime | None = None
@@ -28,19 +33,30 @@ class Position:
     def read(self, partitions: Mapping[str, Iterable[int]]) -> Offsets:
         """The offset at which each partition of each topic resumes: its earliest record if nothing was committed.
 
-        Waits for an open transaction of the group to end. Raises BrokerUnavailable.
+        None for the topics that wait. The starts are recorded in the coverage of upstream.
+
+        Waits for an open transaction of the group to end. Raises BrokerUnavailable, or OffsetsLost where raw records
+        to read next are gone.
         """
         wanted = [TopicPartition(topic, number) for topic, numbers in partitions.items() for number in numbers]
-        found = self._committed.read(wanted)
+        found: dict[str, dict[int, CommittedRaw]] = {}
+        for each in self._committed.read(wanted):
+            low, end = self._committed.bounds(each)
+            raw = CommittedRaw(each.offset, CommitMetadata.decode(each.metadata), low, end)
+            found.setdefault(each.topic, {})[each.partition] = raw
+        starts = self._coverage.begin({t: of for t, of in found.items() if t not in self._waiting})
         self._positions = {
-            (at.topic, at.partition): at.offset if at.offset >= 0 else self._committed.bounds(at)[0] for at in found
+            (topic, number): starts[topic][number] if topic in starts else max(raw.offset, raw.earliest)
+            for topic, of in found.items()
+            for number, raw in of.items()
         }
-        metadata = [CommitMetadata.decode(at.metadata) for at in found]
+        metadata = [raw.metadata for of in found.values() for raw in of.values()]
         self.written_since = min((m.ahead_since for m in metadata if m and m.ahead_since), default=None)
         self.written_until = {}
-        offsets: Offsets = {topic: {} for topic in partitions}
+        offsets: Offsets = {topic: {} for topic in partitions if topic not in self._waiting}
         for (topic, number), at in self._positions.items():
-            offsets[topic][str(number)] = at
+            if topic in offsets:
+                offsets[topic][str(number)] = at
         return offsets
 
     def distance_to(self, offsets: Offsets) -> int:
@@ -51,8 +67,8 @@ class Position:
         """Takes `offsets` for the group's position, because they have been committed."""
         self._positions |= {(topic, int(number)): at for topic, ends in offsets.items() for number, at in ends.items()}
 
-    def metadata_at(self, offsets: Offsets) -> CommitMetadata | None:
-        """The metadata for a commit of `offsets` by a transaction; None if nothing was written ahead of them.
+    def metadata_at(self, offsets: Offsets) -> CommitMetadata:
+        """The metadata for a commit of `offsets` by a transaction: whether anything was written ahead of them.
 
         The mark stays until the group has passed every record that was written ahead: a start before that has to read
         back as well.
@@ -62,7 +78,7 @@ class Position:
             for topic, ends in offsets.items()
             for number, at in ends.items()
         )
-        return None if passed else CommitMetadata(output_ahead=True, ahead_since=self.written_since)
+        return CommitMetadata() if passed else CommitMetadata(output_ahead=True, ahead_since=self.written_since)
 
     @property
     def offsets(self) -> Mapping[Partition, int]:
@@ -74,12 +90,19 @@ class Position:
         return self._committed.ends(self._positions)
 
     def lag(self) -> int:
-        """The consumer lag: raw records after the committed offsets; raises BrokerUnavailable."""
-        total = 0
+        """The consumer lag: raw records after the committed offsets, also those of open transactions, or waiting.
+
+        Raises BrokerUnavailable.
+        """
+        read = waiting = 0
         for (topic, number), position in list(self._positions.items()):
-            low, high = self._committed.bounds(TopicPartition(topic, number))
-            total += max(0, high - max(low, position))
-        return total
+            behind = max(0, self._committed.written_end(TopicPartition(topic, number)) - position)
+            if topic in self._waiting:
+                waiting += behind
+            else:
+                read += behind
+        self.waiting_lag = waiting
+        return read + waiting
 
     def close(self) -> None:
         """Closes the connection."""

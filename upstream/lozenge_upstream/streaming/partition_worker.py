@@ -1,5 +1,6 @@
 """Normalises the raw partitions that are assigned to an instance, until they are revoked or the instance stops."""
 
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from lozenge_upstream.settings import Mode
@@ -10,6 +11,7 @@ from lozenge_upstream.streaming.transactional_sink import Sink
 
 Partitions = Mapping[str, Collection[int]]
 """Raw partitions by topic."""
+_WAITING_SECONDS = 0.2
 CAUGHT_UP_OFFSETS = 10_000
 """A larger lag is processed in micro-batches, which keep the order of time across raw partitions."""
 
@@ -27,6 +29,11 @@ class PartitionWorker:
         Raises Fenced, BrokerUnavailable, or LozengeError if the query fails.
         """
         start = self._position.read(assigned)
+        if not start:  # nobody reads these topics
+            while not ended():
+                progress.waiting(self._position.lag())
+                time.sleep(_WAITING_SECONDS)
+            return
         if self._mode == "micro-batch":
             self._queries.micro_batches(start, self._sink, self._position, progress, ended)
             return
@@ -39,4 +46,4 @@ class PartitionWorker:
             self._queries.realtime(start, self._sink, self._position, progress, ended)
 
     def _caught_up(self) -> bool:
-        return self._position.lag() <= CAUGHT_UP_OFFSETS
+        return self._position.lag() - self._position.waiting_lag <= CAUGHT_UP_OFFSETS

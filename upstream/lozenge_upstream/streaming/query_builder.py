@@ -20,6 +20,8 @@ SPARK = {
     # Projection by projection a mapping takes half the processor time.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
+    # keys of JSON that differ in case are two keys, in a record as in a mapping
+    "spark.sql.caseSensitive": "true",
     # This rule would compute every record's targets twice to filter records without a target; there are none.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.InferFiltersFromGenerate",
     # A batch's shuffle files are deleted with the batch, not at the JVM's next garbage collection.

@@ -2,6 +2,9 @@
 
 from lozenge.errors import LozengeError
 
+OVERFLOW = "java.lang.ArithmeticException: long overflow"
+"""What Spark's source raises on a timestamp in nanoseconds. No expression of a mapping can overflow."""
+
 
 def summary(error: Exception) -> str:
     """The innermost cause that the text of `error` names."""
@@ -14,6 +17,13 @@ def failed(error: Exception) -> LozengeError:
     """The error of a query, for a person."""
     if isinstance(error, LozengeError):
         return error
+    if OVERFLOW in str(error):
+        return LozengeError(
+            "normalising: a raw record has a Kafka timestamp that Spark cannot read: more than 9223372036854775 "
+            "milliseconds, so its producer counts in nanoseconds",
+            hint="nothing is lost. `lozenge peek TOPIC` shows time and offset, `lozenge offsets upstream --topic TOPIC "
+            '--to "PARTITION:OFFSET"` resumes after it; set message.timestamp.after.max.ms on the topic',
+        )
     return LozengeError(
         f"normalising: the query failed: {summary(error)}", hint="a restart resumes at the last committed offsets"
     )

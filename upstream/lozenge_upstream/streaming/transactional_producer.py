@@ -58,10 +58,10 @@ class TransactionalProducer:
         """Writes `rows` in the transaction; the broker has acknowledged them when this returns."""
         rows.write.format("kafka").options(**self._sink.options).save()
 
-    def send_offsets(self, ends: Offsets, metadata: CommitMetadata | None) -> None:
+    def send_offsets(self, ends: Offsets, metadata: CommitMetadata) -> None:
         """Adds the group's offsets and their metadata to the transaction."""
         kafka = self._kafka
-        text = f"{metadata.encode() if metadata else ''}\0"  # librdkafka reads up to the next zero byte
+        text = f"{metadata.encode()}\0"  # librdkafka reads up to the next zero byte
         offsets = {
             kafka.common.TopicPartition(topic, int(number)): kafka.clients.consumer.OffsetAndMetadata(end, text)
             for topic, of in ends.items()

@@ -22,7 +22,7 @@ class Sink:
         with self._raising("claiming"):
             producer.claim()
 
-    def commit(self, rows: DataFrame, ends: Offsets, metadata: CommitMetadata | None) -> None:
+    def commit(self, rows: DataFrame, ends: Offsets, metadata: CommitMetadata) -> None:
         """Writes `rows` and commits `ends` with `metadata`, both or neither.
 
         Raises Fenced if the generation is over, else the error of Spark or Kafka. After an error nothing was written.

@@ -1,0 +1,137 @@
+"""Reads the mappings from their files, those of this package and those of a folder."""
+
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lozenge.contracts.topics import Topics
+from lozenge.errors import ConfigError
+from lozenge_upstream.normalise.mapping import Mapping
+
+
+@dataclass(frozen=True)
+class RefusedMapping:
+    """A mapping that is not in force, and every reason why; its raw topic, "" where the file does not say it.
+
+    `name` is its source, or else its file.
+    """
+
+    name: str
+    topic: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mappings:
+    """The mappings of all files, by source: those in force, and those that are not."""
+
+    usable: list[Mapping]
+    refused: list[RefusedMapping]
+
+    def on(self, topics: Topics, existing: Collection[str]) -> "Mappings":
+        """The same for the raw topics of a platform; those whose topic does not exist are refused.
+
+        A mapping names its raw topic without the platform's prefix.
+        """
+        found = [m.model_copy(update={"topic": topics.prefixed(m.topic)}) for m in self.usable]
+        refused = [replace(each, topic=topics.prefixed(each.topic) if each.topic else "") for each in self.refused]
+        missing = [
+            RefusedMapping(
+                m.source, "", (f"{m.source}: there is no topic {m.topic}; create it, then restart upstream",)
+            )
+            for m in found
+            if m.topic not in existing
+        ]
+        return Mappings([m for m in found if m.topic in existing], [*refused, *missing])
+
+
+def load(folder: Path | None = None) -> list[Mapping]:
+    """The mappings of this package and of `folder`, by source.
+
+    Raises ConfigError with every problem of every file at once.
+    """
+    found = read(folder)
+    if found.refused:
+        raise wrong_mappings(found.refused)
+    return found.usable
+
+
+def read(folder: Path | None = None) -> Mappings:
+    """The mappings of this package and of `folder`. A wrong file is refused; it takes nothing from the others.
+
+    Of two files that declare one source or one topic the first counts: those of the package, then by name. Raises
+    ConfigError if `folder` is not one.
+    """
+    files: list[Traversable] = sorted(_packaged().iterdir(), key=_name)
+    if folder is not None:
+        if not folder.is_dir():
+            raise ConfigError(f"reading the mappings of raw formats: {folder} is not a folder")
+        files += sorted(folder.iterdir(), key=_name)
+    found = Mappings([], [])
+    for file in files:
+        if file.name.endswith(".toml"):
+            _add(found, file)
+    return Mappings(sorted(found.usable, key=lambda mapping: mapping.source), found.refused)
+
+
+def wrong_mappings(refused: Iterable[RefusedMapping]) -> ConfigError:
+    """The error that names every problem of the mappings `refused`."""
+    return ConfigError(
+        "reading the mappings of raw formats",
+        problems=[problem for each in refused for problem in each.problems],
+        hint="fix the files named; raw records of their topics wait",
+    )
+
+
+def _packaged() -> Traversable:
+    return resources.files("lozenge_upstream").joinpath("mappings")
+
+
+def _name(file: Traversable) -> str:
+    return file.name
+
+
+def _add(found: Mappings, file: Traversable) -> None:
+    declared: dict[str, object] = {}
+    try:
+        declared = tomllib.loads(file.read_bytes().decode("utf-8-sig"))  # Windows' editors begin UTF-8 with that mark
+        mapping = Mapping.model_validate(declared)
+    except ValidationError as error:
+        problems = [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        problems = [f"{file.name}: not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}"]
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problems = [f"{file.name}: not TOML: {error or type(error).__name__}"]
+    except OSError as error:
+        problems = [f"{file.name}: {error.strerror}"]
+    else:
+        problems = [f"{file.name}: {problem}" for problem in _repeated(mapping, found.usable)]
+        if not problems:
+            found.usable.append(mapping)
+    if problems:
+        known = {field: value if isinstance(value := declared.get(field), str) else "" for field in ("source", "topic")}
+        topics = {mapping.topic for mapping in found.usable}
+        name = known["source"] if known["source"] not in {m.source for m in found.usable} else ""
+        topic = known["topic"] if known["topic"] not in topics else ""
+        found.refused.append(RefusedMapping(name or file.name, topic, tuple(problems)))
+
+
+def _path(location: Iterable[str | int]) -> str:
+    return "".join(f"{part}: " for part in (".".join(map(str, location)),) if part)
+
+
+def _repeated(mapping: Mapping, earlier: Collection[Mapping]) -> list[str]:
+    return [
+        f"the {what} {name} is declared by an earlier file"
+        for what, name, names in (
+            ("source", mapping.source, {m.source for m in earlier}),
+            ("topic", mapping.topic, {m.topic for m in earlier}),
+        )
+        if name in names
+    ]

@@ -1,0 +1,223 @@
+"""The transforms that a mapping may name, and the raw fields that each reads; `transforms` has what they do."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+_SEGMENT = r'("[^"]+"|[^."]+)'
+JsonPath = Annotated[str, StringConstraints(pattern=rf"^{_SEGMENT}(\.{_SEGMENT})*$")]
+"""A JSON field, or fields joined by dots where the format nests. A name that has a dot is quoted: `"card.pan"`."""
+
+
+def segments(path: JsonPath) -> tuple[str, ...]:
+    """The names of the fields of a path, from the outermost."""
+    return tuple(segment.strip('"') for segment in re.findall(_SEGMENT, path))
+
+
+class Transform(BaseModel):
+    """One way to make a canonical field."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every raw field it reads."""
+        return ()
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The raw fields without which it gives no value."""
+        return self.paths
+
+    @property
+    def words(self) -> set[str]:
+        """Every value that it is declared to give; empty where the record decides."""
+        return set()
+
+
+class _FromPath(Transform):
+    path: JsonPath
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,)
+
+
+class Text(_FromPath):
+    """The text itself; `pattern` is a regular expression of Java's for the whole of it.
+
+    Java runs it, so `\\p{L}` and `(?<name>...)` are known to it. It is compiled there before it is in force.
+    With a card number in it the record is refused. Identifiers of 13 to 19 digits can look like one: `keep` takes them.
+    """
+
+    transform: Literal["text"]
+    pattern: str | None = None
+    card_numbers: Literal["refuse", "keep"] = "refuse"
+    pad: Annotated[int, Field(ge=1, le=19)] | None = None
+    """A number that lost its leading zeros gets them back, up to so many digits."""
+
+    @field_validator("pattern")
+    @classmethod
+    def _is_java(cls, pattern: str | None) -> str | None:
+        if found := re.search(r"\[\[:\^?(\w+):\]", pattern or ""):
+            raise ValueError(f"{found[0]} is POSIX, which Java does not know: write \\p{{{found[1].title()}}}")
+        return pattern
+
+
+class Token(_FromPath):
+    """A card number of 12 to 19 digits, replaced by its keyed token."""
+
+    transform: Literal["token"]
+
+
+class Sign(BaseModel):
+    """The raw field that separates payments from reversals, and its values. A record with another one is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: JsonPath
+    plus: tuple[str, ...]
+    minus: tuple[str, ...]
+
+
+class _Amount(_FromPath):
+    """With `sign` another field says whether it is a payment. `invert`: payments are written as negative amounts."""
+
+    sign: Sign | None = None
+    invert: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.path, self.sign.path) if self.sign else (self.path,)
+
+
+class Decimal(_Amount):
+    """An amount in major units, as a JSON number or a string: `12.50`."""
+
+    transform: Literal["decimal"]
+
+
+class MinorUnits(_Amount):
+    """An amount in minor units of the event's currency: `1250` is 12.50 EUR and 1250 JPY."""
+
+    transform: Literal["minor_units"]
+
+
+class TimestampIso(_FromPath):
+    """ISO 8601 date and time, in the extended or the basic form; seconds may be absent, as Java omits zero.
+
+    One without an offset is read at `offset_default`, or refused if that is absent.
+    """
+
+    transform: Literal["timestamp_iso"]
+    offset_default: Annotated[str, StringConstraints(pattern=r"^(Z|[+-]\d\d:\d\d)$")] | None = None
+
+
+class TimestampEpoch(_FromPath):
+    """The time since 1970 in `unit`, as a JSON number or a string; of seconds also with a fraction."""
+
+    transform: Literal["timestamp_epoch"]
+    unit: Literal["s", "ms", "us", "ns"]
+
+
+class TimestampMMDDhhmmss(_FromPath):
+    """Month to second in UTC; the year is the latest that does not put it in the raw record's future."""
+
+    transform: Literal["timestamp_mmddhhmmss"]
+
+
+class Currency(_FromPath):
+    """An ISO 4217 code."""
+
+    transform: Literal["currency"]
+    code: Literal["alpha", "numeric"]
+
+
+class Country(_FromPath):
+    """An ISO 3166-1 code: alpha-2 (`alpha`), alpha-3 or numeric."""
+
+    transform: Literal["country"]
+    code: Literal["alpha", "alpha3", "numeric"]
+
+
+class Lookup(_FromPath):
+    """A table of the source's words; one that is not in it becomes `default`, or a dead letter without.
+
+    `blank` is what an absent or blank field means; without it such a record is a dead letter.
+    """
+
+    transform: Literal["lookup"]
+    table: Annotated[dict[str, str], Field(min_length=1)]
+    default: str | None = None
+    blank: str | None = None
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return self.paths if self.blank is None else ()
+
+    @property
+    def words(self) -> set[str]:
+        return {*self.table.values(), *(word for word in (self.default, self.blank) if word is not None)}
+
+
+class Part(BaseModel):
+    """A raw field, or its first `length` characters. An `optional` one may be absent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: JsonPath
+    length: Annotated[int, Field(ge=1, le=128)] | None = None
+    optional: bool = False
+
+
+class Join(Transform):
+    """Several raw fields as one text, joined by U+001F, which no field holds."""
+
+    transform: Literal["join"]
+    parts: Annotated[tuple[Part, ...], Field(min_length=1)]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(part.path for part in self.parts)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return tuple(part.path for part in self.parts if not part.optional)
+
+
+class WordTable(Part):
+    """Words by the value of a raw field, or of its first `length` characters."""
+
+    table: Annotated[dict[str, str], Field(min_length=1)]
+
+
+class First(Transform):
+    """The word of the first of several tables that has one; `default` without. The raw fields may be absent."""
+
+    transform: Literal["first"]
+    of: Annotated[tuple[WordTable, ...], Field(min_length=1)]
+    default: str
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(table.path for table in self.of)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def words(self) -> set[str]:
+        return {self.default, *(word for table in self.of for word in table.table.values())}
+
+
+class Constant(Transform):
+    """The same value for every record of the source."""
+
+    transform: Literal["constant"]
+    value: Annotated[str, Field(min_length=1)]
+
+    @property
+    def words(self) -> set[str]:
+        return {self.value}
