@@ -92,6 +92,14 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'due'"),
         postgresql_where=sa.text("state = 'due'"),
     )
+    op.create_index(
+        "deliveries_failed",
+        "deliveries",
+        ["channel", "due_at"],
+        unique=False,
+        sqlite_where=sa.text("state = 'failed'"),
+        postgresql_where=sa.text("state = 'failed'"),
+    )
     op.create_index("deliveries_notification", "deliveries", ["notification_id"], unique=False)
     op.create_table(
         "disabled_channels",
@@ -215,6 +223,16 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("outcome = 'rate limited'"),
         postgresql_where=sa.text("outcome = 'rate limited'"),
+    )
+    op.create_table(
+        "routing_versions",
+        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("version", sa.String(), nullable=False),
+        sa.Column("file", sa.Text(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column("problems", sa.Text(), nullable=True),
+        sa.Column("loaded_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("row"),
     )
     op.create_table(
         "sequences",
