@@ -59,11 +59,19 @@ def folder_of(name: str) -> Path:
     """The folder of the detector `name`, which is a name, `.` or a path; raises UsageError if there is none."""
     folder = Path(name).resolve() if name == "." or "/" in name else detectors_folder() / name
     if not (folder / "pyproject.toml").is_file():
-        raise UsageError(
-            f"looking for detector {name}: {folder} has no pyproject.toml",
-            hint=f"`lozenge new {folder.name}` creates one; `lozenge status` lists what runs",
-        )
+        raise UsageError(f"looking for detector {name}: {folder} has no pyproject.toml", hint=_instead_of(folder.name))
     return folder
+
+
+def _instead_of(name: str) -> str:
+    """What to do about a detector that has no folder."""
+    from lozenge.contracts.topics import STAGES
+    from lozenge_deploy.releases.lint.names import name_problem
+
+    if name in STAGES:
+        return f"{name} is a stage of the platform: `lozenge status {name}` shows it"
+    new = "" if name_problem(name) else f"`lozenge new {name}` creates one; "
+    return f"{new}`lozenge status` lists what runs"
 
 
 def app_of(name: str) -> str:

@@ -1,7 +1,10 @@
 """`lozenge describe`."""
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.deploy.cli.conftest import made
 from tests.deploy.command import invoke
@@ -15,3 +18,15 @@ def test_describe_names_the_topics(checkout: Path) -> None:
     assert (facts["state"], facts["state topic"]) == ("keep", "lozenge.state.spotter.v1")
     assert facts["live"].startswith("unknown: listing topics: no Kafka broker answers")
     assert "pay.dlq.spotter.v1" in invoke("describe", "spotter", cwd=checkout).stdout
+
+
+@pytest.mark.parametrize("verb", ["describe", "check", "test", "deploy", "try"])
+@pytest.mark.parametrize("name", ["upstream", "downstream", "nobody", "No-Body", "json", "../up"])
+def test_the_hint_for_a_detector_that_is_not_there_can_be_followed(checkout: Path, verb: str, name: str) -> None:
+    run = invoke(verb, name, cwd=checkout, LOZENGE_KAFKA_BOOTSTRAP="127.0.0.1:9")
+    assert run.returncode == 2, run.stderr
+    hint = run.stderr.partition("->")[2]
+    assert ("`lozenge new nobody`" in hint) is (name == "nobody")
+    assert ("is a stage of the platform" in hint) is (name in ("upstream", "downstream"))
+    for command in re.findall(r"`lozenge (new [^`]+)`", hint):
+        assert invoke(*command.split(), "--dry-run", cwd=checkout).returncode == 0
