@@ -14,6 +14,9 @@ from lozenge.kafka.topic_admin import partitions as existing_topics
 from lozenge.kafka.topic_reader import CALL_SECONDS, read_since, reader, write_times
 from lozenge.protocol.commit_metadata import CommitMetadata
 
+HELD_SECONDS = 60.0
+"""How long a transaction may be open before it is a problem. Upstream's and jobs' end within seconds."""
+
 
 @dataclass(frozen=True)
 class GroupLag:
@@ -24,7 +27,7 @@ class GroupLag:
       records that were deleted before they were processed.
     - `seconds`: the age of the oldest record that can be read and is not committed; 0 without any.
     - `lost`: records that were deleted before they were processed.
-    - `blocked`: offsets that wait behind an open transaction, by topic and partition.
+    - `blocked`: offsets that wait behind a transaction that was left open, by topic and partition.
     - `output_ahead`: whether output beyond the committed offsets may have been published.
     """
 
@@ -46,39 +49,56 @@ class GroupLag:
         return None
 
 
-def lag_of(kafka: KafkaSettings, group: str) -> GroupLag | None:
-    """The lag of `group`; None if it has never committed. Raises BrokerUnavailable."""
+def lag_of(kafka: KafkaSettings, group: str, held_seconds: float = HELD_SECONDS) -> GroupLag | None:
+    """The lag of `group`; None if it has never committed. Raises BrokerUnavailable.
+
+    A transaction whose first record was written `held_seconds` ago was left open.
+    """
     doing = f"reading the lag of {group} on"
-    with reader(kafka, "its input", doing=doing) as consumer:
-        found = committed(kafka, group)
-        if not found:
-            return None
-        bounds = {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in found}
+    found = committed(kafka, group)
+    if not found:
+        return None
+    # these ends first: what is written in between would look as if it were in an open transaction
+    written_ends = _watermarks(kafka, found, "read_uncommitted", doing)
+    bounds = _watermarks(kafka, found, "read_committed", doing)
     ends = {partition: end for partition, (_, end) in bounds.items()}
-    written_ends = uncommitted_ends(kafka, ends)
     late = [p for p in found if ends[_partition(p)] > p.offset]
     written: dict[Partition, float] = {}
     for topic in {p.topic for p in late}:
         times = write_times(kafka, topic, {p.partition: p.offset for p in late if p.topic == topic}, doing=doing)
         written |= {(topic, partition): at for partition, at in times.items()}
     metadata = [p.metadata for p in found]
-    blocked = {partition: written_ends[partition] - end for partition, end in ends.items()}
+    open_offsets = {p: written_ends[p][1] - end for p, end in ends.items() if written_ends[p][1] > end}
     lost = {_partition(p): max(0, bounds[_partition(p)][0] - p.offset) for p in found}
     return GroupLag(
         metadata=CommitMetadata.newest(metadata),
         offsets=sum(ends[_partition(p)] - p.offset for p in late if _partition(p) in written or lost[_partition(p)])
-        + sum(blocked.values()),
+        + sum(open_offsets.values()),
         lost=sum(lost.values()),
-        blocked={partition: offsets for partition, offsets in blocked.items() if offsets > 0},
+        blocked=_left_open(kafka, open_offsets, ends, time.time() - held_seconds),
         seconds=max(0.0, time.time() - min(written.values())) if written else 0.0,
         output_ahead=any(each is not None and each.output_ahead for each in map(CommitMetadata.decode, metadata)),
     )
 
 
-def uncommitted_ends(kafka: KafkaSettings, partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """The ends of `partitions` with the records of open transactions; raises BrokerUnavailable."""
-    with reader(kafka, "its input", isolation="read_uncommitted") as consumer:
-        return {p: consumer.get_watermark_offsets(TopicPartition(*p), timeout=CALL_SECONDS)[1] for p in partitions}
+def _watermarks(
+    kafka: KafkaSettings, partitions: Iterable[TopicPartition], isolation: str, doing: str
+) -> dict[Partition, tuple[int, int]]:
+    """The earliest offset and the end of each partition, as readers of this isolation see them."""
+    with reader(kafka, "its input", doing=doing, isolation=isolation) as consumer:
+        return {_partition(p): consumer.get_watermark_offsets(p, timeout=CALL_SECONDS) for p in partitions}
+
+
+def _left_open(
+    kafka: KafkaSettings, open_offsets: Mapping[Partition, int], ends: Mapping[Partition, int], before: float
+) -> dict[Partition, int]:
+    """Those of `open_offsets` whose transaction has its first record from `before` this Unix time."""
+    began: dict[Partition, float] = {}
+    for topic in {topic for topic, _ in open_offsets}:
+        offsets = {partition: ends[topic, partition] for name, partition in open_offsets if name == topic}
+        times = write_times(kafka, topic, offsets, doing="reading open transactions of", isolation="read_uncommitted")
+        began |= {(topic, partition): at for partition, at in times.items()}
+    return {partition: count for partition, count in open_offsets.items() if began.get(partition, before + 1) <= before}
 
 
 def _partition(found: TopicPartition) -> Partition:

@@ -24,13 +24,19 @@ DEADLINE_SECONDS = 600.0
 
 
 def read(
-    kafka: KafkaSettings, topic: str, starts: Mapping[int, int], *, first: bool = False, doing: str = "reading"
+    kafka: KafkaSettings,
+    topic: str,
+    starts: Mapping[int, int],
+    *,
+    first: bool = False,
+    doing: str = "reading",
+    isolation: str = "read_committed",
 ) -> Iterator[Message]:
-    """Every committed record from `starts` (offset by partition) to the end, or the `first` one of each partition.
+    """Every record from `starts` (offset by partition) to the end, or the `first` one of each partition.
 
     Raises BrokerUnavailable.
     """
-    with reader(kafka, topic, doing=doing) as consumer:
+    with reader(kafka, topic, doing=doing, isolation=isolation) as consumer:
         unread = set(starts)
         deadline = time.monotonic() + DEADLINE_SECONDS
         consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
@@ -96,13 +102,18 @@ def ranges_since(kafka: KafkaSettings, topic: str, count: int, moment: datetime)
 
 
 def write_times(
-    kafka: KafkaSettings, topic: str, offsets: Mapping[int, int], *, doing: str = "reading"
+    kafka: KafkaSettings,
+    topic: str,
+    offsets: Mapping[int, int],
+    *,
+    doing: str = "reading",
+    isolation: str = "read_committed",
 ) -> dict[int, float]:
-    """By partition, the Unix time of the first committed record at its offset or after it; none where there is none.
+    """By partition, the Unix time of the first record at its offset or after it; none where there is none.
 
     Raises BrokerUnavailable.
     """
-    found = read(kafka, topic, offsets, first=True, doing=doing)
+    found = read(kafka, topic, offsets, first=True, doing=doing, isolation=isolation)
     return {message.partition() or 0: message.timestamp()[1] / 1000 for message in found}
 
 

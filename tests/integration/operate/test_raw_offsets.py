@@ -120,7 +120,9 @@ def test_what_waits_behind_an_open_transaction_counts_as_lag_and_is_named(kafka:
     consumer = Consumer(kafka.client(group_id=group, enable_auto_commit=False))
     consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
     consumer.close()
-    found = lag_of(kafka, group)
+    recent, found = lag_of(kafka, group), lag_of(kafka, group, held_seconds=0)
+    assert recent is not None
+    assert (recent.offsets, recent.problem) == (5, None), "a transaction of a moment is no problem"
     assert found is not None
     assert found.offsets == 5
     assert found.problem == f"5 offsets wait behind an open transaction in {topic} 0"
