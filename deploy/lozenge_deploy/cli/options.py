@@ -51,7 +51,8 @@ def detectors_folder() -> Path:
             return folder
     raise UsageError(
         f"looking for detectors: {here} is in no checkout with a folder detectors/",
-        hint="change into the checkout, or name the detector by the path of its folder",
+        hint="change into a checkout: a folder with pyproject.toml and detectors/. Commands on a detector that exists "
+        "also take the path of its folder",
     )
 
 

@@ -24,6 +24,10 @@ LATENCY_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 30
 """Seconds; fine where a detector lives, coarse where it catches up."""
 
 
+BACKLOG_SECONDS = 60.0
+"""What arrived so long before a process began is backlog: how late it is says nothing of the process."""
+
+
 class AppMetrics:
     """What every app counts, for one instance of one app. Thread-safe; times in seconds, lag in offsets."""
 
@@ -43,6 +47,12 @@ class AppMetrics:
             "From the raw record's arrival, or the event time of a group or timer, to the output's commit",
             **buckets,
         )
+        self._backlog_latency = Histogram(
+            "lozenge_backlog_latency_seconds",
+            f"The same of what arrived more than {BACKLOG_SECONDS:.0f} s before the process began",
+            **buckets,
+        )
+        self._began = time.time()
         self._lag = self._gauge("lozenge_lag_offsets", "Input offsets not yet processed; absent until it is known")
         self._lag.set(nan)
         self._cost = ProcessCost(self.registry)
@@ -67,8 +77,10 @@ class AppMetrics:
 
     def latency(self, seconds: float, count: int = 1) -> None:
         """Records how long an output took from the arrival of its input, or each of `count` outputs."""
+        is_backlog = time.time() - seconds < self._began - BACKLOG_SECONDS
+        found = self._backlog_latency if is_backlog else self._latency
         for _ in range(count):
-            self._latency.observe(max(0.0, seconds))
+            found.observe(max(0.0, seconds))
 
     def lag(self, offsets: int) -> None:
         """Sets the number of input offsets not yet processed."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,10 @@ def test_records_that_cannot_be_processed_are_reported(
     send(kafka, [event(n, amount="150.00", merchant_id="poison" if n == 3 else "7") for n in range(9)])
     outcome = tried(loaded, kafka, began)
     assert (outcome.release, outcome.alerts, len(outcome.dead_letters)) == (None, 8, 1)
+    before_retention = backtest(loaded, JobSettings(), kafka, timedelta(days=60))
+    assert before_retention.oldest is not None
+    oldest = datetime.fromisoformat(before_retention.oldest)
+    assert datetime.now(UTC) - timedelta(hours=1) < oldest < datetime.now(UTC)
 
 
 def test_events_of_an_upstream_that_gained_a_field_are_processed(

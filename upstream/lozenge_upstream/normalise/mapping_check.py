@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -41,7 +40,7 @@ def _pattern_problem(spark: SparkSession, pattern: str) -> str:
     try:
         compile_(pattern)
         compile_(f"(?:{pattern})$")  # as it is run: a comment or a quotation must not swallow what follows
-    except (PySparkException, Py4JJavaError) as error:  # PySpark translates some of Java's exceptions
-        java = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-        return first_line(ValueError(java))
+    except Exception as error:  # py4j's, of which PySpark translates some
+        java = getattr(error, "java_exception", None)
+        return first_line(ValueError(java.getMessage())) if java is not None else first_line(error)
     return ""

@@ -141,8 +141,10 @@ def show_backtest(outcome: Mapping[str, Any], examples: int, output: OutputForma
     live = f"compared with {outcome['release']}" if outcome["release"] else "and no live release has emitted alerts"
     new, lost, dead = outcome["new"], outcome["lost"], outcome["dead_letters"]
     failed = f", {len(dead)} events failed" if dead else ""
+    oldest = outcome["oldest"]
+    since = f"{oldest} (no older one is retained)" if oldest else outcome["since"]
     echo(
-        f"{outcome['alerts']} alerts of {outcome['events']} events since {outcome['since']}: "
+        f"{outcome['alerts']} alerts of {outcome['events']} events since {since}: "
         f"{len(new)} new, {len(lost)} lost {live}{failed}"
     )
     rows = [{"": kind, **alert} for kind, alerts in (("new", new), ("lost", lost)) for alert in alerts[:examples]]

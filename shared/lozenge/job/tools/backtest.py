@@ -28,7 +28,7 @@ from lozenge.job.tools import command
 from lozenge.kafka.schema_registry import settle_ids
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
-from lozenge.kafka.topic_reader import bounds, offsets_at, read_since
+from lozenge.kafka.topic_reader import bounds, offsets_at, read_since, write_times
 from lozenge.process.env_settings import load
 from lozenge.process.shutdown import end
 from lozenge.process.usage import Meter
@@ -52,12 +52,15 @@ class AlertSummary:
 class BacktestResult:
     """The alerts of the present code over `events`, compared by alert id with those of the live `release`.
 
-    `processed` counts the events that were read, also those before `since`. `cpu_seconds` is what they cost.
+    `since` is the moment from which events were to be compared. `oldest` is when the oldest retained event was written,
+    if `since` lies before it. `processed` counts the events that were read, also those before `since`. `cpu_seconds` is
+    what they cost.
     """
 
     detector: str
     release: str | None
     since: str
+    oldest: str | None
     events: int
     alerts: int
     same: int
@@ -77,7 +80,8 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
     since = until - last
     starts = offsets_at(kafka, identity.input, kafka.partitions, since)
     first = starts if declaration.stateless else offsets_at(kafka, identity.input, kafka.partitions, since - last)
-    ends = {partition: end for partition, (_, end) in bounds(kafka, identity.input, kafka.partitions).items()}
+    retained = bounds(kafka, identity.input, kafka.partitions)
+    ends = {partition: end for partition, (_, end) in retained.items()}
     ranges = {
         partition: (first[partition], ends[partition]) for partition in ends if ends[partition] > first[partition]
     }
@@ -115,6 +119,7 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         detector=loaded.name,
         release=release,
         since=since.isoformat(timespec="seconds"),
+        oldest=_oldest(kafka, identity.input, starts) if all(starts[p] <= retained[p][0] for p in ends) else None,
         events=sum(ends[p] - starts[p] for p in ends),
         alerts=len(found),
         same=len(found.keys() & live.keys()),
@@ -124,6 +129,12 @@ def backtest(loaded: LoadedDetector, job: JobSettings, kafka: KafkaSettings, las
         processed=size(ranges),
         cpu_seconds=round(cost, 2),
     )
+
+
+def _oldest(kafka: KafkaSettings, topic: str, starts: Mapping[int, int]) -> str | None:
+    """When the oldest event from `starts` on was written; None without any."""
+    written = write_times(kafka, topic, starts).values()
+    return datetime.fromtimestamp(min(written), UTC).isoformat(timespec="seconds") if written else None
 
 
 def _warm_up(builder: QueryBuilder, ranges: Ranges, partitions: int) -> None:

@@ -71,6 +71,7 @@ BACKTEST = {
     "alerts": 1,
     "events": 1,
     "since": HOSTILE,
+    "oldest": HOSTILE,
 }
 LINE = dict.fromkeys(("time", "level", "event", "instance", "release", "exception", HOSTILE), HOSTILE)
 DELIVERY = {"attempts": 1, "state": HOSTILE, "error": HOSTILE, "due_at": 0.0, "channel": HOSTILE}
