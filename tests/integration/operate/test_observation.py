@@ -224,7 +224,7 @@ def test_logs_shows_lines_for_people_and_for_programs(kafka: KafkaSettings, app:
     ship_all(shipper)
     run = called(kafka, tmp_path, "logs", app, "-n", "2")
     assert run.stdout.splitlines() == [
-        "2026-11-21T10:00:02.123  warn     g1/1.0.0  resumed  batch=2",
+        "2026-11-21T10:00:02.123  warning  g1/1.0.0  resumed  batch=2",
         "2026-11-21T10:00:03.123  error    g1/1.0.0  resumed  batch=3",
     ]
     run = called(kafka, tmp_path, "logs", app, "--level", "warning", "-o", "json")
