@@ -12,6 +12,7 @@ from confluent_kafka import Message
 
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.manifest import Manifest
+from lozenge.detector.reference_tables import ReferenceTables
 from lozenge.job.batch_result import BatchResult
 from lozenge.job.identity import Identity
 from lozenge.job.query.poison_search import Ranges
@@ -19,6 +20,7 @@ from lozenge.job.tools import backfill, backtest
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_reader import read
 from lozenge.process.shutdown import end
+from lozenge.protocol.coverage import Versions
 from tests.deploy.sparkless_rule import draft_alerts
 
 TOOLS: dict[str, Any] = {"backtest": backtest, "backfill": backfill}
@@ -42,8 +44,16 @@ class SparklessReader:
 class SparklessBuilder:
     """In the place of a `QueryBuilder`: it builds no query."""
 
-    def __init__(self, loaded: LoadedDetector, identity: Identity, settings: Any, events: SparklessReader) -> None:
+    def __init__(
+        self,
+        loaded: LoadedDetector,
+        identity: Identity,
+        settings: Any,
+        events: SparklessReader,
+        tables: ReferenceTables,
+    ) -> None:
         self.settings, self.events = settings, events
+        self.versions = Versions(settings.digest, tables.taken)
 
 
 def _evaluate(builder: SparklessBuilder, kind: str, ranges: Ranges, partitions: int) -> BatchResult:
