@@ -34,8 +34,8 @@ def test_an_environment_holds_nothing_of_the_checkout_and_a_failing_import_is_na
     folder: Path,
 ) -> None:
     python = environment_of(folder)
-    script = "import large_amount, lozenge, sys; print(large_amount.__file__, lozenge.__file__, sys.prefix)"
-    run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd=folder.parent, env={})
+    script = "import large_amount.large_amount as m, lozenge, sys; print(m.__file__, lozenge.__file__, sys.prefix)"
+    run = subprocess.run([python, "-c", script], capture_output=True, text=True, check=True, cwd="/", env={})
     assert all(path.startswith(str(python.parents[1])) for path in run.stdout.split())
     assert job(python).returncode == 3  # it loads, and misses the broker
 
