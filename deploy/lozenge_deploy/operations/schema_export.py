@@ -51,7 +51,8 @@ def write_apicurio_archive(schemas: Sequence[Schema], file: Path) -> None:
             content = {"contentId": schema.id, "contentHash": digest, "canonicalHash": digest}
             add(f"content/{digest}.Content.json", {**content, "contentType": "application/json"})
             archive.writestr(f"content/{digest}.Content.data", schema.text)
-        for subject, versions in groupby(schemas, key=lambda schema: schema.record_name):
+        ordered = sorted(schemas, key=lambda schema: (schema.record_name, schema.version))
+        for subject, versions in groupby(ordered, key=lambda schema: schema.record_name):
             _add_artifact(add, subject, list(versions))
 
 
