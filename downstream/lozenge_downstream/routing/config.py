@@ -34,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lozenge.durations import TextDuration
 from lozenge.errors import ConfigError
+from lozenge.process.text_files import bad_byte, text_in
 from lozenge_downstream.channels import channel_of
 from lozenge_downstream.channels.base.channel import Channel
 from lozenge_downstream.channels.base.secrets import ELSEWHERE
@@ -121,12 +122,9 @@ def parsed(content: bytes, doing: str, *, secrets: bool = True) -> Routing:
 
 def _parsed(content: bytes, doing: str, secrets: bool) -> Routing:
     try:
-        text = content.decode("utf-8-sig")  # Windows' editors begin UTF-8 with a byte order mark
-        raw = tomllib.loads(text)
+        raw = tomllib.loads(text_in(content))
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problem = f"it is not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}"
-        raise ConfigError(doing, problems=[problem], hint="save it as UTF-8") from None
+        raise ConfigError(doing, problems=[f"it is not UTF-8: {bad_byte(error)}"], hint="save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(doing, problems=[str(error)]) from error
     if not raw:  # an editor or a full disk may leave it so

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lozenge import ddl
+from lozenge.process.text_files import text_in
 
 MOST_PROBLEMS = 10
 """How many problems of one file are named; the others are counted."""
@@ -67,7 +68,7 @@ def read(files: Sequence[tuple[str, Path]], columns: Mapping[str, pa.DataType]) 
     parts, problems, terminated = list[pa.Table](), list[str](), True
     for name, file in files:
         try:
-            text = file.read_bytes().decode("utf-8-sig")
+            text = text_in(file.read_bytes())
         except UnicodeDecodeError as error:
             problems.append(
                 f"{name} is not UTF-8: byte {error.object[error.start]:#x} at {error.start}; save it as UTF-8"

@@ -10,6 +10,7 @@ from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lozenge.errors import ConfigError
+from lozenge.process.text_files import trimmed
 
 
 def sendable(token: SecretStr) -> SecretStr:
@@ -49,7 +50,7 @@ class FromEnvironment(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _trimmed(cls, given: Any) -> Any:
-        return given.strip().strip("\ufeff").strip() if isinstance(given, str) else given
+        return trimmed(given) if isinstance(given, str) else given
 
     @classmethod
     def load(cls, **given: Any) -> Self:

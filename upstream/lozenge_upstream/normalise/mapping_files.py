@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from lozenge.contracts.topics import Topics
 from lozenge.errors import ConfigError
+from lozenge.process.text_files import bad_byte, text_in
 from lozenge_upstream.normalise.mapping import Mapping
 
 
@@ -99,13 +100,12 @@ def _name(file: Traversable) -> str:
 def _add(found: Mappings, file: Traversable) -> None:
     declared: dict[str, object] = {}
     try:
-        declared = tomllib.loads(file.read_bytes().decode("utf-8-sig"))  # Windows' editors begin UTF-8 with that mark
+        declared = tomllib.loads(text_in(file.read_bytes()))
         mapping = Mapping.model_validate(declared)
     except ValidationError as error:
         problems = [f"{file.name}: {_path(e['loc'])}{e['msg']}" for e in error.errors(include_url=False)]
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        problems = [f"{file.name}: not UTF-8: line {line} has the byte 0x{error.object[error.start]:02x}"]
+        problems = [f"{file.name}: not UTF-8: {bad_byte(error)}"]
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         problems = [f"{file.name}: not TOML: {error or type(error).__name__}"]
     except OSError as error:

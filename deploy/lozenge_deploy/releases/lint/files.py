@@ -4,6 +4,8 @@ import ast
 from importlib.util import decode_source
 from pathlib import Path
 
+from lozenge.process.text_files import line_of
+
 MARK = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8, as some editors on Windows write it at the start of a file."""
 
@@ -16,8 +18,7 @@ def text_of(file: Path) -> str:
     try:
         return file.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = file.read_bytes()[: error.start].count(b"\n") + 1
-        raise ValueError(f"line {line} is not UTF-8: save the file in that encoding") from error
+        raise ValueError(f"line {line_of(error)} is not UTF-8: save the file in that encoding") from error
 
 
 def parsed(file: Path) -> ast.Module | str:
@@ -27,8 +28,7 @@ def parsed(file: Path) -> ast.Module | str:
     except FileNotFoundError:
         return "missing"
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        return f"line {line} is not {error.encoding.upper()}: save the file in that encoding"
+        return f"line {line_of(error)} is not {error.encoding.upper()}: save the file in that encoding"
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}" if error.lineno else str(error.msg)
     except (OSError, ValueError, RecursionError, MemoryError) as error:

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from lozenge.errors import Retryable
+from lozenge.process.text_files import trimmed
 
 MIN_SECRET_BYTES = 24
 SECRET_PREFIX = "whsec_"
@@ -71,8 +72,7 @@ class Secret(BaseModel):
                 raise SecretUnusable(f"{self.location}: {error.strerror}") from None
             except ValueError:
                 raise SecretUnusable(f"{self.location} holds no UTF-8 text") from None
-        # what editors, `echo` and secret stores put around it
-        value = value.strip().strip("\ufeff").strip()
+        value = trimmed(value)
         if not value:
             raise SecretUnusable(f"{self.location} is empty")
         if any(unicodedata.category(character) in _INVISIBLE for character in value):
