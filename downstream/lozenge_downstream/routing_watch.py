@@ -11,9 +11,6 @@ from lozenge_downstream.routing.warnings import warnings_of
 from lozenge_downstream.store import Store
 from lozenge_downstream.store.routing_versions import RoutingVersion
 
-LABELLED = 1_000
-"""The latest alerts whose labels are known."""
-
 
 class RoutingWatch:
     """The routing file of one notifier. `wake` signals that there may be something to send."""
@@ -57,7 +54,7 @@ class RoutingWatch:
         """Logs what the file probably does not mean, and messages whose channel it does not have."""
         with self._store.reading() as t:
             waiting = t.deliveries.orphans(self._file.current.channels)
-            labels = t.received_alerts.labels(LABELLED)
+            labels = t.received_alerts.labels()
         for warning in warnings_of(self._file.current, labels) if labels else ():
             logger().warning(f"routing file: {warning}")
         for name, count in waiting.items():

@@ -10,8 +10,6 @@ from lozenge_downstream.store import Store
 
 VERSIONS = 100
 """The latest versions of the routing file that are shown."""
-LABELLED = 1_000
-"""The latest alerts whose labels are known."""
 
 
 class RoutingApi:
@@ -35,4 +33,4 @@ class RoutingApi:
 
     def _labels(self, _: Request, __: Any) -> Any:
         with self._store.reading() as t:
-            return {"labels": t.received_alerts.labels(LABELLED)}
+            return {"labels": t.received_alerts.labels()}

@@ -3,11 +3,17 @@
 from datetime import UTC, datetime
 
 from lozenge.contracts.headers import derived_traceparent
+from lozenge.contracts.ids import uuid5
 from lozenge.contracts.texts import shortened
-from lozenge_downstream.model import PublishedAlert
+from lozenge_downstream.model import HOUR, PublishedAlert
 
 DETECTOR = "lozenge"
 MAX_TEXT = 4_000
+
+
+def hourly_id(now: float, *about: str) -> str:
+    """The id of an alarm `about` something that is raised at most once in each hour."""
+    return uuid5(*about, str(int(now // HOUR)))
 
 
 def alarm(id: str, entity_type: str, entity_id: str, kind: str, title: str, text: str, now: float) -> PublishedAlert:

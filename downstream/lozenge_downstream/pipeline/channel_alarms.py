@@ -5,9 +5,8 @@ They are about the entity "channel:NAME". The channel itself gets them too, if a
 
 from collections.abc import Collection, Iterable, Iterator
 
-from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import HOUR, ChannelTrouble, PublishedAlert
-from lozenge_downstream.pipeline.alarms import alarm
+from lozenge_downstream.model import ChannelTrouble, PublishedAlert
+from lozenge_downstream.pipeline.alarms import alarm, hourly_id
 
 
 def channel_alarms(
@@ -17,7 +16,7 @@ def channel_alarms(
     for trouble in troubles:
         if trouble.channel in channels:
             title, text = _explained(trouble)
-            id = uuid5("channel", trouble.channel, trouble.kind, str(int(trouble.at // HOUR)))
+            id = hourly_id(trouble.at, "channel", trouble.channel, trouble.kind)
             yield alarm(id, "channel", trouble.channel, f"channel_{trouble.kind}", title, text, now)
 
 

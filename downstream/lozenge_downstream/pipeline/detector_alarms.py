@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import HOUR, Baseline, PublishedAlert
-from lozenge_downstream.pipeline.alarms import DETECTOR, alarm
+from lozenge_downstream.model import Baseline, PublishedAlert
+from lozenge_downstream.pipeline.alarms import DETECTOR, alarm, hourly_id
 
 DAY = 86_400.0
 MIN_BASELINE_DAYS = 2.0
@@ -27,7 +27,7 @@ def rate_limit_alarms(rate_limited: Mapping[str, int], now: float) -> Iterator[P
             f"- `lozenge rate-limits ls` counts them, `lozenge rate-limits release {detector}` notifies them, "
             "`drop` discards them"
         )
-        id = uuid5("rate_limited", detector, str(int(now // HOUR)))
+        id = hourly_id(now, "rate_limited", detector)
         yield alarm(id, "detector", detector, "rate_limited", f"{detector} exceeds its rate limit", text, now)
 
 

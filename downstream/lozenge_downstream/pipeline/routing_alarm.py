@@ -1,8 +1,7 @@
 """The alarm about a routing file that is not used."""
 
-from lozenge.contracts.ids import uuid5
-from lozenge_downstream.model import HOUR, PublishedAlert
-from lozenge_downstream.pipeline.alarms import alarm
+from lozenge_downstream.model import PublishedAlert
+from lozenge_downstream.pipeline.alarms import alarm, hourly_id
 
 
 def routing_alarm(file: str, version: str, problem: str, used: str, now: float) -> PublishedAlert:
@@ -12,5 +11,5 @@ def routing_alarm(file: str, version: str, problem: str, used: str, now: float) 
         f"{problem}\nVersion {used} of the file stays active.\n"
         "- fix the file, which is loaded when it changes; `lozenge routes history` shows its versions"
     )
-    id = uuid5("routing", file, version, str(int(now // HOUR)))
+    id = hourly_id(now, "routing", file, version)
     return alarm(id, "routing", file, "routing_invalid", title, text, now)

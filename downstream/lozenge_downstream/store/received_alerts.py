@@ -15,6 +15,8 @@ from lozenge_downstream.store.tables import alert_counts, is_rate_limited, recei
 MINUTE = 60.0
 DAY_MINUTES = 24 * 60
 PAGE = 1_000
+LABELLED = 1_000
+"""The latest alerts, whose labels count as known."""
 decode_alert = msgspec.json.Decoder(PublishedAlert).decode
 _SEEN = among(sql.select(received_alerts.c.alert_id), received_alerts.c.alert_id)
 _ACCEPTED = among(
@@ -79,7 +81,7 @@ class ReceivedAlerts:
         )
         return news
 
-    def labels(self, latest: int) -> list[str]:
+    def labels(self, latest: int = LABELLED) -> list[str]:
         """The names of the labels of the `latest` accepted alerts."""
         alerts = islice(self.since(0.0), latest)
         return sorted({name for alert in alerts for name in alert.labels})
