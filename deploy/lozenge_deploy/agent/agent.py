@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from lozenge.errors import BrokerUnavailable, LozengeError
-from lozenge.kafka.compacted_topic import CompactedTopic, follow
+from lozenge.kafka.compacted_topic import CompactedTopic
 from lozenge.kafka.group_offsets import newest_commit_metadata
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
@@ -18,6 +18,7 @@ from lozenge_deploy.agent.job_logs import JobLogs
 from lozenge_deploy.agent.launcher import Launcher
 from lozenge_deploy.agent.replica_set import ReplicaSet
 from lozenge_deploy.agent.tick import TIMEOUTS, Timeouts
+from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING, Leadership, LeadershipLost, LeaseTiming, Row
 from lozenge_deploy.control.records import DeploymentSpec, DeploymentStatus, HistoryEvent, Lease
 from lozenge_deploy.releases.release_store import Releases
@@ -142,11 +143,11 @@ class Agent:
     def _assume_leadership(self) -> None:
         """Reads the specs and the status of all detectors, and adopts the jobs that run here."""
         logger().info("elected leader", agent=self._me.agent, folder=str(self._folder))
-        with follow(self._kafka, self._kafka.topics.control.status, DeploymentStatus, "detector") as status:
+        with follow_status(self._kafka) as status:
             self._replica_sets = {name: self._replica_set(name, known) for name, known in status.rows.items()}
         for replicas in self._replica_sets.values():
             self._logs.find(replicas.folders)
-        self._specs = follow(self._kafka, self._kafka.topics.control.deployments, DeploymentSpec, "detector")
+        self._specs = follow_specs(self._kafka)
 
     def _replica_set(self, detector: str, status: DeploymentStatus) -> ReplicaSet:
         return ReplicaSet(

@@ -21,6 +21,7 @@ from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
+from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING
 from lozenge_deploy.control.records import (
     ChangeOutcome,
@@ -54,12 +55,8 @@ class Control:
         self._kafka, self._no_agent_seconds = kafka, no_agent_seconds
         ensure_topics(kafka, kafka.topics.control.contracts())
         with ExitStack() as tables:
-            self._specs = tables.enter_context(
-                follow(kafka, self._kafka.topics.control.deployments, DeploymentSpec, "detector")
-            )
-            self._observed = tables.enter_context(
-                follow(kafka, self._kafka.topics.control.status, DeploymentStatus, "detector")
-            )
+            self._specs = tables.enter_context(follow_specs(kafka))
+            self._observed = tables.enter_context(follow_status(kafka))
             self._tables = tables.pop_all()
 
     def __enter__(self) -> Self:

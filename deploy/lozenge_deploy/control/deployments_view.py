@@ -57,6 +57,16 @@ class Deployment:
         return self.spec.goal is Goal.RETIRED
 
 
+def follow_specs(kafka: KafkaSettings) -> CompactedTopic[DeploymentSpec]:
+    """Follows the specs by detector, and has read them to their present end; raises BrokerUnavailable."""
+    return follow(kafka, kafka.topics.control.deployments, DeploymentSpec, "detector")
+
+
+def follow_status(kafka: KafkaSettings) -> CompactedTopic[DeploymentStatus]:
+    """Follows the status of each detector likewise."""
+    return follow(kafka, kafka.topics.control.status, DeploymentStatus, "detector")
+
+
 class Deployments:
     """Follows the control topics, read-only; used by one thread. Empty if nothing was ever deployed."""
 
@@ -66,12 +76,8 @@ class Deployments:
         self._observed: CompactedTopic[DeploymentStatus] | None = None
         self._closing = ExitStack()
         if {kafka.topics.control.deployments, kafka.topics.control.status} <= partitions(kafka).keys():
-            self._specs = self._closing.enter_context(
-                follow(kafka, kafka.topics.control.deployments, DeploymentSpec, "detector")
-            )
-            self._observed = self._closing.enter_context(
-                follow(kafka, kafka.topics.control.status, DeploymentStatus, "detector")
-            )
+            self._specs = self._closing.enter_context(follow_specs(kafka))
+            self._observed = self._closing.enter_context(follow_status(kafka))
 
     def __enter__(self) -> Self:
         return self
