@@ -43,9 +43,7 @@ def offsets(
     output: OUTPUT = OutputFormat.TABLE,
 ) -> None:
     """Show the offsets and lag of a detector or of upstream; or stop it, reset its offsets and resume it there."""
-    from lozenge.contracts.record import parse_offsets
     from lozenge.kafka.settings import KafkaSettings
-    from lozenge.kafka.topic_reader import offsets_at
     from lozenge_deploy.control.client import Control
     from lozenge_deploy.operations import offset_reset
     from lozenge_deploy.operations.scaling import refused
@@ -53,13 +51,7 @@ def offsets(
 
     def plan() -> "OffsetReset":
         progress = offset_reset.progress_of(kafka, detector, topic)
-        if to is not None:
-            target = parse_offsets(to)
-        elif moment is not None:
-            target = offsets_at(kafka, topic, len(progress), moment)
-        else:
-            target = {each.partition: each.earliest if earliest else each.end for each in progress}
-        return offset_reset.plan_reset(release, topic, progress, target, state)
+        return offset_reset.plan_reset(release, topic, progress, _target(kafka, wanted)(topic, progress), state)
 
     targets = [option for option in (to, at, earliest or None, latest or None) if option is not None]
     if len(targets) > 1:
@@ -73,11 +65,12 @@ def offsets(
     moment = offset_reset.moment_of(at) if at is not None else None
     if moment is not None:
         echo(f"--at {at} is {moment:%Y-%m-%d %H:%M:%S} in UTC", err=True)
+    wanted = _Wanted(to, moment, earliest=earliest)
     if name == UPSTREAM:
         if state is not None:
             raise UsageError("resetting offsets of upstream: it has no state", hint="omit --state")
-        wanted = _RawTarget(to, moment, earliest=earliest, latest=latest) if targets else None
-        _reset_upstream(KafkaSettings.load(), topic_, wanted, folder, seconds_of(timeout, "--timeout"), dry_run, output)
+        limit = seconds_of(timeout, "--timeout")
+        _reset_upstream(KafkaSettings.load(), topic_, wanted if targets else None, folder, limit, dry_run, output)
         return
     if topic_ is not None:
         raise UsageError(f"resetting offsets of {name}: a detector reads one topic", hint="omit --topic")
@@ -202,19 +195,18 @@ def backfill(name: NAME = ".", dry_run: DRY_RUN = False, output: OUTPUT = Output
 
 
 @dataclass(frozen=True)
-class _RawTarget:
-    """What a person asks for; exactly one of them is given."""
+class _Wanted:
+    """The target that a person asks for: offsets, a moment, the earliest ones, or else the latest ones."""
 
     to: str | None
     moment: datetime | None
     earliest: bool
-    latest: bool
 
 
 def _reset_upstream(
     kafka: "KafkaSettings",
     topic: str | None,
-    wanted: _RawTarget | None,
+    wanted: _Wanted | None,
     folder: Path,
     limit: float,
     dry_run: bool,
@@ -244,7 +236,7 @@ def _reset_upstream(
     say(f"upstream: {'; '.join(done)}", {"app": "upstream", "resets": done}, output)
 
 
-def _target(kafka: "KafkaSettings", wanted: _RawTarget) -> "Target":
+def _target(kafka: "KafkaSettings", wanted: _Wanted) -> "Target":
     from lozenge.contracts.record import parse_offsets
     from lozenge_deploy.operations.raw_offset_reset import at_moment
 

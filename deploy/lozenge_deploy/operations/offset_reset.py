@@ -34,10 +34,14 @@ class PartitionProgress:
     end: int
 
     @property
+    def position(self) -> int:
+        """The offset to process next: the earliest if nothing was committed."""
+        return self.earliest if self.next is None else self.next
+
+    @property
     def lag(self) -> int | None:
         """Offsets to process, also those that are gone; None if the topic ends before the next offset."""
-        start = self.earliest if self.next is None else self.next
-        return self.end - start if start <= self.end else None
+        return self.end - self.position if self.position <= self.end else None
 
     @property
     def lost(self) -> int:
@@ -101,7 +105,7 @@ def plan_reset(
     detector = release.detector
     progress = list(progress)
     checked_target(detector, topic, progress, target)
-    current = {each.partition: each.earliest if each.next is None else each.next for each in progress}
+    current = {each.partition: each.position for each in progress}
     policy = _policy(release, state)
     consequence = state_migration.consequence(release, release, policy)
     return OffsetReset(detector, topic, current, target, policy, consequence)

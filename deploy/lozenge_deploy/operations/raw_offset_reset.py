@@ -59,7 +59,7 @@ def plan(kafka: KafkaSettings, progress: Sequence[RawProgress], target: Target) 
         OffsetReset(
             UPSTREAM,
             each.topic,
-            current={p.partition: p.earliest if p.next is None else p.next for p in each.partitions},
+            current={p.partition: p.position for p in each.partitions},
             target=checked_target(UPSTREAM, each.topic, each.partitions, target(each.topic, each.partitions)),
             state="keep",
             consequence=None,
