@@ -14,6 +14,7 @@ from lozenge_deploy.cli.printing.terminal import clear, echo
 if TYPE_CHECKING:
     from lozenge.kafka.settings import KafkaSettings
     from lozenge_deploy.control.deployments_view import Deployment
+    from lozenge_deploy.observe.group_lag import GroupLag
     from lozenge_deploy.observe.metrics_reader import MetricsReader, Reading
 
 MANY_DEAD = 0.1
@@ -64,7 +65,7 @@ def _show_all(
     rows = [row for row in _rows(readings, members) if row["instances"] or row["app"] in wanted]
     for row in rows:
         where = lag_of(kafka, row["app"])
-        row |= _blocked(row, where.problem if where else None)
+        row |= _blocked(row, where)
         if not row["instances"] or (where and where.problem):  # no process reports its lag, or can know of it
             row["lag"] = where.offsets if where else None
     if not rows and output is not OutputFormat.JSON:
@@ -84,13 +85,15 @@ def _show_one(
     output: OutputFormat,
 ) -> None:
     """One app, also if it does not run; raises UsageError if it never ran and is not deployed."""
+    from lozenge_deploy.observe.group_lag import lag_of
+
     rows = [row for row in _rows(readings, members) if row["app"] == name]
     if not rows:
         raise UsageError(f"looking for {name}: it has never reported", hint="`lozenge status` lists what runs")
-    row = rows[0] | _committed(kafka, name) | _guarantee(kafka, members.get(name))
-    blocked = row.pop("blocked")
-    row |= _blocked(row, blocked)
-    if row["committed_lag"] is not None and (blocked or not _reports_its_lag(row)):
+    where = lag_of(kafka, name)
+    row = rows[0] | _committed(kafka, name, where) | _guarantee(kafka, members.get(name))
+    row |= _blocked(row, where)
+    if where is not None and (where.problem or not _reports_its_lag(row)):
         row["lag"] = row["committed_lag"]  # newer than what it last reported
     if output is not OutputFormat.JSON:
         echo(_summary(row))
@@ -133,13 +136,14 @@ def _dead_letters(app: str, reading: "Reading | None", member: "Deployment | Non
     return {"reason": reason, "next": f"`lozenge dlq ls {app}` shows the reasons"}
 
 
-def _blocked(row: Mapping[str, Any], problem: str | None) -> dict[str, Any]:
+def _blocked(row: Mapping[str, Any], where: "GroupLag | None") -> dict[str, Any]:
     """Reason and next step of an app whose input keeps it from its work, unless it has another reason."""
-    if problem is None or row["reason"]:
+    if where is None or where.problem is None or row["reason"]:
         return {}
-    if "deleted" in problem:
-        return {"reason": problem, "next": f"`lozenge offsets {row['app']} --earliest` accepts that and resumes"}
-    return {"reason": problem, "next": "end the producer that holds it open: `kafka-transactions.sh list` names it"}
+    following = "end the producer that holds it open: `kafka-transactions.sh list` names it"
+    if where.lost:
+        following = f"`lozenge offsets {row['app']} --earliest` accepts that and resumes"
+    return {"reason": where.problem, "next": following}
 
 
 def _mappings(app: str, reading: "Reading | None") -> dict[str, Any]:
@@ -176,11 +180,10 @@ def _measured(reading: "Reading | None", member: "Deployment | None") -> dict[st
     }
 
 
-def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
+def _committed(kafka: "KafkaSettings", name: str, where: "GroupLag | None") -> dict[str, Any]:
     """What the broker knows of an app, whether it runs or not; None where it knows nothing."""
-    from lozenge_deploy.observe.group_lag import alerts_last_hour, lag_of
+    from lozenge_deploy.observe.group_lag import alerts_last_hour
 
-    where = lag_of(kafka, name)
     metadata = where.metadata if where else None
     return {
         "generation": (metadata.generation or None) if metadata else None,
@@ -188,7 +191,6 @@ def _committed(kafka: "KafkaSettings", name: str) -> dict[str, Any]:
         "committed_lag": where.offsets if where else None,
         "committed_lag_seconds": round(where.seconds, 1) if where else None,
         "output_ahead": where.output_ahead if where else None,
-        "blocked": where.problem if where else None,
         "alerts_last_hour": alerts_last_hour(kafka, name),
     }
 

@@ -7,6 +7,7 @@ import pytest
 from lozenge_deploy.cli.status import _blocked, _dead_letters, _mappings
 from lozenge_deploy.control.deployments_view import Deployment
 from lozenge_deploy.control.records import ChangeOutcome, DeploymentSpec, DeploymentStatus, DetectorPhase
+from lozenge_deploy.observe.group_lag import GroupLag
 from lozenge_deploy.observe.metrics_reader import Reading
 
 
@@ -48,14 +49,24 @@ def test_a_mapping_that_is_not_in_force_is_named_with_the_next_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "following"),
+    ("where", "problem", "following"),
     [
-        ("60 records were deleted before they were processed", "`lozenge offsets upstream --earliest`"),
-        ("5 offsets wait behind an open transaction in AUTH-JSON 0", "`kafka-transactions.sh list`"),
+        (
+            GroupLag(None, 60, 0.0, False, lost=60),
+            "60 records were deleted before they were processed",
+            "`lozenge offsets upstream --earliest`",
+        ),
+        (
+            GroupLag(None, 5, 0.0, False, blocked={("AUTH-JSON", 0): 5}),
+            "5 offsets wait behind an open transaction in AUTH-JSON 0",
+            "`kafka-transactions.sh list`",
+        ),
     ],
 )
-def test_what_keeps_an_app_from_its_input_is_shown_unless_it_has_another_reason(problem: str, following: str) -> None:
-    found = _blocked({"app": "upstream", "reason": None}, problem)
+def test_what_keeps_an_app_from_its_input_is_shown_unless_it_has_another_reason(
+    where: GroupLag, problem: str, following: str
+) -> None:
+    found = _blocked({"app": "upstream", "reason": None}, where)
     assert (found["reason"], following in found["next"]) == (problem, True)
-    assert _blocked({"app": "upstream", "reason": "it raises"}, problem) == {}
+    assert _blocked({"app": "upstream", "reason": "it raises"}, where) == {}
     assert _blocked({"app": "upstream", "reason": None}, None) == {}
