@@ -9,17 +9,16 @@ from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
-from confluent_kafka import Producer
 
 from lozenge.contracts.avro import incompatibilities
+from lozenge.contracts.record import Record
 from lozenge.contracts.schemas import Schema, locked
 from lozenge.errors import BrokerUnavailable
+from lozenge.kafka.direct_write import write_directly
 from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions
 from lozenge.kafka.topic_reader import retained
-
-DEADLINE_SECONDS = 10.0
 
 
 class _Row(msgspec.Struct):
@@ -34,21 +33,12 @@ _ROW = msgspec.json.Decoder(_Row)
 
 def announce(kafka: KafkaSettings, schemas: Iterable[Schema]) -> None:
     """Publishes `schemas` and returns once the broker has them; raises BrokerUnavailable."""
-    # No idempotent producer: it waits half a second for its id, and an announcement written twice is the same one.
-    producer = Producer(kafka.client(acks="all", message_timeout_ms=10_000))
-    topic, failures = kafka.topics.control.schemas, list[str]()
-    for schema in schemas:
-        value = {"id": schema.id, "name": schema.name, "version": schema.version, "schema": schema.text}
-        producer.produce(
-            topic,
-            json.dumps(value).encode(),
-            str(schema.id).encode(),
-            on_delivery=lambda error, _: failures.append(str(error)) if error else None,
-        )
-    left = producer.flush(DEADLINE_SECONDS)
-    if left or failures:
+    topic = kafka.topics.control.schemas
+    rows = [{"id": s.id, "name": s.name, "version": s.version, "schema": s.text} for s in schemas]
+    records = [Record(topic, 0, str(row["id"]).encode(), json.dumps(row).encode()) for row in rows]
+    if problem := write_directly(kafka, records):
         raise BrokerUnavailable(
-            f"announcing schemas in {topic}: {failures[0] if failures else 'no acknowledgement'}",
+            f"announcing schemas in {topic}: {problem}",
             hint=f"check that a broker runs at {kafka.bootstrap} and that the topic exists",
         )
 
