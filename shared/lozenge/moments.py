@@ -7,7 +7,7 @@ EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo
 _MILLISECONDS_OF_A_YEAR = 31_556_952_000
 
 
-def moment_of(milliseconds: int) -> datetime:
+def from_milliseconds(milliseconds: int) -> datetime:
     """The time in UTC of milliseconds since 1970; before year 1 and after year 9999 it is the nearest time in them."""
     try:
         return _EPOCH + timedelta(milliseconds=milliseconds)
@@ -22,7 +22,7 @@ def written_at(milliseconds: int) -> str | None:
     """
     if milliseconds == -1:
         return None
-    moment = moment_of(milliseconds)
+    moment = from_milliseconds(milliseconds)
     if moment in (EARLIEST, LATEST):
         return f"{milliseconds} ms, in the year {1970 + milliseconds // _MILLISECONDS_OF_A_YEAR}"
     return moment.isoformat(timespec="milliseconds")

@@ -242,13 +242,13 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"reading {origin}: {error}", hint="fix the TOML syntax") from error
     problems = []
-    name, version = (_value(project, "project", key) for key in ("name", "version"))
+    name, version = (value_at(project, "project", key) for key in ("name", "version"))
     if not isinstance(name, str) or not re.fullmatch("[a-z0-9_]+", name):
         problems.append("project.name: lower-case letters, digits and underscores, such as large_amount")
     if not isinstance(version, str) or not version:
         problems.append("project.version: missing" if version is None else 'project.version: a text, such as "1.0.0"')
     try:
-        declaration = Manifest.model_validate(_value(project, "tool", "lozenge") or {})
+        declaration = Manifest.model_validate(value_at(project, "tool", "lozenge") or {})
     except ValidationError as error:
         for problem in error.errors():
             field = ".".join(["tool.lozenge", *(str(part) for part in problem["loc"])])
@@ -258,8 +258,8 @@ def parse(text: str, origin: str) -> tuple[str, str, Manifest]:
     return str(name), str(version), declaration
 
 
-def _value(project: Any, *path: str) -> Any:
-    """What the file has at this path; None if there is nothing."""
+def value_at(project: Any, *path: str) -> Any:
+    """What a pyproject.toml has at this path of tables; None if there is nothing."""
     for part in path:
         project = project.get(part) if isinstance(project, dict) else None
     return project

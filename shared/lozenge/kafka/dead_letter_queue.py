@@ -20,7 +20,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics, partitions, topic_id
 from lozenge.kafka.topic_reader import read_log, retained
 from lozenge.kafka.writers import TransactionalWriter
-from lozenge.moments import moment_of
+from lozenge.moments import from_milliseconds
 from lozenge.protocol.dlq_resolutions import DeadLetterSelection, Resolution, ranges_of
 
 
@@ -44,7 +44,7 @@ def dead_letter_of(app: str, message: Message) -> DeadLetter:
         message=text(names.MESSAGE),
         attempt=max(1, _number(text(names.ATTEMPT))),
         first_failed_at=text(names.FIRST_FAILED_AT),
-        at=moment_of(message.timestamp()[1]),
+        at=from_milliseconds(message.timestamp()[1]),
         key=message.key(),
         value=message.value(),
         headers=kept,

@@ -17,12 +17,11 @@ from lozenge.process.env_settings import FromEnvironment
 LOOPBACK = "127.0.0.1:9092"
 PREFIX_VARIABLE = "LOZENGE_TOPIC_PREFIX"
 PARTITIONS_VARIABLE = "LOZENGE_PARTITIONS"
-SILENT = logging.getLogger("librdkafka")
+SILENT = logging.Logger("librdkafka", logging.CRITICAL + 1)
 """For a transactional producer: librdkafka prints FATAL, whatever the log level, when a newer one fences it.
 
 That is the ordinary end of a producer, and its calls raise what has happened.
 """
-SILENT.disabled = True
 Option = str | int | float | bool
 """The value of a client's configuration property."""
 

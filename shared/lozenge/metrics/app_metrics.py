@@ -144,7 +144,7 @@ class JobMetrics(QueryMetrics):
             "lozenge_tables_refused", "Reference tables whose file is refused; their last good version is in force"
         )
 
-    def unhealthy(self, *, circuit_open: bool | None = None, tables_refused: int | None = None) -> None:
+    def health(self, *, circuit_open: bool | None = None, tables_refused: int | None = None) -> None:
         """Sets whether the job is paused because its code fails on too much of its input, and how many tables' files
         are refused; None keeps what was set."""
         if circuit_open is not None:

@@ -7,8 +7,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC
 from random import Random
 from typing import Any
 
@@ -21,27 +20,13 @@ from lozenge.contracts.avro import Codec
 from lozenge.contracts.schemas import newest
 from lozenge.errors import DecodeError
 from lozenge.spark import avro
+from tests.shared.contracts.example_event import EVENT as EXAMPLE
 
 RECORDS = int(os.environ.get("FUZZ_RECORDS", "4000"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 BATCH = 10_000
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CODEC, EVENT = Codec.of("event"), newest("event")
-GOOD: dict[str, Any] = {
-    "event_id": "e-1",
-    "event_time": NOW,
-    "card_id": "card_1",
-    "account_id": None,
-    "merchant_id": "händler",
-    "terminal_id": "t-1",
-    "mcc": "5411",
-    "country": "DE",
-    "amount": Decimal("-12.5000"),
-    "currency": "EUR",
-    "channel": "pos",
-    "auth_result": "approved",
-    "raw": {"source": "s", "topic": "t", "partition": 0, "offset": 7, "timestamp": NOW},
-}
+GOOD = EXAMPLE | {"merchant_id": "händler"}
 FRAME = CODEC.encode(GOOD)
 _PLAIN = fastavro.parse_schema(
     EVENT.definition

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from datetime import UTC, datetime
 from decimal import Decimal
 from importlib import resources
 from typing import Any
@@ -17,23 +16,7 @@ from lozenge.contracts import schemas
 from lozenge.contracts.avro import Codec, UnknownSchema
 from lozenge.contracts.schemas import Schema, locked, newest, packaged
 from lozenge.errors import DecodeError, SchemaError
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-EVENT: dict[str, Any] = {
-    "event_id": "e-1",
-    "event_time": NOW,
-    "card_id": "card_1",
-    "account_id": None,
-    "merchant_id": "m-1",
-    "terminal_id": "t-1",
-    "mcc": "5411",
-    "country": "DE",
-    "amount": Decimal("-12.5000"),
-    "currency": "EUR",
-    "channel": "pos",
-    "auth_result": "approved",
-    "raw": {"source": "s", "topic": "t", "partition": 0, "offset": 7, "timestamp": NOW},
-}
+from tests.shared.contracts.example_event import EVENT, NOW
 
 
 def grown() -> Schema:

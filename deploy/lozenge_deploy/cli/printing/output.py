@@ -7,7 +7,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from lozenge.moments import moment_of
+from lozenge.moments import from_milliseconds
 from lozenge_deploy.cli.printing.terminal import echo, json_text, print_json, visible
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def labels(of: dict[str, str]) -> str:
 
 def moment(at: float | None) -> str:
     """Unix seconds as a date and a time in UTC; "-" for never."""
-    return "-" if at is None else f"{moment_of(round(at * 1000)):%Y-%m-%d %H:%M:%S}"
+    return "-" if at is None else f"{from_milliseconds(round(at * 1000)):%Y-%m-%d %H:%M:%S}"
 
 
 def _readable(row: dict[str, Any], times: tuple[str, ...]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import InvalidRequirement, Requirement
 
+from lozenge.detector.manifest import value_at
 from lozenge_deploy.releases.build import CHECKOUT, normalised
 from lozenge_deploy.releases.source_files import source_files
 
@@ -25,7 +26,7 @@ def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
         ("project", "entry-points", "lozenge.detectors"): {name: f"{name}.{name}:detector"},
     }
     for path, value in wanted.items():
-        if _get(project, path) != value:
+        if value_at(project, *path) != value:
             yield f"pyproject.toml: {'.'.join(path)} must be {value}"
     problems = [*_dependencies(project)]
     yield from problems or _back_end(folder)
@@ -37,15 +38,9 @@ def wheel_options(name: str) -> str:
     return f'include = ["*"], exclude = [{kept}], sources = {{ "" = "{name}" }}, ignore-vcs = true'
 
 
-def _get(values: Any, path: Sequence[str]) -> object:
-    for part in path:
-        values = values.get(part) if isinstance(values, dict) else None
-    return values
-
-
 def _dependencies(project: dict[str, Any]) -> Iterator[str]:
     """Requirements that no index answers: a release is installed anywhere from an index, by version and hash."""
-    given = _get(project, ("project", "dependencies"))
+    given = value_at(project, "project", "dependencies")
     for text in given if isinstance(given, list) else []:
         try:
             required = Requirement(str(text))
@@ -63,7 +58,7 @@ def _dependencies(project: dict[str, Any]) -> Iterator[str]:
                 f"pyproject.toml: project.dependencies: {text!r}: the platform's code needs {required.name} {pinned}, "
                 "which is in the environment of every detector"
             )
-    if sources := _get(project, ("tool", "uv", "sources")):
+    if sources := value_at(project, "tool", "uv", "sources"):
         names = ", ".join(sources) if isinstance(sources, dict) else str(sources)
         yield (
             f"pyproject.toml: tool.uv.sources is not used for a release: publish {names} to an index (UV_INDEX) or to "

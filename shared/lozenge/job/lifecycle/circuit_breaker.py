@@ -21,11 +21,11 @@ class CircuitBreaker:
         """The job is paused because of `flood`; logged at every failed attempt."""
         logger().error(f"circuit open, paused: {flood.message}", hint=flood.hint, kind=type(flood).__name__)
         self._reporter.update(circuit_open=flood.message)
-        self._metrics.unhealthy(circuit_open=True)
+        self._metrics.health(circuit_open=True)
 
     def close(self) -> None:
         """A batch was committed or the spec has changed: the job resumes if it was paused."""
         if self._reporter.status.circuit_open:
             logger().info("circuit closed, resumed")
             self._reporter.update(circuit_open="")
-            self._metrics.unhealthy(circuit_open=False)
+            self._metrics.health(circuit_open=False)

@@ -113,6 +113,6 @@ class JobWatch:
             for alarm in alarms:
                 if alarm not in known:
                     logger().error(f"running {self._parts.identity.app}: {alarm}", hint=TABLE_HINT)
-            self._parts.metrics.unhealthy(tables_refused=len(alarms))
+            self._parts.metrics.health(tables_refused=len(alarms))
             reporter.update(table_alarms=alarms)
         return found
