@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import ArithmeticException, StreamingQueryException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -51,6 +51,17 @@ def test_the_text_of_raise_error_is_part_of_what_the_query_raises(stream: DataFr
     with pytest.raises(StreamingQueryException) as caught:
         _run(stream.select(raised), tmp_path)
     assert f"{UNKNOWN_SCHEMA}:1" in str(caught.value)
+
+
+def test_an_expression_names_its_line_in_a_session_that_was_started_without_lines(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", False)
+    internals.name_lines_in_errors()
+    with pytest.raises(ArithmeticException) as caught:
+        spark.range(1).select(1 / F.col("id")).collect()
+    [context] = caught.value.getQueryContext()
+    assert Path(__file__).name in context.callSite()
 
 
 def _append(folder: Path) -> None:

@@ -51,8 +51,7 @@ def jvm_process(spark: SparkSession) -> "subprocess.Popen[bytes]":
 
     Assumes that PySpark starts it as a child and keeps it at the gateway.
     """
-    process: subprocess.Popen[bytes] = cast(Any, spark.sparkContext)._gateway.proc
-    return process
+    return cast("subprocess.Popen[bytes]", cast(Any, spark.sparkContext)._gateway.proc)
 
 
 def spark_context(spark: SparkSession) -> Any:
@@ -77,15 +76,12 @@ IMPORTED_AT_FIRST_CALL = "pyspark.testing.utils"
 
 # Errors, known by their text
 
-
 _OTHER_STATE = re.compile(r"STREAMING_STATEFUL_OPERATOR_NOT_MATCH|STATE_STORE_\w*SCHEMA")
-_RESULT_TOO_LARGE = "spark.driver.maxResultSize"
-_GATEWAY_EXITED = "JAVA_GATEWAY_EXITED"
 
 
 def is_result_too_large(error: Exception) -> bool:
     """Whether a batch gave more than the driver takes. Assumes that the error names the setting that bounds it."""
-    return _RESULT_TOO_LARGE in str(error)
+    return "spark.driver.maxResultSize" in str(error)
 
 
 def is_other_state(error: Exception) -> bool:
@@ -95,7 +91,7 @@ def is_other_state(error: Exception) -> bool:
 
 def ended_at_start(error: PySparkException) -> bool:
     """Whether a JVM ended before it named its port. Assumes the name of PySpark's error condition for that."""
-    return error.getCondition() == _GATEWAY_EXITED
+    return error.getCondition() == "JAVA_GATEWAY_EXITED"
 
 
 # A running query
@@ -113,8 +109,7 @@ def newest_progress(query: StreamingQuery) -> str:
 
 def is_waiting(query: StreamingQuery) -> bool:
     """Whether a query is at a batch boundary. Assumes the text of its status."""
-    waiting: bool = query.status["message"].startswith("Waiting")
-    return waiting
+    return str(query.status["message"]).startswith("Waiting")
 
 
 def in_trigger(query: StreamingQuery) -> bool:
@@ -148,8 +143,7 @@ def change_batch_duration(spark: SparkSession, query: StreamingQuery, interval: 
     """
     trigger = java(spark).org.apache.spark.sql.execution.streaming.RealTimeTrigger
     duration = trigger.unapply(trigger.apply(interval))  # an option of Scala's long, which py4j cannot make
-    leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()
-    relations = [leaf.relation() for leaf in _items(leaves) if leaf.isStreaming()]
+    relations = source_relations(query)
     fields = [(relation, field) for relation in relations if (field := _field(relation, _DURATION)) is not None]
     for relation, field in fields:
         field.setAccessible(True)
@@ -157,10 +151,10 @@ def change_batch_duration(spark: SparkSession, query: StreamingQuery, interval: 
     return bool(fields) and len(fields) == len(relations)
 
 
-def batch_durations(query: StreamingQuery) -> list[float]:
-    """Seconds that a batch of a query in Real-Time Mode lasts, as each source has it; once a batch has run."""
+def source_relations(query: StreamingQuery) -> list[Any]:
+    """Of each source its relation, once a batch has run. Assumes that Spark shows the plan of the running query."""
     leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()
-    return [leaf.relation().realTimeModeDuration().get() / 1000 for leaf in _items(leaves) if leaf.isStreaming()]
+    return [leaf.relation() for leaf in _items(leaves) if leaf.isStreaming()]
 
 
 @contextmanager
@@ -235,9 +229,8 @@ def operators_above_sources(explained: str) -> Iterator[str]:
     """Of a formatted plan's text, the operators on the paths from its streaming sources to its root."""
     tree = explained.split("== Physical Plan ==")[-1].strip("\n").split("\n\n")[0]
     path: list[tuple[int, str]] = []
-    for line in tree.splitlines():
-        found = _LINE.match(line)
-        assert found is not None, f"not a line of a plan: {line}"
+    for found in map(_LINE.match, tree.splitlines()):
+        assert found is not None, f"not a plan: {tree}"
         depth = len(found["indent"])
         path = [(d, operator) for d, operator in path if d < depth] + [(depth, found["operator"])]
         if found["operator"] == _SOURCE:
@@ -264,6 +257,14 @@ def read_types_without_session() -> None:
         return StructType.fromJson({"fields": [field]}).fields[0].dataType
 
     module._parse_datatype_string = read
+
+
+def name_lines_in_errors() -> None:
+    """Lets a failed column expression name its line of Python, from now on in every session of this process.
+
+    Assumes that PySpark keeps whether it does as its first session was set.
+    """
+    importlib.import_module("pyspark.errors.utils")._enable_debugging_cache = True  # type: ignore[attr-defined]
 
 
 # The Kafka connector

@@ -46,7 +46,7 @@ def sent(desk: Desk, record: ReceivedRecord) -> Message:
 def subject(message: Message) -> tuple[str, int]:
     """The subject of a mail, and the bytes of its header."""
     raw = compose(message, "lozenge@example.com", ("ops@example.com",)).as_bytes()
-    header = re.search(rb"^Subject: (.*(?:\r?\n[ \t].*)*)", raw, re.MULTILINE)
+    header = re.search(rb"^Subject:(.*(?:\r?\n[ \t].*)*)", raw, re.MULTILINE)
     assert header is not None
     return str(email.message_from_bytes(raw, policy=email.policy.default)["Subject"]), len(header[0])
 
