@@ -84,7 +84,10 @@ class Alert:
     def _problems(self) -> Iterator[str]:
         texts = {"reason": self.reason, **({} if self.title is None else {"title": self.title})}
         texts |= {f"label {name}": text for name, text in self.labels.items()}
-        texts |= {f"evidence {n}": text for n, text in enumerate(self.evidence) if text is not None}
+        if isinstance(self.evidence, str):
+            yield "evidence is one text; write a list of event ids: [event.event_id]"
+        else:
+            texts |= {f"evidence {n}": text for n, text in enumerate(self.evidence) if text is not None}
         texts |= {f"name {name!r}": name for name in (*self.values, *self.labels)}
         for what, text in texts.items():
             if not isinstance(text, str):

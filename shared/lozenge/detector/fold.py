@@ -10,7 +10,8 @@ Contract, whatever the batches are and however often the job is started again:
   once the slot's clock has passed the timer by `grace`;
 - an event is never dropped for being late;
 - an event id among the last `REMEMBERED` of its key is a repeat and is ignored;
-- an exception leaves the state as it was before that event and yields one `Failure`;
+- an exception, or a state that cannot be stored, leaves the state as it was before that event and yields one
+  `Failure`;
 - a key that has been silent for more than `expires` (on its own clock), with no timer to come, starts
   without state; its state is dropped once the slot's clock has passed that moment by `grace`.
 """
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from lozenge.detector.events import Alert, Event, Timer
+from lozenge.detector.fold_checks import argument_problems, encode, restored
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 REMEMBERED = 64
 """How many of its latest event ids a key remembers to recognise repeats."""
 _DIGEST_BYTES = 8
-_KEY_ENCODER = msgspec.json.Encoder()
-_pack = msgspec.msgpack.Encoder().encode
 
 
 class State(msgspec.Struct, kw_only=True, gc=False):
@@ -84,8 +84,13 @@ def fold(
     - `expires`: bounds the state. A value without events for longer is forgotten, once its last timer has fired.
     - `on_timer(state, at, settings)`: called when a timer is due; yields as `step` does.
     - `grace`: how long after its time a timer waits, on the clock of its partition, for events that are late.
+
+    Raises ValueError with everything that is wrong with these arguments.
     """
     columns = (by,) if isinstance(by, str) else tuple(by)
+    times = {"expires": expires, "grace": grace}
+    if problems := [*argument_problems(columns, state, {"step": step, "on_timer": on_timer}, times)]:
+        raise ValueError(f"fold(...): {'; '.join(problems)}")
     return Fold(events, columns, state, step, expires, on_timer, grace)
 
 
@@ -118,13 +123,13 @@ class Raised:
 class Failure:
     """The author's code raised on `event`, or on the timer of `key` at `at` when event is None.
 
-    `state` is the key's state before, as MessagePack; it still is its state.
+    `state` is the key's state before, as JSON; it still is its state.
     """
 
     key: Key
     event: Any | None
     at: datetime
-    error: Exception
+    error: BaseException
     state: bytes
 
 
@@ -136,6 +141,7 @@ class PartitionState(Generic[S]):
 
     def __init__(self, fold: Fold[S], settings: Any) -> None:
         self._fold, self._settings = fold, settings
+        self._decoder = msgspec.json.Decoder(fold.state)
         self.entries: dict[Key, Entry[S]] = {}
         self.clock: datetime | None = None
         self._changed: dict[Key, bool] = {}  # since `changes` was last asked; whether the key was there then
@@ -218,7 +224,7 @@ class PartitionState(Generic[S]):
         self, key: Key, entry: Entry[S], event: Any | None, at: datetime, digest: bytes, outcomes: list[Outcome]
     ) -> None:
         """Runs the author's code for an event, or for the timer at `at`: all of its effects or none."""
-        before = _pack(entry.state)
+        before = encode(entry.state)
         try:
             if event is not None:
                 results = [_checked(r) for r in self._fold.step(entry.state, event, self._settings) or ()]
@@ -226,8 +232,9 @@ class PartitionState(Generic[S]):
                 results = [_checked(r, at) for r in self._fold.on_timer(entry.state, at, self._settings) or ()]
             else:
                 results = []
-        except Exception as error:  # the author's code may raise anything
-            entry.state = msgspec.msgpack.decode(before, type=self._fold.state)
+            restored(entry.state, self._decoder)
+        except (Exception, SystemExit) as error:  # the author's code may raise anything
+            entry.state = self._decoder.decode(before)
             outcomes.append(Failure(key, event, at, error, before))
             return
         entry.recent = (entry.recent + digest)[-REMEMBERED * _DIGEST_BYTES :]
@@ -249,7 +256,7 @@ class PartitionState(Generic[S]):
 
 def key_bytes(values: Iterable[Any]) -> Key:
     """The key of one event, from the values of its `by` columns: the same bytes live, stored and in tests."""
-    return _KEY_ENCODER.encode(tuple(values))
+    return encode(tuple(values))
 
 
 def _checked(result: object, fired_at: datetime | None = None) -> Alert | Timer:

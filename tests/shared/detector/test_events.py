@@ -47,3 +47,8 @@ def test_an_alert_takes_values_of_any_type() -> None:
 def test_an_alert_with_half_of_a_character_is_refused_since_no_record_can_hold_it(fields: Any) -> None:
     with pytest.raises(ValueError, match="has half of a character"):
         Alert(**{"reason": "seen", **fields})
+
+
+def test_evidence_is_a_list_of_ids_and_no_text() -> None:
+    with pytest.raises(ValueError, match=r"evidence is one text; write a list of event ids: \[event.event_id\]"):
+        Alert(reason="r", evidence="e1")

@@ -19,6 +19,7 @@ from lozenge.contracts.record import Record
 from lozenge.detector.definition import INPUT, RAW
 from lozenge.detector.events import event_type
 from lozenge.detector.fold import Entry, Failure, Fold, Key, PartitionState, Raised, key_bytes
+from lozenge.detector.fold_checks import column_problems
 from lozenge.detector.raised import described
 from lozenge.detector.stored_state import check_entry
 from lozenge.errors import DetectError, DetectorError
@@ -65,6 +66,11 @@ class FoldOperator:
             raise DetectorError(
                 f"planning the fold: its events have lost the column {INPUT}",
                 hint="keep all columns of events: use where, join and withColumn, or select('*', ...)",
+            )
+        if problems := [*column_problems([c for c in events.columns if c not in (INPUT, RAW)], self._fold.by)]:
+            raise DetectorError(
+                f"planning the fold: {'; '.join(problems)}",
+                hint="rename or drop columns of a joined table, as with tables[...].withColumnRenamed(...)",
             )
         own = [F.col(INPUT).getField(name).alias(alias) for name, alias in zip(_INPUT_FIELDS, _COLUMNS, strict=True)]
         return events.select(*(F.col(c) for c in events.columns if c not in (INPUT, RAW)), *own)
@@ -160,9 +166,9 @@ class FoldOperator:
 
 
 def _failed_timer(position: tuple[int, int], failure: Failure) -> FailureWithoutRecord:
-    state, at = msgspec.json.encode(msgspec.msgpack.decode(failure.state)), failure.at.isoformat()
+    at = failure.at.isoformat()
     error = DetectError(f"the timer at {at} of key {failure.key.decode()}: {described(failure.error)}")
-    return FailureWithoutRecord("timer", f"timer/{at}", position[0], failure.key, state, error, position)
+    return FailureWithoutRecord("timer", f"timer/{at}", position[0], failure.key, failure.state, error, position)
 
 
 def _position(chunk: pa.RecordBatch, row: int) -> tuple[Any, ...]:

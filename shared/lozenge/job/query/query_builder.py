@@ -109,7 +109,7 @@ def detect(
         result = loaded.detector.detect(events, settings, tables)
     except LozengeError:
         raise
-    except Exception as error:  # whatever the author's code raises
+    except (Exception, SystemExit) as error:  # whatever the author's code raises
         raise DetectorError(
             f"planning {name}: detect() raised {type(error).__name__}: {first_line(error)}",
             hint="run the detector's tests; detect() must build expressions from the event's columns",
