@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import to_jsonable_python
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,13 +34,26 @@ class Settings(BaseModel):
     Durations may be written "10m". The digest names the exact values in every alert.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits over the values, the same whatever the order of the fields."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        """Twelve hex digits over the values, the same in every process and whatever the order of the fields."""
+        values = to_jsonable_python(sets_in_order(self.model_dump()), timedelta_mode="float")
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def sets_in_order(value: Any) -> Any:
+    """The value with a sorted list in place of each set: the order of a set differs from process to process."""
+    match value:
+        case dict():
+            return {key: sets_in_order(each) for key, each in value.items()}
+        case list() | tuple():
+            return [*map(sets_in_order, value)]
+        case set() | frozenset():
+            return sorted(map(sets_in_order, value), key=lambda each: json.dumps(to_jsonable_python(each)))
+        case _:
+            return value
 
 
 S = TypeVar("S", bound=Settings)

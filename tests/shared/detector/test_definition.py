@@ -1,9 +1,12 @@
 """The settings of a detector: immutable, with a stable digest."""
 
+import os
+import subprocess
+import sys
 from datetime import timedelta
 
 import pytest
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from lozenge import Duration, Settings
 
@@ -38,3 +41,34 @@ def test_a_duration_says_what_it_takes() -> None:
         Limits(within="soon")  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="longer than the longest duration"):
         Limits(within="99999999999999d")  # type: ignore[arg-type]
+
+
+class Listed(Settings):
+    merchants: frozenset[str] = frozenset()
+    by_country: dict[str, set[int]] = Field(default_factory=dict)
+
+
+def test_the_digest_does_not_depend_on_the_order_of_a_set() -> None:
+    code = (
+        "from tests.shared.detector.test_definition import Listed\n"
+        "print(Listed(merchants={'m1', 'm2', 'm3', 'm4'}, by_country={'DE': {8, 0}}).digest)"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert digests == {Listed(merchants=frozenset(["m4", "m1", "m3", "m2"]), by_country={"DE": {0, 8}}).digest + "\n"}
+
+
+def test_a_default_is_validated_as_any_other_value() -> None:
+    class Text(Settings):
+        within: Duration = "10m"  # type: ignore[assignment]
+
+    class Wrong(Settings):
+        limit: int = "many"  # type: ignore[assignment]
+
+    assert Text().within == timedelta(minutes=10)
+    with pytest.raises(ValidationError, match="valid integer"):
+        Wrong()

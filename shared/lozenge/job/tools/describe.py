@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from pydantic import PydanticUserError
 from pydantic_core import to_jsonable_python
 
 from lozenge.contracts.schemas import newest, packaged
-from lozenge.detector.definition import Settings
+from lozenge.detector.definition import Settings, sets_in_order
 from lozenge.detector.description import Description
 from lozenge.detector.fold import Fold, expressions
 from lozenge.detector.loader import LoadedDetector
 from lozenge.detector.state_schema import shape
 from lozenge.durations import text_of
+from lozenge.errors import ConfigError, first_line
 from lozenge.job.settings import detector_settings
 from lozenge.job.tools import command
 from lozenge.process.shutdown import end
@@ -32,17 +34,24 @@ if TYPE_CHECKING:
 
 
 def describe(loaded: LoadedDetector) -> Description:
-    """Raises ConfigError if a setting lacks a default, DetectorError if the detector cannot be planned."""
+    """Raises ConfigError if a setting lacks a default or is no JSON, DetectorError if it cannot be planned."""
     defaults = detector_settings(loaded, {})
+    try:
+        settings, digest, schema = as_json(defaults), defaults.digest, _schema(defaults)
+    except (TypeError, ValueError, PydanticUserError) as error:
+        raise ConfigError(
+            f"describing {loaded.name}: its settings cannot be written as JSON: {first_line(error)}",
+            hint="settings are numbers, texts, times, and lists, sets and dictionaries of them",
+        ) from error
     if loaded.declaration.realtime:
         _check_realtime(loaded, defaults)
     return Description(
         detector=loaded.name,
         version=loaded.version,
         declaration=loaded.declaration,
-        settings=as_json(defaults),
-        settings_digest=defaults.digest,
-        settings_schema=_schema(defaults),
+        settings=settings,
+        settings_digest=digest,
+        settings_schema=schema,
         state_shape=shape(_fold(loaded, defaults)) if loaded.declaration.kind.state_in_topic else None,
         schemas=[schema.id for schema in packaged()],
     )
@@ -50,9 +59,9 @@ def describe(loaded: LoadedDetector) -> Description:
 
 def as_json(settings: Settings) -> dict[str, Any]:
     """The values as JSON types that `detector_settings` reads; durations as people write them."""
-    text = json.dumps(settings.model_dump(), default=_json_value)
-    values: dict[str, Any] = json.loads(text)
-    return values
+    values = settings.model_dump(include=set(type(settings).model_fields))  # not what is computed of them
+    found: dict[str, Any] = json.loads(json.dumps(sets_in_order(values), default=_json_value))
+    return found
 
 
 def _json_value(value: object) -> Any:
@@ -61,7 +70,7 @@ def _json_value(value: object) -> Any:
 
 def _schema(defaults: Settings) -> dict[str, Any]:
     """The JSON schema, with the defaults in the form in which they are set."""
-    found = type(defaults).model_json_schema()
+    found = type(defaults).model_json_schema(by_alias=False)
     for name, value in as_json(defaults).items():
         found["properties"][name]["default"] = value
     return found

@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from pydantic import ConfigDict, computed_field
 
 from lozenge import Detector, Duration, Settings
 from lozenge.detector.description import Description
@@ -50,3 +51,27 @@ def test_a_setting_without_a_default_is_an_error() -> None:
 
     with pytest.raises(ConfigError, match="limit"):
         describe(with_manifest(Detector(lambda events, settings, tables: events, settings=Without)))
+
+
+def test_what_is_computed_of_settings_is_no_setting() -> None:
+    class Computed(Settings):
+        limits: frozenset[int] = frozenset({3, 1, 2})
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def least(self) -> int:
+            return min(self.limits)
+
+    loaded = with_manifest(Detector(lambda events, settings, tables: events, settings=Computed))
+    description = describe(loaded)
+    assert description.settings == {"limits": [1, 2, 3]}
+    assert detector_settings(loaded, description.settings) == Computed()
+
+
+def test_settings_that_no_json_holds_are_an_error_in_words() -> None:
+    class Odd(Settings):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        model: object = object()
+
+    with pytest.raises(ConfigError, match="describing under_test: its settings cannot be written as JSON"):
+        describe(with_manifest(Detector(lambda events, settings, tables: events, settings=Odd)))
