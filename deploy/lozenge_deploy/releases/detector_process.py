@@ -20,18 +20,21 @@ from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
 
 STEP_SECONDS = 5.0
+DESCRIBE_SECONDS = 300.0
+"""The time that a description may take; a fold's takes some seconds, since it starts Spark."""
 _KINDS: Mapping[int, type[LozengeError]] = {2: ConfigError, 3: BrokerUnavailable}
 
 
 def description(name: str, python: Path) -> str:
     """A `lozenge.detector.description.Description` as JSON; raises ConfigError or DetectorError with its message."""
-    return _output(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ")
+    return _output(python, ["lozenge.job.tools.describe", name], {}, f"describing {name}: ", DESCRIBE_SECONDS)
 
 
 def try_settings(name: str, python: Path, overrides: Mapping[str, Any]) -> None:
     """Raises ConfigError with every problem of the overrides, as the detector's own code reports it."""
     if overrides:
-        _output(python, ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)], {})
+        command = ["lozenge.job.tools.describe", name, "--settings", json.dumps(overrides)]
+        _output(python, command, {}, limit=DESCRIBE_SECONDS)
 
 
 def backtest(name: str, python: Path, kafka: KafkaSettings, last: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def _job_settings(kafka: KafkaSettings, release: str, overrides: Mapping[str, An
 
 def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Every JSON object that it prints, when it does."""
-    with temporary_folder() as temporary, tempfile.TemporaryFile("w+") as output:
+    with temporary_folder() as temporary, tempfile.TemporaryFile("w+", errors="replace") as output:
         process = Child(
             [str(python), "-m", *module],
             environment=in_environment(os.environ | variables | temporary),
@@ -108,11 +111,22 @@ def _objects(python: Path, module: list[str], variables: Mapping[str, str]) -> I
             process.end(STEP_SECONDS)
 
 
-def _output(python: Path, module: list[str], variables: Mapping[str, str], doing: str = "") -> str:
+def _output(
+    python: Path, module: list[str], variables: Mapping[str, str], doing: str = "", limit: float | None = None
+) -> str:
     folder = python.parents[1]  # or Python would import what lies in the present folder
+    command = [str(python), "-m", *module]
     with temporary_folder() as temporary:
         environment = in_environment(os.environ | variables | temporary)
-        run = subprocess.run([str(python), "-m", *module], env=environment, cwd=folder, capture_output=True, text=True)
+        try:
+            run = subprocess.run(
+                command, env=environment, cwd=folder, capture_output=True, text=True, errors="replace", timeout=limit
+            )
+        except subprocess.TimeoutExpired as error:
+            raise DetectorError(
+                f"{doing}its module has not been imported within {limit:g} s",
+                hint="it must not wait for anything when it is imported; what it waits for belongs into detect()",
+            ) from error
     if run.returncode:
         raise _error(run.returncode, run.stderr, doing)
     return run.stdout

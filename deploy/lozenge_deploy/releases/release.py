@@ -5,15 +5,16 @@ It holds the detector's wheel, the lock of its dependencies, and the detector's 
 
 import base64
 import gzip
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, ValidationInfo
+from pydantic import BeforeValidator, PlainSerializer, ValidationError, ValidationInfo
 
 from lozenge.detector.description import Description
+from lozenge.errors import DetectorError
+from lozenge.process.atomic_write import replace
 from lozenge_deploy.releases import detector_process
 from lozenge_deploy.releases.build import Parts, Wheel, parts_of
 from lozenge_deploy.releases.environments import environment
@@ -88,7 +89,13 @@ def described(parts: Parts, python: Path) -> Built:
     """
     known = python.parents[1] / "description.json"  # equal parts have equal descriptions
     if not known.is_file():
-        new = known.with_suffix(f".{os.getpid()}")
-        new.write_text(detector_process.description(parts.detector, python), "utf-8")
-        new.rename(known)
+        text = detector_process.description(parts.detector, python)
+        try:
+            Description.model_validate_json(text)
+        except ValidationError as error:
+            raise DetectorError(
+                f"describing {parts.detector}: its process has ended without a description",
+                hint="its module must not end the process, as os._exit() does",
+            ) from error
+        replace(known, text)
     return Built(parts, Description.model_validate_json(known.read_text("utf-8")))

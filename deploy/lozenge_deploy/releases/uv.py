@@ -30,7 +30,7 @@ def uv(doing: str, *arguments: str) -> None:
     """Runs uv; raises ToolchainError with its message, or with that of the build back end that it has run."""
     quiet = () if arguments[0] == "build" else ("--quiet",)  # which hides the back end's words
     command = [find_uv_bin(), *arguments, *quiet, "--no-config", "--system-certs"]
-    run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
     if run.returncode:
         found = (hint for pattern, hint in _HINTS if re.search(pattern, run.stderr))
         raise ToolchainError(f"{doing}: {words(run.stderr)}", hint=next(found, "`make setup` repairs the tools"))

@@ -4,6 +4,8 @@ import importlib
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -48,10 +50,8 @@ def installed(name: str | None = None) -> LoadedDetector:
             hint=f"install its wheel here, or name one of those, or a source folder: detectors/{name or 'NAME'}",
         )
     point = found[name]
-    try:
+    with _importing(name):
         detector = point.load()
-    except (Exception, SystemExit) as error:
-        raise _import_failed(name, error) from error
     return _loaded(name, detector, importlib.import_module(point.module))
 
 
@@ -67,11 +67,11 @@ def from_folder(folder: Path) -> LoadedDetector:
     package.provide(folder)
     before = list(sys.modules)
     try:
-        module = importlib.import_module(package.main_module(name))
-    except (Exception, SystemExit) as error:
-        failed = _import_failed(name, error)
+        with _importing(name):
+            module = importlib.import_module(package.main_module(name))
+    except DetectorError:
         package.forget(name, keep=before)
-        raise failed from error
+        raise
     return _loaded(name, getattr(module, "detector", None), module)
 
 
@@ -95,6 +95,28 @@ def _loaded(name: str, detector: object, module: ModuleType) -> LoadedDetector:
             hint="folder, module, project name and entry point are one and the same name",
         )
     return LoadedDetector(name, version, detector, declaration, folder)
+
+
+@contextmanager
+def _importing(name: str) -> Iterator[None]:
+    """Raises DetectorError for whatever the block raises, and for a session of Spark that it has started."""
+    before = _session()
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        raise _import_failed(name, error) from error
+    if before is None and (started := _session()) is not None:
+        started.stop()
+        raise DetectorError(
+            f"importing detector {name}: it starts Spark itself, without what the platform needs of a session",
+            hint="remove SparkSession.builder...getOrCreate(); in detect(), events.sparkSession is the session",
+        )
+
+
+def _session() -> Any:
+    """Spark's session in this process; None if there is none. It does not import PySpark."""
+    sql = sys.modules.get("pyspark.sql")
+    return sql.SparkSession.getActiveSession() if sql is not None else None
 
 
 def _import_failed(name: str, error: BaseException) -> DetectorError:

@@ -6,7 +6,6 @@ and the `dead_letters`. It needs no broker. A fold begins without state.
 
 import json
 import sys
-from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,21 +13,21 @@ from lozenge.detector.loader import from_folder
 from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge.process.shutdown import end
+from lozenge.process.standard_output import for_results
 from lozenge.testing.runner import run
 
 
 def main() -> int:
     """Runs the command; returns the exit code."""
     logging.configure("debug")
-    output = sys.stdout
     try:
-        with redirect_stdout(sys.stderr):  # the author's code may print, and only the result goes to stdout
+        with for_results() as output:
             result = run(from_folder(Path(sys.argv[1]).resolve()), json.load(sys.stdin))
+            found = {"alerts": list(map(asdict, result)), "dead_letters": list(map(asdict, result.dead_letters))}
+            print(json.dumps(found, default=str), file=output, flush=True)
     except LozengeError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    found = {"alerts": list(map(asdict, result)), "dead_letters": list(map(asdict, result.dead_letters))}
-    print(json.dumps(found, default=str), file=output, flush=True)
     return 0
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -173,3 +174,18 @@ def test_an_installed_detector_whose_import_fails_is_refused(monkeypatch: pytest
     entry_points(monkeypatch, "made_up")
     with pytest.raises(DetectorError, match="importing detector made_up: ZeroDivisionError"):
         installed("made_up")
+
+
+def test_a_module_that_starts_spark_at_import_is_refused_and_its_session_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = []
+    started = SimpleNamespace(stop=lambda: ended.append(True))
+    sessions = iter([None, started])
+    monkeypatch.setattr(loader, "_session", lambda: next(sessions))
+    with pytest.raises(
+        DetectorError, match=r"importing detector made_up: it starts Spark.*\n  -> .*events\.sparkSession"
+    ):
+        from_folder(write_detector(tmp_path, "made_up"))
+    assert ended == [True]
+    assert "made_up.made_up" not in sys.modules

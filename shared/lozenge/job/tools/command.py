@@ -5,13 +5,13 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import redirect_stdout
 from typing import Any, TypeVar
 
 from lozenge.detector.loader import LoadedDetector, find
 from lozenge.errors import LozengeError
 from lozenge.process import logging
 from lozenge.process.shutdown import stopped_by_signals
+from lozenge.process.standard_output import for_results
 from lozenge.spark.internals import read_types_without_session
 
 T = TypeVar("T")
@@ -29,10 +29,9 @@ def main(
     add_arguments(parser)
     given = parser.parse_args()
     logging.configure(name)
-    output = sys.stdout
     read_types_without_session()
     try:
-        with redirect_stdout(sys.stderr):  # the author's module may print, and only results go to stdout
+        with for_results() as output:
             for result in results(find(given.which), given):
                 print(json.dumps(result), file=output, flush=True)
     except LozengeError as error:

@@ -34,37 +34,39 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def results(loaded: LoadedDetector, _: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     print("called")
+    os.write(1, b"written by native code\n")
     yield {"detector": loaded.name}
     yield {"number": 2}
 
 
 def test_each_result_is_a_json_line_and_other_output_goes_to_stderr(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert command.main("describe", None, results) == 0
-    written = capsys.readouterr()
+    written = capfd.readouterr()
     assert [json.loads(line) for line in written.out.splitlines()] == [{"detector": "noisy"}, {"number": 2}]
     assert "imported" in written.err
     assert "called" in written.err
+    assert "written by native code" in written.err
 
 
-def test_an_error_is_written_to_stderr_and_is_the_exit_code(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_written_to_stderr_and_is_the_exit_code(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def failing(loaded: LoadedDetector, _: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
         yield {"detector": loaded.name}
         raise ConfigError("reading settings: no limit", hint="set one")
 
     assert command.main("describe", None, failing) == ConfigError.exit_code
-    written = capsys.readouterr()
+    written = capfd.readouterr()
     assert len(written.out.splitlines()) == 1
     assert "reading settings: no limit" in written.err
 
 
 def test_an_unknown_detector_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["describe", str(tmp_path / "nothing")])
     assert command.main("describe", None, results) > 0
-    assert capsys.readouterr().out == ""
+    assert capfd.readouterr().out == ""
 
 
 def test_steps_end_after_the_one_in_which_a_signal_came() -> None:
