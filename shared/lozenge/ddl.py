@@ -35,7 +35,7 @@ _PLAIN = {
 _DECIMAL, _LENGTH = ("decimal", "dec", "numeric"), {"char": "char", "character": "char", "varchar": "varchar"}
 _NUMBER = re.compile(r"[0-9]+(e[0-9]+)?[lsydf]?|[0-9]+(e[0-9]+)?bd", re.IGNORECASE)
 _PARTS_OF_TIME = (("year", "month"), ("day", "hour", "minute", "second"))
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
 
 
 class DdlError(ValueError):
@@ -210,9 +210,9 @@ class _Reader:
         numbers = self._numbers()
         if name in _DECIMAL and len(numbers) <= 2:
             precision, scale = (*numbers, *(10, 0)[len(numbers) :])
-            if precision > _MOST_DIGITS or scale > precision:
+            if precision > MOST_DIGITS or scale > precision:
                 raise DdlError(
-                    f"{written}({precision},{scale}): at most {_MOST_DIGITS} digits, and no more after the point"
+                    f"{written}({precision},{scale}): at most {MOST_DIGITS} digits, and no more after the point"
                 )
             return f"decimal({precision},{scale})"
         if name in _LENGTH and len(numbers) == 1:

@@ -122,6 +122,8 @@ class _Rows:
         missing = [name for name in self._columns if _place(name, header) < 0]
         twice = [name for name in self._columns if header.count(name) > 1]
         have = ", ".join(header) or "none"
+        if missing and len(header) == 1 and (other := separator_in(have)):
+            have += f"; commas separate columns, not {other!r}"
         if missing:
             self.problems.append(f"{self._name} has no column {', '.join(missing)}; its columns are {have}")
         if twice:
@@ -142,6 +144,11 @@ class _Rows:
         return f"{self._name} line {number}"
 
 
+def separator_in(name: str) -> str:
+    """What else than a comma separates columns in the only name of a header; "" if nothing does."""
+    return next((sign for sign in ";\t|" if sign in name), "")
+
+
 def _place(name: str, header: Sequence[str]) -> int:
     """Where a column is in the header, as Spark finds it, in upper or lower case; -1 if nowhere."""
     if name in header:
@@ -151,7 +158,13 @@ def _place(name: str, header: Sequence[str]) -> int:
 
 
 def sql_name(kind: pa.DataType) -> str:
-    """The type as a declaration spells it."""
+    """The type as a declaration spells it: the same for all that Spark reads as the same."""
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_dictionary(kind):
+        return sql_name(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return "string"
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     names = (str(name) for name, known in _TYPES.items() if known == kind)

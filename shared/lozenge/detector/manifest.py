@@ -65,6 +65,8 @@ class Table(_Section):
 
     @model_validator(mode="after")
     def _csv_has_columns(self) -> "Table":
+        if (packed := Path(self.path.lower()).suffix) in (".gz", ".bz2", ".xz", ".zst", ".zip"):
+            raise ValueError(f"a {packed} file is not read: unpack it")
         if self.path.lower().endswith(".csv") == bool(self.columns):
             return self
         raise ValueError('a .csv table needs columns = "name type, ..." and no other table takes it')

@@ -7,7 +7,8 @@ and cause. Spark reads private copies, so what was validated is what a query rea
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from lozenge import ddl
 from lozenge.detector import csv_table
 from lozenge.detector.manifest import Table
 from lozenge.errors import DetectorError
@@ -24,6 +26,9 @@ from lozenge.process.snapshots import Snapshots, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_LOGS = ("_delta_log", ".hoodie")
+"""Folders of a table format. Its folder also holds files of rows that are deleted or replaced."""
 
 
 class ReferenceTables:
@@ -89,7 +94,7 @@ def _refusal(name: str, table: Snapshots) -> str:
 
 def _snapshots(table: Table, source: Path, copies: Path) -> Snapshots:
     path = source / table.path
-    prepare = partial(_prepared_csv, table, path.name) if table.columns else partial(_prepared_parquet, path.name)
+    prepare = partial(_prepared_csv, table, path.name) if table.columns else partial(_prepared_parquet, path)
     return Snapshots(path, copies, prepare, table.bounds, salt=table.columns)
 
 
@@ -102,6 +107,8 @@ def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Content
     files = [(_name(file, copy, origin), file) for file in data_files(copy)]
     if not files:
         return Contents(problems=(f"{origin} holds no file",))
+    if repeated := [*_unreadable(pa.schema(list(types.items())))]:
+        return Contents(problems=tuple(f"columns: {problem}" for problem in repeated))
     found = csv_table.read(files, types)
     shape = {name: csv_table.sql_name(kind) for name, kind in types.items()}
     if not found.problems:
@@ -109,9 +116,11 @@ def _prepared_csv(table: Table, origin: str, copy: Path, ready: Path) -> Content
     return Contents("", found.rows.num_rows, shape, found.terminated, tuple(found.problems))
 
 
-def _prepared_parquet(origin: str, copy: Path, ready: Path) -> Contents:
+def _prepared_parquet(source: Path, copy: Path, ready: Path) -> Contents:
     """All files are read to their end, and have the same columns."""
-    files = data_files(copy)
+    origin, files = source.name, data_files(copy)
+    if logs := [log for log in _LOGS if (source / log).is_dir()]:
+        return Contents(problems=(f"{origin} has a {logs[0]}, which says which files count; write plain Parquet",))
     if not files:
         return Contents(problems=(f"{origin} holds no file",))
     schemas: dict[str, pa.Schema] = {}
@@ -129,13 +138,44 @@ def _prepared_parquet(origin: str, copy: Path, ready: Path) -> Contents:
     wrong += [
         f"{name} has other columns than {first[0]}" for name, schema in schemas.items() if first and schema != first[1]
     ]
+    if not wrong:
+        whole: Any = ds.dataset(copy, format="parquet", partitioning="hive") if copy.is_dir() else ds.dataset(copy)
+        wrong = [f"{origin} has {problem}" for problem in _unreadable(whole.schema)]
     if wrong:
         return Contents(problems=tuple(wrong))
-    whole: Any = ds.dataset(copy, format="parquet", partitioning="hive") if copy.is_dir() else ds.dataset(copy)
     shape = {column.name: csv_table.sql_name(column.type) for column in whole.schema}
     rows = whole.count_rows()
-    _placed(copy, ready)
+    if any(pa.types.is_timestamp(kind) and kind.unit == "ns" for kind in _kinds(whole.schema)):
+        # pandas writes nanoseconds, which Spark refuses
+        pq.write_table(whole.to_table(), _file_in(ready), coerce_timestamps="us", allow_truncated_timestamps=True)
+    else:
+        _placed(copy, ready)
     return Contents("", rows, shape)
+
+
+def _unreadable(schema: pa.Schema) -> Iterator[str]:
+    """The columns that a query could not read, in words."""
+    names = Counter(name.lower() for name in schema.names)
+    if repeated := [name for name in schema.names if names[name.lower()] > 1]:
+        yield f"the columns {', '.join(repeated)}, which Spark takes for one"
+    for column in schema:
+        if odd := [str(kind) for kind in _kinds([column]) if _is_unreadable(kind)]:
+            yield f"the column {column.name} of type {', '.join(odd)}, which Spark cannot read"
+
+
+def _is_unreadable(kind: pa.DataType) -> bool:
+    types = pa.types
+    return (
+        types.is_float16(kind) or types.is_time(kind) or (types.is_decimal(kind) and kind.precision > ddl.MOST_DIGITS)
+    )
+
+
+def _kinds(columns: Iterable[Any]) -> Iterator[pa.DataType]:
+    """The types of columns and fields, and of all that is in them."""
+    for column in columns:
+        kind: Any = column.type
+        yield kind
+        yield from _kinds(kind.field(number) for number in range(kind.num_fields))
 
 
 def _placed(copy: Path, ready: Path) -> None:

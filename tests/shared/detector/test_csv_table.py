@@ -132,3 +132,9 @@ def test_a_column_is_found_in_upper_or_lower_case_unless_two_are_alike(file: Pat
     assert found(file, " mcc,note\n0742,x\n", types).rows.to_pylist() == [{"MCC": "0742"}]
     assert found(file, "mcc,MCC\n1,2\n", types).rows.to_pylist() == [{"MCC": "2"}]
     assert "has no column MCC" in found(file, "mcc,Mcc\n1,2\n", types).problems[0]
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_a_file_of_another_separator_is_refused_with_the_one_that_counts(separator: str, file: Path) -> None:
+    [problem] = found(file, f"mcc{separator}mcc_limit\n1{separator}2\n").problems
+    assert problem.endswith(f"; commas separate columns, not {separator!r}")

@@ -2,6 +2,8 @@
 
 import gc
 import os
+from datetime import UTC, datetime, time
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -225,3 +227,72 @@ def test_copies_without_a_folder_of_their_own_live_as_long_as_the_tables(tmp_pat
 def test_a_detector_without_tables_has_none(tmp_path: Path) -> None:
     tables = ReferenceTables({}, tmp_path)
     assert (tables.take(), tables.poll(), tables.alarms(), read(tables)) == ({}, False, [], {})
+
+
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie"])
+def test_a_folder_whose_files_do_not_all_count_is_refused(log: str, tmp_path: Path) -> None:
+    folder = tmp_path / "cards"
+    (folder / log).mkdir(parents=True)
+    pq.write_table(cards("a"), folder / "part-0.parquet")
+    assert problems(Table(path="cards"), tmp_path) == (
+        f"cards has a {log}, which says which files count; write plain Parquet",
+    )
+
+
+NOON = datetime(2026, 3, 1, 12)
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (pa.array([time(12)] * 20), "the column x of type time64[us], which Spark cannot read"),
+        (pa.array([[time(12)]] * 20), "the column x of type time64[us], which Spark cannot read"),
+        (pa.array([1.0] * 20, pa.float32()).cast(pa.float16()), "the column x of type halffloat"),
+        (pa.array([Decimal(1)] * 20, pa.decimal256(50, 2)), "the column x of type decimal256(50, 2)"),
+    ],
+)
+def test_a_parquet_file_that_spark_cannot_read_is_refused_by_its_column(column: Any, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "cards.parquet"
+    pq.write_table(cards("a", "b"), file)
+    tables = begun(tmp_path, cards=CARDS)
+    pq.write_table(cards("a", "b").append_column("x", column), file)
+    assert not tables.poll()
+    assert why in tables.alarms()[0]
+
+
+def test_columns_that_differ_in_case_alone_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"card_id": ["a"], "CARD_ID": ["b"]}), tmp_path / "cards.parquet")
+    assert problems(CARDS, tmp_path) == ("cards.parquet has the columns card_id, CARD_ID, which Spark takes for one",)
+    (tmp_path / "limits.csv").write_text("mcc,MCC\n1,2\n")
+    declared = Table(path="limits.csv", columns="mcc string, MCC string")
+    assert problems(declared, tmp_path) == ("columns: the columns mcc, MCC, which Spark takes for one",)
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_times_in_nanoseconds_as_pandas_writes_them_are_read_in_microseconds(folder: bool, tmp_path: Path) -> None:
+    file = tmp_path / "cards.parquet"
+    if folder:
+        (file / "country=DE").mkdir(parents=True)
+    written = file / "country=DE" / "part-0.parquet" if folder else file
+    nanos = pa.array([1_772_366_400_000_000_001], pa.timestamp("ns", "UTC"))
+    pq.write_table(
+        pa.table({"card_id": ["a"], "at": nanos, "all": pa.array([[NOON]], pa.list_(pa.timestamp("ns")))}), written
+    )
+    found = read(begun(tmp_path, cards=CARDS))["cards"]
+    assert found.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert found.column("at").to_pylist() == [NOON.replace(tzinfo=UTC)]
+    assert found.column("all").to_pylist() == [[NOON]]
+    assert found.column_names == ["card_id", "at", "all", *["country"] * folder]
+
+
+def test_what_spark_reads_as_the_same_type_is_no_other_type(tmp_path: Path) -> None:
+    file = tmp_path / "cards.parquet"
+    ids, times = pa.array(["a"] * 20), pa.array([NOON] * 20)
+    pq.write_table(pa.table({"card_id": ids, "at": times.cast(pa.timestamp("ms", "UTC"))}), file)
+    tables = begun(tmp_path, cards=CARDS)
+    for id_type in (pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.string()):
+        for unit in ("ns", "us"):
+            at = times.cast(pa.timestamp(unit, "Europe/Berlin"))
+            pq.write_table(pa.table({"card_id": ids.cast(id_type), "at": at}), file)
+            assert (tables.poll(), tables.alarms()) == (True, [])
+            tables.take()
