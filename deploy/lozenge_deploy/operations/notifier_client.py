@@ -89,7 +89,8 @@ def in_path(text: str) -> str:
 
 def routing(*arguments: str | Path) -> tuple[int, Any]:
     """The exit code and the JSON of `python -m lozenge_downstream.routing`; raises UsageError if it has none."""
-    command = [sys.executable, "-m", "lozenge_downstream.routing", *map(str, arguments)]
+    # -P, or Python would import modules of the current folder
+    command = [sys.executable, "-P", "-m", "lozenge_downstream.routing", *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     try:
         return done.returncode, json.loads(done.stdout)

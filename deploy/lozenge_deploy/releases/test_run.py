@@ -8,12 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.metadata import distribution
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from lozenge.durations import text_of
 from lozenge.errors import DetectorError
 from lozenge_deploy.releases import test_report
-from lozenge_deploy.releases.build import digest_of
+from lozenge_deploy.releases.build import digest_of, normalised
 from lozenge_deploy.releases.environments import in_environment
 from lozenge_deploy.supervision.child import Child
 from lozenge_deploy.supervision.temp_dirs import temporary_folder
@@ -32,16 +35,34 @@ def proof_of(folder: Path, python: Path) -> Path:
 def test_command(python: Path, report: Path, run_in: Path, *more: str) -> list[str]:
     """Runs the tests of the current folder in the detector's `python`; `test_report.read` reads the report.
 
-    It also runs those of `lozenge.testing.invariants`. The tests' code has `run_in` as its current folder, as a job has
-    another one than its source. Settings of pytest are the folder's own. The environment of the command adds pytest
-    alone: a package that both have is the detector's. `more` are further arguments of pytest.
+    It also runs those of `lozenge.testing.invariants`. The tests' code has the folder `run_in` as its current folder,
+    as a job has another one than its source. Settings of pytest are the folder's own. The environment of the command
+    adds pytest alone, by links in `run_in`: a package that both have is the detector's, and one that the detector does
+    not declare is missing in its tests as it is in its job. `more` are further arguments of pytest.
     """
-    tools = [path for path in sys.path if path.endswith("site-packages")]
     plugins = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "lozenge.testing.plugin"]
     names = ["--import-mode=importlib", "-o", "consider_namespace_packages=true"]
     options = ["-q", *names, *plugins, f"--run-in={run_in}", f"--junit-xml={report}", *_OWN_SETTINGS, *more, "."]
-    code = f"import sys; sys.path += {tools}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
+    path = f"[*filter(None, sys.path), {str(_linked_pytest(run_in))!r}]"  # the current folder has modules of any name
+    code = f"import sys; sys.path[:] = {path}; import pytest; sys.exit(pytest.main({options} + sys.argv[1:]))"
     return [str(python), "-c", code]
+
+
+def _linked_pytest(parent: Path) -> Path:
+    """A new folder in `parent` with a link to all that pytest consists of and requires."""
+    folder = parent / "pytest"
+    folder.mkdir()
+    wanted, found = ["pytest"], set[str]()
+    while wanted:
+        package = distribution(wanted.pop())
+        if (name := normalised(package.name)) in found:
+            continue
+        found.add(name)
+        needed = [Requirement(text) for text in package.requires or ()]
+        wanted += [each.name for each in needed if each.marker is None or each.marker.evaluate({"extra": ""})]
+        for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+            (folder / top).symlink_to(Path(str(package.locate_file(top))).resolve())
+    return folder
 
 
 @contextmanager
@@ -55,7 +76,7 @@ def running_tests(folder: Path, python: Path, limit: float = LIMIT_SECONDS) -> I
     name, most = folder.name, text_of(timedelta(seconds=limit))
     deadline = time.monotonic() + limit
     with (
-        tempfile.TemporaryFile("w+") as output,
+        tempfile.TemporaryFile("w+", errors="replace") as output,
         tempfile.TemporaryDirectory() as report_folder,
         temporary_folder() as temporary,
     ):

@@ -83,3 +83,26 @@ def test_a_release_needs_both_cases_to_have_passed(tmp_path: Path) -> None:
     (tmp_path / "test_spotter.py").write_text(good.replace('@pytest.mark.skip(reason="another day")', ""))
     with test_run.running_tests(tmp_path, Path(sys.executable)) as passed:
         passed()
+
+
+def test_modules_of_a_folder_never_replace_those_of_python(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    for name in ("random.py", "statistics.py", "calendar.py"):
+        (tmp_path / name).write_text("raise ImportError('this is no module of Python')\n")
+    (tmp_path / "test_spotter.py").write_text(
+        "def test_fires():\n    import calendar\n\n    assert calendar.MONDAY == 0\n"
+    )
+    run_in = tmp_path / "elsewhere"
+    run_in.mkdir()
+    command = test_run.test_command(Path(sys.executable), tmp_path / "report.xml", run_in)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert [each.outcome for each in read(tmp_path / "report.xml")] == ["passed"], run.stdout + run.stderr
+
+
+def test_the_environment_of_a_detector_gets_pytest_alone(tmp_path: Path) -> None:
+    code = test_run.test_command(Path(sys.executable), tmp_path / "report.xml", tmp_path)[-1]
+    linked = {path.name for path in (tmp_path / "pytest").iterdir()}
+    assert {"pytest", "_pytest", "pluggy", "packaging", "iniconfig", "pygments"} <= linked
+    assert not {"rich", "typer", "hypothesis", "xdist", "lozenge_deploy"} & linked
+    assert all(path.exists() for path in (tmp_path / "pytest").iterdir())
+    assert "site-packages" not in code

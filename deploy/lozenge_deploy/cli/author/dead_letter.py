@@ -37,9 +37,11 @@ def debug(
             hint=f"`lozenge dlq show {folder.name} {position}` shows it",
         )
     with temporary_folder() as temporary:
+        python = environment_of(folder)
         run = subprocess.run(
-            [str(environment_of(folder)), "-m", "lozenge.testing.debug", str(folder)],
+            [str(python), "-m", "lozenge.testing.debug", str(folder)],
             env=in_environment(os.environ | temporary),
+            cwd=python.parents[1],  # or Python would import modules of the current folder
             input=json.dumps([found["value"]]),
             stdout=subprocess.PIPE,
             text=True,
