@@ -1,12 +1,12 @@
 """Commands that change the release or the settings of a detector: plan, deploy, rollback, set."""
 
-import getpass
 import os
 from typing import Annotated, Any
 
 import typer
 
 from lozenge.errors import UsageError
+from lozenge.process.user import user
 from lozenge_deploy.cli.options import (
     DRY_RUN,
     EXAMPLES,
@@ -95,7 +95,7 @@ def deploy(
         if candidate.refusal is not None:
             raise candidate.refusal
         if not dry_run:
-            wanted = candidate.commit(watch=watched, message=message, by=getpass.getuser())
+            wanted = candidate.commit(watch=watched, message=message, by=user())
             wanted = control.apply(wanted, after=candidate.current)
             await_change(control, wanted, limit, output, changes=changes)
 

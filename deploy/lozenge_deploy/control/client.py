@@ -1,6 +1,5 @@
 """The operator's side of the control topics: specs, statuses, and waiting until they agree."""
 
-import getpass
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from lozenge.kafka.row_decoding import row_of
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import ensure_topics
 from lozenge.kafka.topic_reader import read
+from lozenge.process.user import user
 from lozenge_deploy.control.deployments_view import follow_specs, follow_status
 from lozenge_deploy.control.leader_election import TIMING
 from lozenge_deploy.control.records import (
@@ -135,7 +135,7 @@ class Control:
                 f"cannot {spec.what} {spec.detector}: {present.what} was requested by {present.by} meanwhile",
                 hint=f"nothing has changed; see `lozenge status {spec.detector}`, then try again",
             )
-        new = spec.model_copy(update={"revision": uuid4().hex[:12], "by": getpass.getuser(), "at": now()})
+        new = spec.model_copy(update={"revision": uuid4().hex[:12], "by": user(), "at": now()})
         event = HistoryEvent(
             detector=new.detector, what=new.what, release=new.release, by=new.by, detail=new.message, at=new.at
         )

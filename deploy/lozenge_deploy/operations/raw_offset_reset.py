@@ -4,7 +4,6 @@ Upstream belongs to no agent: an operator has to stop it first. The offsets of a
 segment change in one transaction.
 """
 
-import getpass
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import partitions, topic_id
 from lozenge.kafka.topic_reader import CALL_SECONDS, offsets_at, read_log
 from lozenge.kafka.writers import TransactionalWriter
+from lozenge.process.user import user
 from lozenge.protocol.commit_metadata import CommitMetadata
 from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, newest, processed_offsets
 from lozenge_deploy.control.records import format_offsets
@@ -110,7 +110,7 @@ def commit(kafka: KafkaSettings, resets: Sequence[OffsetReset]) -> Iterator[str]
                 *(OFFSETS_RESET, "", "", 0, ended, target),
                 input_id=topic_id(kafka, reset.topic),
                 topic=reset.topic,
-                by=getpass.getuser(),
+                by=user(),
             )
             writer.commit([segment.record(coverage)], group, target, CommitMetadata())
             yield f"{reset.topic} from {format_offsets(ended)} to {format_offsets(target)}"
