@@ -14,7 +14,7 @@ time NOW plus n seconds, unless it has its own.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any
 
@@ -48,6 +48,8 @@ _DEFAULTS: CompleteEvent = {
     "channel": "pos",
     "auth_result": "approved",
 }
+_TEXTS = ("event_id", *(name for name, value in _DEFAULTS.items() if isinstance(value, str)))
+_LAST_DIGIT, _EXACT = Decimal("0.0001"), Context(prec=18)
 _PRIMITIVES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "bytes": pa.binary(),
@@ -62,7 +64,7 @@ def events(partials: Iterable[PartialEvent]) -> list[CompleteEvent]:
     """Complete events in the order in which they arrive. Complete events pass unchanged.
 
     Times and amounts may be the text that JSON has. Raises ValueError for a field that the event schema does not have,
-    and for a dead letter that holds no event.
+    for a value of another type, and for a dead letter that holds no event.
     """
     return [_complete(_of_dead_letter(partial, number), number) for number, partial in enumerate(partials, 1)]
 
@@ -98,6 +100,8 @@ def positions(batch: pa.Table) -> list[RecordPosition]:
 
 def _of_dead_letter(partial: PartialEvent, number: int) -> PartialEvent:
     """The event of a dead letter; any other partial event as it is."""
+    if not isinstance(partial, Mapping):
+        raise ValueError(f"event {number} is {partial!r}; pass a list of dictionaries, as run(detector, [{{...}}])")
     if not {"value", "headers"} <= partial.keys():
         return partial
     value = partial["value"]
@@ -109,11 +113,11 @@ def _of_dead_letter(partial: PartialEvent, number: int) -> PartialEvent:
 
 
 def _time(value: Any) -> Any:
-    """A time as it is, or from ISO 8601; without a zone it is UTC."""
-    if not isinstance(value, str):
-        return value
-    found = datetime.fromisoformat(value)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    """A time as it is, or from ISO 8601; without a zone it is UTC. Raises ValueError."""
+    found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if not isinstance(found, datetime | None):
+        raise ValueError(f"a time is {value!r}, not a datetime")
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
 
 
 def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
@@ -123,16 +127,31 @@ def _complete(partial: PartialEvent, number: int) -> CompleteEvent:
     event_time = NOW + (duration(partial["at"]) if "at" in partial else timedelta(seconds=number))
     event = {"event_id": f"e{number}", "event_time": event_time, **_DEFAULTS, **partial}
     event.pop("at", None)
-    if event["amount"] is not None:
-        event["amount"] = Decimal(event["amount"])
-    event["event_time"] = _time(event["event_time"])
-    arrived = event["event_time"] or NOW
-    if isinstance(event.get("raw"), Mapping):
-        event["raw"] = {**event["raw"], "timestamp": _time(event["raw"]["timestamp"])}
-    event.setdefault(
-        "raw", {"source": "test", "topic": PLATFORM.raw_json, "partition": 0, "offset": number, "timestamp": arrived}
-    )
+    try:
+        event |= {"amount": _amount(event["amount"]), "event_time": _time(event["event_time"])}
+        wrong = [f"{name} is {event[name]!r}, not text" for name in _TEXTS if not isinstance(event[name], str | None)]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+    except ValueError as error:
+        raise ValueError(f"event {number}: {error}") from error
+    raw = {"source": "test", "topic": PLATFORM.raw_json, "partition": 0, "offset": number}
+    raw |= {"timestamp": event["event_time"] or NOW, **(event.get("raw") or {})}
+    event["raw"] = {**raw, "timestamp": _time(raw["timestamp"])}
     return {name: event.get(name) for name in _fields()}
+
+
+def _amount(value: Any) -> Decimal | None:
+    """The amount as an event holds it: a float is the number that it is printed as. Raises ValueError."""
+    if value is None:
+        return None
+    try:
+        amount = Decimal(str(value))
+        fits = amount == amount.quantize(_LAST_DIGIT, context=_EXACT)
+    except ArithmeticError:
+        fits = False
+    if not fits:
+        raise ValueError(f'amount is {value!r}, not a number with at most 14 digits and 4 decimals, such as "12.50"')
+    return amount
 
 
 @cache

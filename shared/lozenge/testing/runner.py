@@ -21,6 +21,7 @@ from lozenge.job.batch_result import BatchResult, DraftAlert
 from lozenge.spark.internals import read_types_without_session
 from lozenge.testing.events import NOW, CompleteEvent, PartialEvent, event_table, events, positions
 from lozenge.testing.harness import Harness
+from lozenge.testing.table_rows import check_rows
 
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows that replace reference tables, by name."""
@@ -144,6 +145,8 @@ def case_of(
     values = (
         settings if isinstance(settings, Settings) else loaded.detector.settings.model_validate(dict(settings or {}))
     )
+    for name, rows in (tables or {}).items():
+        check_rows(name, rows, loaded.declaration)
     return RunInput(loaded, values, tables or {}, events(partials))
 
 

@@ -1,13 +1,16 @@
 """What a test gives for an event: partial events, and the dead letters that the command prints."""
 
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lozenge.testing import NOW, events
+from lozenge.testing.events import event_table
 
 
 def printed(value: Any) -> dict[str, Any]:
@@ -36,3 +39,40 @@ def test_times_and_amounts_may_be_the_text_of_json() -> None:
 def test_a_dead_letter_without_an_event_is_refused_by_name(value: Any) -> None:
     with pytest.raises(ValueError, match="event 2: the dead letter holds no event, but "):
         events([{}, printed(value)])
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"mcc": 5411}, "event 2: mcc is 5411, not text"),
+        ({"card_id": 4000, "country": b"DE"}, "event 2: card_id is 4000, not text; country is b'DE', not text"),
+        ({"amount": "12,50"}, "event 2: amount is '12,50', not a number with at most 14 digits and 4 decimals"),
+        ({"amount": "1.23456"}, "event 2: amount is '1.23456'"),
+        ({"amount": float("nan")}, "event 2: amount is nan"),
+        ({"amount": 10**14}, "event 2: amount is 1000000"),
+        ({"amount": True}, "event 2: amount is True"),
+        ({"event_time": 1772366400}, "event 2: a time is 1772366400, not a datetime"),
+        ({"event_time": "noon"}, "event 2: Invalid isoformat"),
+        ("amount", "event 2 is 'amount'; pass a list of dictionaries"),
+    ],
+)
+def test_a_value_of_another_type_is_named_with_its_event_and_field(given: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(why)}"):
+        events([{}, given])
+
+
+def test_an_amount_may_be_any_number_that_an_event_can_hold() -> None:
+    amounts: list[Any] = [12, 12.1, np.float64(0.3), np.int64(7), "99999999999999.9999", "-0.5", Decimal("1E+3")]
+    expected = [12, Decimal("12.1"), Decimal("0.3"), 7, Decimal("99999999999999.9999"), Decimal("-0.5"), 1000]
+    complete = events({"amount": amount} for amount in amounts)
+    assert [event["amount"] for event in complete] == expected
+    assert event_table(complete, "card_id").num_rows == len(amounts)
+
+
+def test_the_origin_of_an_event_may_be_given_in_part() -> None:
+    [event] = events([{"raw": {"offset": 7}}])
+    assert (event["raw"]["offset"], event["raw"]["source"], event["raw"]["timestamp"]) == (
+        7,
+        "test",
+        event["event_time"],
+    )
