@@ -32,7 +32,7 @@ PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 LARGEST_WHEEL = 32_000_000
 """Bytes. Every command that reads releases reads those of all detectors."""
 BUILD_CONSTRAINTS = CHECKOUT / "requirements" / "build.txt"
-_RUNTIME = CHECKOUT / "requirements" / "runtime.txt"
+RUNTIME = CHECKOUT / "requirements" / "runtime.txt"
 _SOURCES = CHECKOUT / "shared"
 
 
@@ -153,8 +153,8 @@ def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
 
     The detector chooses the version of what it declares itself, unless the library declares it too.
     """
-    chosen = requirements_of(wheel) - requirements_of(library)
-    runtime = constraints_without(_RUNTIME.read_text("utf-8"), chosen)
+    chosen = requirements_of(wheel) - requirements_of(library, "job")
+    runtime = constraints_without(RUNTIME.read_text("utf-8"), chosen)
     constraints = (runtime, BUILD_CONSTRAINTS.read_text("utf-8"))
     home = cache_path("locks", f"{name}-{_digest(wheel.sha256, library.sha256, *constraints, sys.version)}")
 
@@ -178,12 +178,13 @@ def _lock_of(name: str, wheel: Wheel, library: Wheel) -> str:
     return (uv.made_once(home, make) / "lock.txt").read_text("utf-8")
 
 
-def requirements_of(wheel: Wheel) -> set[str]:
-    """The normalised names of the distributions that a wheel declares, its extras included."""
+def requirements_of(wheel: Wheel, extra: str = "") -> set[str]:
+    """The normalised names of the distributions that a wheel requires in this Python, with those of an `extra`."""
     with zipfile.ZipFile(io.BytesIO(wheel.content)) as held:
         [file] = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
         declared = message_from_string(held.read(file).decode()).get_all("Requires-Dist", [])
-    return {normalised(Requirement(text).name) for text in declared}
+    required = map(Requirement, declared)
+    return {normalised(r.name) for r in required if r.marker is None or r.marker.evaluate({"extra": extra})}
 
 
 def constraints_without(constraints: str, names: Collection[str]) -> str:

@@ -128,9 +128,12 @@ def test_the_requirements_of_a_wheel_are_those_that_it_declares(tmp_path: Path) 
     folder.mkdir()
     (folder / "spotter.py").touch()
     (folder / "pyproject.toml").write_text(
-        project("spotter", "lozenge[job]>=0.2", "Num_Py==1.26.4; python_version>'3'")
+        project("spotter", "lozenge[job]>=0.2", "Num_Py==1.26.4; python_version>'3'", "pytz; sys_platform=='win32'")
+        + "\n[project.optional-dependencies]\ndev = ['pandas<2']\n"
     )
-    assert requirements_of(wheel_of(folder, tmp_path)) == {"lozenge", "num-py"}
+    wheel = wheel_of(folder, tmp_path)
+    assert requirements_of(wheel) == {"lozenge", "num-py"}
+    assert requirements_of(wheel, "dev") == {"lozenge", "num-py", "pandas"}
 
 
 def test_a_build_that_fails_says_the_words_of_the_build_back_end(folder: Path, tmp_path: Path) -> None:

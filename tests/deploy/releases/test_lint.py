@@ -205,6 +205,7 @@ def test_fields_that_are_no_settings_need_no_explanation(folder: Path) -> None:
         ("./fraudlib", r"project\.dependencies: './fraudlib': "),
         ("pandas==1.5.3", r"'pandas==1.5.3': the platform's code needs pandas 2\."),
         ("pyspark>=5", "'pyspark>=5': the platform's code needs pyspark 4"),
+        ("lozenge>=0.1,<0.2", "'lozenge>=0.1,<0.2': the platform's code needs lozenge 0.2"),
     ],
 )
 def test_a_dependency_that_no_index_can_give_is_reported(folder: Path, dependency: str, complaint: str) -> None:
@@ -213,7 +214,10 @@ def test_a_dependency_that_no_index_can_give_is_reported(folder: Path, dependenc
     assert re.search(complaint, problem), problem
 
 
-@pytest.mark.parametrize("dependency", ["numpy==1.26.4", "scikit-learn>=1.3; python_version > '3'", "lightgbm[arrow]"])
+@pytest.mark.parametrize(
+    "dependency",
+    ["numpy==1.26.4", "scikit-learn>=1.3; python_version > '3'", "lightgbm[arrow]", "pandas<2; python_version < '3'"],
+)
 def test_other_versions_and_packages_are_the_detector_s_own_choice(folder: Path, dependency: str) -> None:
     edit("pyproject.toml", '"lozenge[job]>=0.2,<0.3"', f'"lozenge[job]>=0.2,<0.3", "{dependency}"')(folder)
     assert problems(folder) == []
@@ -232,6 +236,12 @@ def test_sources_of_uv_are_reported_because_no_release_uses_them(folder: Path) -
         ('version = "0.1.0"', 'version = "first"', "the build back end refuses it: Invalid version `first`"),
         ('version = "0.1.0"', "version = 0.1", 'project.version: a text, such as "1.0.0"'),
         ('requires-python = ">=3.11"', 'requires-python = "three"', "the build back end refuses it: "),
+        (
+            'requires-python = ">=3.11"',
+            'requires-python = "<3.11"',
+            "project.requires-python is '<3.11', and releases are for",
+        ),
+        ('requires-python = ">=3.11"', "requires-python = 3", "the build back end refuses it: "),
         ('"hatchling.build"', '"setuptools.build_meta"', "build-system.build-backend must be hatchling.build"),
         ('dependencies = ["lozenge[job]>=0.2,<0.3"]', 'dependencies = "lozenge"', "the build back end refuses it: "),
         ("ignore-vcs = true", "", None),
@@ -244,6 +254,28 @@ def test_a_project_is_refused_in_the_words_of_the_back_end(
     edit("pyproject.toml", old, new)(folder)
     found = problems(folder)
     assert found == [] if complaint is None else any(complaint in problem for problem in found), found
+
+
+@pytest.mark.parametrize(
+    ("settings", "warning"),
+    [
+        (
+            '[[tool.uv.index]]\nurl = "https://wheels.example/simple"\n',
+            "tool.uv.index is not used for a release: set UV_INDEX",
+        ),
+        ('[tool.uv]\nconstraint-dependencies = ["numpy<2"]\n', "tool.uv.constraint-dependencies is not used"),
+        (
+            '[tool.poetry.dependencies]\nlightgbm = "^4"\n',
+            "tool.poetry.dependencies is not used for a release: write project",
+        ),
+    ],
+)
+def test_settings_of_other_tools_that_no_release_uses_are_warnings(folder: Path, settings: str, warning: str) -> None:
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write(f"\n{settings}")
+    found = findings(folder)
+    assert found.problems == []
+    assert [warning in each for each in found.warnings] == [True]
 
 
 @pytest.mark.parametrize("text", ["project = 3\n", "[project]\nname = 3\n", "tool = []\n", "[[project]]\n", ""])
@@ -379,3 +411,63 @@ def test_what_only_a_reader_misses_keeps_no_detector_from_running(folder: Path) 
     (folder / "README.md").unlink()
     found = findings(folder)
     assert (found.faults, len(found.unfinished)) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    "path", ["../limits.csv", "tests/limits.csv", ".limits.csv", ".lists/limits.csv", "x/../../limits.csv"]
+)
+def test_a_table_that_no_release_has_is_reported(folder: Path, path: str) -> None:
+    table = f'[tool.lozenge.tables]\nlimits = {{ path = "{path}", columns = "mcc string" }}\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "x").mkdir()
+    (folder / path).parent.mkdir(exist_ok=True)
+    (folder / path).write_text("mcc\n5411\n")
+    [problem] = problems(folder)
+    assert "no release has it, though [tool.lozenge.tables] names it" in problem
+
+
+@pytest.mark.parametrize("path", ["limits.csv", "./limits.csv", "lists/limits.csv", "parts.csv", "{tmp}/limits.csv"])
+def test_a_table_in_the_folder_or_at_an_absolute_path_is_no_problem(folder: Path, path: str) -> None:
+    path = path.format(tmp=folder.parent)
+    table = f'[tool.lozenge.tables]\nlimits = {{ path = "{path}", columns = "mcc string" }}\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    file = folder / path / "part-0.csv" if path == "parts.csv" else folder / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mcc\n5411\n")
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "class TestIt(unittest.TestCase):\n    def test_fires_once(self):\n        self.assertEqual(1, 1)",
+        "def test_fires_once():\n    with pytest.raises(ValueError):\n        int('x')",
+        "def test_fires_once():\n    np.testing.assert_allclose(1, 1)",
+        "def expect(alerts):\n    assert alerts == []\n\n\ndef test_fires_once():\n    expect([])",
+    ],
+)
+def test_a_test_may_compare_in_whatever_way_pytest_runs(folder: Path, written: str) -> None:
+    file = folder / "test_spotter.py"
+    file.write_text(f"{file.read_text()}\n\n{written}\n")
+    assert problems(folder) == []
+
+
+def test_rows_of_a_table_that_one_event_joins_are_a_warning(folder: Path) -> None:
+    columns = "MCC string, country string, n int"
+    table = f'[tool.lozenge.tables]\nlimits = {{ path = "limits.csv", columns = "{columns}" }}\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "limits.csv").write_text("mcc,country,n\n0742,DE,1\n0742,FR,2\n0742,DE,3\n5411,,4\n5411,,5\n")
+    repeats = [warning for warning in findings(folder).warnings if "repeat" in warning]
+    assert repeats == [
+        "limits.csv: 1 row(s) repeat the mcc, country of another, so an event that joins them raises an alert for "
+        "each: the first is '0742, DE' in line 4"
+    ]
+
+
+def test_an_id_with_blanks_around_it_is_a_warning_since_no_event_has_it(folder: Path) -> None:
+    table = '[tool.lozenge.tables]\ndenied = { path = "denied.csv", columns = "card_id string" }\n'
+    edit("pyproject.toml", 'window = "10m"', f'window = "10m"\n{table}')(folder)
+    (folder / "denied.csv").write_text("card_id\ncard-1\ncard-2 \n\u00a0card-3\n")
+    [warning] = findings(folder).warnings
+    assert "2 value(s) of card_id are not texts without blanks around them" in warning
+    assert "the first is 'card-2 ' in line 3" in warning

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
+from pydantic import ValidationError
+
 from lozenge.contracts.topics import KEYS
+from lozenge.detector.csv_table import separator_in
+from lozenge.detector.manifest import Table
+from lozenge.detector.reference_tables import problems
 from lozenge.errors import UsageError
 from lozenge_deploy.releases.lint.files import text_of
 from lozenge_deploy.releases.lint.names import name_problem
@@ -78,7 +83,11 @@ def contents(
         "pyproject.toml": "common/pyproject.toml",
     }
     files = {folder / file: _filled(template, words).encode() for file, template in templates.items()}
-    return files | {folder / table.name: table.read_bytes() for table in tables}
+    for table in tables:
+        if folder / table.name in files or table.stem in [other.stem for other in tables if other is not table]:
+            raise UsageError(f"making detector {name}: {table.name} is there twice", hint="give each file its own name")
+        files[folder / table.name] = table.read_bytes()
+    return files
 
 
 def _declared(table: Path) -> str:
@@ -89,12 +98,34 @@ def _declared(table: Path) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"reading table {table}: {reason}", hint="name a CSV or Parquet file") from error
+    columns = ""
+    try:
+        columns = _columns(header) if header is not None else ""
+        found = problems(Table(path=table.name, columns=columns, may_be_empty=True), table.parent)
+    except ValidationError as error:
+        found = tuple(each["msg"] for each in error.errors())
+    except ValueError as error:
+        found = (str(error),)
+    if found:
+        raise UsageError(f"reading table {table}: {'; '.join(found)}", hint="name a CSV or Parquet file")
     lines = [f"[tool.lozenge.tables.{_quoted(table.stem)}]", f"path = {_quoted(table.name)}"]
-    if header is not None:
-        names = next(csv.reader([header]), [])
-        plain = (name if re.fullmatch("[A-Za-z_]\\w*", name, re.ASCII) else f"`{name}`" for name in names)
-        lines.append(f"columns = {_quoted(', '.join(f'{name} string' for name in plain))}")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *([f"columns = {_quoted(columns)}"] if columns else []), ""])
+
+
+def _columns(header: str) -> str:
+    """The declaration of the columns that a header names, each a string; raises ValueError if it names none."""
+    names = next(csv.reader([header]), [])
+    if not names:
+        raise ValueError("its header names no column")
+    if len(names) == 1 and (other := separator_in(names[0])):
+        raise ValueError(f"commas separate columns, not {other!r}")
+    return ", ".join(f"{_column(name)} string" for name in names)
+
+
+def _column(name: str) -> str:
+    """The name as DDL takes it."""
+    escaped = name.replace("`", "``")
+    return name if re.fullmatch("[A-Za-z_]\\w*", name, re.ASCII) else f"`{escaped}`"
 
 
 def _quoted(text: str) -> str:

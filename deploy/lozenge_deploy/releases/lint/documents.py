@@ -50,11 +50,25 @@ def _readme(folder: Path, description: str, declaration: Manifest) -> Iterator[s
 
 
 def _tests(tree: ast.Module) -> Iterator[str]:
-    tests = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    asserting = {function.name for function in functions if _asserts(function)}
+    tests = [function for function in functions if function.name.startswith("test")]
     for kind in KINDS_OF_TEST:
         if not any(test.name.startswith(kind) for test in tests):
             yield f"add a test {kind}..."
     for test in tests:
-        asserts = any(isinstance(node, ast.Assert) for node in ast.walk(test))
-        if test.name.startswith(REQUIRED_TESTS) and not asserts:
+        if test.name.startswith(REQUIRED_TESTS) and not (_asserts(test) or asserting & {*_called(test)}):
             yield f"{test.name} asserts nothing; compare what run(detector, ...) raises"
+
+
+def _asserts(function: ast.AST) -> bool:
+    """Whether it compares something: by assert, or by a function such as `assertEqual` or `pytest.raises`."""
+    named = any(name.lower().startswith(("assert", "raises", "fail", "check")) for name in _called(function))
+    return named or any(isinstance(node, ast.Assert) for node in ast.walk(function))
+
+
+def _called(function: ast.AST) -> Iterator[str]:
+    """The last part of the name of each function that it calls."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func).rpartition(".")[2]

@@ -8,7 +8,7 @@ from lozenge.detector.manifest import read
 from lozenge.errors import ConfigError
 from lozenge_deploy.releases.lint.documents import document_problems
 from lozenge_deploy.releases.lint.names import name_problem
-from lozenge_deploy.releases.lint.project import project_problems
+from lozenge_deploy.releases.lint.project import project_problems, project_warnings
 from lozenge_deploy.releases.lint.sources import source_problems, source_warnings
 from lozenge_deploy.releases.lint.tables import table_problems, table_warnings
 
@@ -50,7 +50,8 @@ def findings(folder: Path) -> Findings:
         *source_problems(folder),
     ]
     unfinished = [*document_problems(folder, project["project"].get("description"), declaration)]
-    return Findings(faults, unfinished, [*table_warnings(folder, declaration), *source_warnings(folder)])
+    warnings = [*project_warnings(project), *table_warnings(folder, declaration), *source_warnings(folder)]
+    return Findings(faults, unfinished, warnings)
 
 
 def problems(folder: Path) -> list[str]:

@@ -5,20 +5,26 @@ import re
 import sys
 from importlib.util import find_spec
 
+from lozenge_deploy.releases.build import RUNTIME, normalised
+
 APPS = ("upstream", "downstream", "agent", "feed")
 """Names that metrics and logs have for the platform's own parts."""
 LONGEST = 64
 """Characters of the longest name: with prefix, kind and release a topic's name stays below Kafka's 249."""
 _OF_TESTS = ("conftest", "tests")
+_ALSO_OF_PYTHON = ("test",)
+"""A package of Python that its list of modules lacks."""
 
 
 def name_problem(name: str) -> str:
     """Why no detector can have this name, which is also that of its package and topics; "" if one can."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         return "a name is a lower-case letter, then lower-case letters, digits and underscores"
+    if name.endswith("_"):
+        return "no distribution has a name that ends with an underscore"
     if len(name) > LONGEST:
         return f"a name has at most {LONGEST} characters, this one has {len(name)}"
-    if keyword.iskeyword(name) or name in sys.stdlib_module_names:
+    if keyword.iskeyword(name) or name in (*sys.stdlib_module_names, *_ALSO_OF_PYTHON):
         return "Python has that name for something else"
     if name in _OF_TESTS:
         return "pytest has that name for something else"
@@ -26,4 +32,5 @@ def name_problem(name: str) -> str:
         return "the platform has that name for something else"
     spec = find_spec(name)
     installed = spec is not None and "site-packages" in (spec.origin or "")
+    installed |= re.search(rf"^{normalised(name)}==", RUNTIME.read_text("utf-8"), re.MULTILINE) is not None
     return "a package that detectors use has that name" if installed else ""

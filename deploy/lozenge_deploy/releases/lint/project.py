@@ -1,20 +1,31 @@
 """`pyproject.toml` as its readers take it: the build back end, and uv, which resolves the dependencies."""
 
+import os
+import platform
 import re
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.wheel import WheelBuilder
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from lozenge.detector.manifest import value_at
-from lozenge_deploy.releases.build import CHECKOUT, normalised
+from lozenge_deploy.releases.build import CHECKOUT, PYTHON, RUNTIME, normalised
 from lozenge_deploy.releases.source_files import source_files
 
 _BACK_END = "hatchling.build"
+_INDEX = "set UV_INDEX, or UV_FIND_LINKS for a folder of wheels, wherever releases are built and run"
+_UNUSED = {
+    **{("uv", key): _INDEX for key in ("index", "index-url", "extra-index-url", "find-links", "pip")},
+    **{("uv", f"{key}-dependencies"): "write versions in project.dependencies" for key in ("constraint", "override")},
+    ("poetry", "dependencies"): "write project.dependencies",
+}
+"""Tables and keys of `[tool]` that say where packages come from, with what a release has instead."""
 _SHOWN = 5
 
 
@@ -28,8 +39,19 @@ def project_problems(folder: Path, project: dict[str, Any]) -> Iterator[str]:
     for path, value in wanted.items():
         if value_at(project, *path) != value:
             yield f"pyproject.toml: {'.'.join(path)} must be {value}"
+    python = value_at(project, "project", "requires-python")
+    with suppress(InvalidSpecifier):  # which the back end reports
+        if python is not None and platform.python_version() not in SpecifierSet(str(python)):
+            yield f"pyproject.toml: project.requires-python is {python!r}, and releases are for Python {PYTHON}"
     problems = [*_dependencies(project)]
-    yield from problems or _back_end(folder)
+    yield from problems or _back_end(folder, project)
+
+
+def project_warnings(project: dict[str, Any]) -> Iterator[str]:
+    """Settings of other tools that no release uses, though they say where packages come from."""
+    for path, instead in _UNUSED.items():
+        if value_at(project, "tool", *path) is not None:
+            yield f"pyproject.toml: tool.{'.'.join(path)} is not used for a release: {instead}"
 
 
 def wheel_options(name: str) -> str:
@@ -53,7 +75,10 @@ def _dependencies(project: dict[str, Any]) -> Iterator[str]:
                 f'an index by version: write "{required.name}==<version>", and publish its wheel to an index '
                 "(UV_INDEX) or to a folder of wheels (UV_FIND_LINKS)"
             )
-        elif (pinned := _platform_pins().get(normalised(required.name))) and pinned not in required.specifier:
+            continue
+        if required.marker is not None and not required.marker.evaluate():
+            continue  # not for the Python of a release
+        if (pinned := _platform_pins().get(normalised(required.name))) and pinned not in required.specifier:
             yield (
                 f"pyproject.toml: project.dependencies: {text!r}: the platform's code needs {required.name} {pinned}, "
                 "which is in the environment of every detector"
@@ -72,12 +97,12 @@ def _platform_pins() -> dict[str, str]:
     library = tomllib.loads((CHECKOUT / "shared" / "pyproject.toml").read_text("utf-8"))["project"]
     texts = [*library["dependencies"], *library["optional-dependencies"]["job"]]
     declared = {normalised(Requirement(text).name) for text in texts}
-    runtime = (CHECKOUT / "requirements" / "runtime.txt").read_text("utf-8")
-    pins = re.findall(r"^([\w.-]+)==(\S+)", runtime, re.MULTILINE)
-    return {normalised(name): version for name, version in pins if normalised(name) in declared}
+    pins = re.findall(r"^([\w.-]+)==(\S+)", RUNTIME.read_text("utf-8"), re.MULTILINE)
+    found = {normalised(name): version for name, version in pins if normalised(name) in declared}
+    return found | {library["name"]: library["version"]}
 
 
-def _back_end(folder: Path) -> Iterator[str]:
+def _back_end(folder: Path, project: dict[str, Any]) -> Iterator[str]:
     """What the build back end says itself, without building."""
     try:
         builder = WheelBuilder(str(folder))
@@ -97,6 +122,20 @@ def _back_end(folder: Path) -> Iterator[str]:
             f"pyproject.toml: the wheel would lack {', '.join(lacking[:_SHOWN])}{more}: "
             f"[tool.hatch.build.targets.wheel] must be {wheel_options(folder.name)}"
         )
+    for path in _table_paths(project):
+        named = f"{folder.name}/{path}"
+        if (folder / path).exists() and not any(file == named or file.startswith(f"{named}/") for file in held):
+            yield (
+                f"{path}: no release has it, though [tool.lozenge.tables] names it: put it into the folder, not into "
+                "tests/ and not under a name that begins with a dot, or name it by an absolute path that every host has"
+            )
+
+
+def _table_paths(project: dict[str, Any]) -> Iterator[str]:
+    """The relative paths of the declared tables, as they are in the folder."""
+    for table in (value_at(project, "tool", "lozenge", "tables") or {}).values():
+        if not os.path.isabs(table["path"]):
+            yield os.path.normpath(table["path"])
 
 
 def _belongs(name: str, file: str) -> bool:

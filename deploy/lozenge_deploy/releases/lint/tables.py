@@ -2,11 +2,14 @@
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 from lozenge import ddl
+from lozenge.contracts.schemas import newest
+from lozenge.contracts.topics import KEYS
 from lozenge.detector import reference_tables
 from lozenge.detector.manifest import Manifest
 
@@ -16,8 +19,10 @@ _OF_EVENTS = {
     "mcc": (r"[0-9]{4}", "four digits"),
     "country": (r"[A-Z]{2}", "two capitals"),
     "currency": (r"[A-Z]{3}", "three capitals"),
+    **dict.fromkeys(KEYS.values(), (r"\S(.*\S)?", "texts without blanks around them")),
 }
 """How events write what tables are joined on."""
+_COLUMNS = {field["name"] for field in newest("event").definition["fields"]}
 
 
 def table_problems(folder: Path, declaration: Manifest) -> Iterator[str]:
@@ -51,6 +56,26 @@ def table_warnings(folder: Path, declaration: Manifest) -> Iterator[str]:
                     f"{table.path}: {len(odd)} value(s) of {column} are not {words}, which an event's {column} is, so "
                     f"no event matches: the first is {value!r} in line {line}"
                 )
+        keys = [name for name in header if name in _COLUMNS & {name.lower() for name in declared}]
+        yield from (f"{table.path}: {repeat}" for repeat in _repeats(header, keys, rows[1:]))
+
+
+def _repeats(header: list[str], keys: list[str], rows: list[tuple[int, list[str]]]) -> Iterator[str]:
+    """Rows that have the same values as another one in the columns `keys`, on which events are joined."""
+    places = [header.index(key) for key in keys]
+    found = Counter[tuple[str, ...]]()
+    repeats = []
+    for line, row in rows:
+        values = tuple(row[place] for place in places) if len(row) == len(header) else ()
+        if values and all(values):  # an empty field is null, and joins nothing
+            found[values] += 1
+            repeats += [(line, ", ".join(values))] * (found[values] > 1)
+    if repeats:
+        line, value = repeats[0]
+        yield (
+            f"{len(repeats)} row(s) repeat the {', '.join(keys)} of another, so an event that joins them raises an "
+            f"alert for each: the first is {value!r} in line {line}"
+        )
 
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:

@@ -60,6 +60,11 @@ def test_new_refuses_a_name_that_could_not_be_a_topic(checkout: Path, name: str)
     assert list((checkout / "detectors").iterdir()) == []
 
 
+def test_new_refuses_a_name_that_no_distribution_can_have(checkout: Path) -> None:
+    run = invoke("new", "big_cash_", cwd=checkout)
+    assert (run.returncode, "a name that ends with an underscore" in run.stderr) == (2, True)
+
+
 def test_new_refuses_a_name_that_is_too_long_for_a_topic_with_the_limit(checkout: Path) -> None:
     run = invoke("new", "a" * 65, cwd=checkout)
     assert run.returncode == 2
@@ -101,7 +106,40 @@ def test_new_refuses_a_table_that_cannot_be_read_and_writes_nothing(checkout: Pa
     assert not (checkout / "detectors" / "spotter").exists()
 
 
-@pytest.mark.parametrize("name", ["json", "class", "tests", "conftest", "pytest", "lozenge", "upstream"])
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("limits.csv", "mcc;limit\n5411;5\n", "commas separate columns, not ';'"),
+        ("limits.csv", "mcc,mcc\n1,2\n", "mcc is there twice"),
+        ("limits.csv", "", "its header names no column"),
+        ("limits.csv", "mcc,limit\n5411\n", "line 2 has 1 fields, the header 2"),
+        ("limits.json", "[]", "is no readable Parquet file"),
+        ("limits.csv.gz", "x", "a .gz file is not read: unpack it"),
+    ],
+)
+def test_new_refuses_a_table_that_no_job_could_read(
+    checkout: Path, tmp_path: Path, name: str, content: str, why: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    run = invoke("new", "spotter", "--table", str(tmp_path / name), cwd=checkout)
+    assert (run.returncode, why in run.stderr) == (2, True), run.stderr
+    assert not (checkout / "detectors" / "spotter").exists()
+
+
+@pytest.mark.parametrize("other", ["elsewhere/limits.csv", "limits.parquet"])
+def test_new_refuses_two_tables_of_one_name(checkout: Path, tmp_path: Path, other: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    for file in ("limits.csv", "elsewhere/limits.csv"):
+        (tmp_path / file).write_text("mcc\n5411\n")
+    pq.write_table(pa.table({"mcc": ["5411"]}), tmp_path / "limits.parquet")
+    tables = [f"--table={tmp_path / name}" for name in ("limits.csv", other)]
+    run = invoke("new", "spotter", *tables, cwd=checkout)
+    assert (run.returncode, "is there twice" in run.stderr) == (2, True), run.stderr
+
+
+@pytest.mark.parametrize(
+    "name", ["json", "class", "test", "tests", "conftest", "pytest", "python_dateutil", "lozenge", "upstream"]
+)
 def test_new_refuses_a_name_that_is_taken(checkout: Path, name: str) -> None:
     run = invoke("new", name, cwd=checkout)
     assert run.returncode == 2
