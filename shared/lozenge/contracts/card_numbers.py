@@ -19,7 +19,7 @@ FIRST_SHOWN, LAST_SHOWN = 6, 4
 """Digits that a masked number keeps; PCI DSS 3.4.1 allows no more of them to be displayed."""
 
 # The same in Python and in Java. Each is searched for at every position: two may overlap, and one of them be none.
-_BETWEEN = "[ \u00a0.-]{1,3}"
+_BETWEEN = "[ \u00a0\u2009\u202f\u2010-\u2015./_-]{1,3}"
 _GROUPED = ("4 4 4 4", "4 4 4 4 1", "4 4 4 4 2", "4 4 4 4 3", "4 6 5", "4 6 4", "4 3 3 3", "8 8", "6 13")
 _IN_A_ROW = "[2-9][0-9]{12,18}|1[0-9]{14}"
 _FIRST_OF_GROUPS = "(?=[2-9]|1[0-9]{3}" + _BETWEEN + "[0-9]{6}" + _BETWEEN + "[0-9]{5}(?![0-9]))"

@@ -1,5 +1,6 @@
 """Every bad thing that a raw record can be has a named outcome; everything else is an event."""
 
+import hmac
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -84,11 +85,27 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "mcc of three digits": (flat(mcc=742), "format:mcc"),
     "amount in words": (flat(amount="twelve"), "format:amount"),
     "amount with a comma": (flat(amount="12,50"), "format:amount"),
-    "amount with an exponent": (flat(amount="1e2"), "format:amount"),
-    "number with an exponent": (flat().replace(b'"12.50"', b"1e2"), "format:amount"),
+    "a thousands separator": (flat(amount="1,250.00"), "format:amount"),
+    "amount with its currency": (flat(amount="12.50 EUR"), "format:amount"),
+    "exponent of a number too large": (flat().replace(b'"12.50"', b"1e25"), "format:amount"),
+    "exponent beyond every number": (flat().replace(b'"12.50"', b"1e999999999"), "format:amount"),
+    "exponent that needs more decimals": (flat(amount="1.25E-2"), "decimals:amount"),
+    "exponent that leaves too many digits": (flat(amount="1E+14"), "digits:amount"),
+    "tiny exponent": (flat(amount="1e-30"), "format:amount"),
+    "an exponent without digits": (flat(amount="1e"), "format:amount"),
     "number longer than a decimal": (flat().replace(b'"12.50"', b"1." + b"0" * 40 + b"1"), "format:amount"),
     "object with a key twice as amount": (flat().replace(b'"12.50"', b'{"a":1,"a":2}'), "invalid-json"),
-    "tiny float": (flat(amount=1e-7), "format:amount"),
+    "tiny float": (flat(amount=1e-7), "decimals:amount"),
+    "number longer than a decimal, and an exponent elsewhere": (
+        flat(fee=0).replace(b'"12.50"', b"1." + b"0" * 40 + b"1").replace(b'"fee": 0', b'"fee": {"amount": 2e0}'),
+        "format:amount",
+    ),
+    "the framing of a schema registry": (b"\x00\x00\x00\x00\x07" + flat(), "framed"),
+    "Avro in the framing of a schema registry": (b"\x00\x00\x00\x00\x07\x02\xff", "framed"),
+    "UTF-16": (flat().decode().encode("utf-16"), "invalid-utf8"),
+    "card number already masked": (flat(pan="400000******7890"), "format:card_id"),
+    "card number of one digit all along": (flat(pan="0000000000000000"), "format:card_id"),
+    "card number of twenty digits": (flat(pan="4" + "0" * 19), "format:card_id"),
     "amount without digits after the point": (flat(amount="12."), "format:amount"),
     "too many decimals": (flat(amount="12.345"), "decimals:amount"),
     "zero-decimal currency with decimals": (flat(amount="1200.5", currency="JPY"), "decimals:amount"),
@@ -106,8 +123,9 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
     "no such day": (flat(ts="2026-02-30T11:59:58Z"), "format:event_time"),
     "no such hour": (flat(ts="2026-02-28T25:59:58Z"), "format:event_time"),
     "time as a number": (flat(ts=1772366398), "format:event_time"),
-    "before 1970": (flat(ts="1969-12-31T23:59:59Z"), "format:event_time"),
-    "the year 0000": (flat(ts="0000-01-01T00:00:00Z"), "format:event_time"),
+    "a clock that was never set": (flat(ts="1970-01-01T00:00:00Z"), "range:event_time"),
+    "before 1980": (flat(ts="1979-12-31T23:59:59Z"), "range:event_time"),
+    "the year 0000": (flat(ts="0000-01-01T00:00:00Z"), "range:event_time"),
     "eleven minutes ahead": (flat(ts="2026-03-01T12:11:00Z"), "future:event_time"),
     "just over ten minutes ahead": (flat(ts="2026-03-01T12:10:00.123001Z"), "future:event_time"),
     "the year 9999": (flat(ts="9999-12-31T23:59:59Z"), "future:event_time"),
@@ -120,6 +138,16 @@ REFUSED: dict[str, tuple[bytes | None, str]] = {
 ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
     "as it is": (flat(), {"amount": Decimal("12.5"), "currency": "EUR", "account_id": "a-1", "country": "DE"}),
     "amount as a number": (flat(amount=12.5), {"amount": Decimal("12.5")}),
+    "a hundred as Java prints it": (flat(amount="1E+2"), {"amount": Decimal(100)}),
+    "a number with an exponent": (flat().replace(b'"12.50"', b"1E+2"), {"amount": Decimal(100)}),
+    "a number with a lower-case exponent": (flat().replace(b'"12.50"', b"-1.25e1"), {"amount": Decimal("-12.5")}),
+    "an exponent with every digit": (
+        flat().replace(b'"12.50"', b"1.234567890123456E13"),
+        {"amount": Decimal("12345678901234.56")},
+    ),
+    "nothing as Java prints it": (flat(amount="0E-10"), {"amount": Decimal(0)}),
+    "a byte order mark": (b"\xef\xbb\xbf" + flat(), {"merchant_id": "m-1"}),
+    "card number of nineteen digits": (flat(pan=6220000000000000123), {"merchant_id": "m-1"}),
     "a number with more digits than a double": (
         flat().replace(b'"12.50"', b"12345678901234.56"),
         {"amount": Decimal("12345678901234.56")},
@@ -184,6 +212,10 @@ ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
             "2026-03-01T11:00:00.1234567891Z": 123456,
             "2026-03-01 11:00:00 +00": 0,
             "2026-03-01 11:00Z": 0,
+            "2026-03-01 11:00:00 UTC": 0,
+            "2026-03-01 11:00:00.123456 UTC": 123456,
+            "2026-03-01 12:00:00 +0100": 0,
+            "2026-03-01 11:00:00 +0000 UTC": 0,
         }.items()
     },
     "no transaction id": (flat(txn_id=None), {"event_id": ids.event_id("auth_json", "AUTH-JSON/1/0")}),
@@ -198,15 +230,21 @@ def _at(*parts: int) -> datetime:
 ISO_TIMES = {
     "now": (_at(2026, 3, 1, 12), "0301115958", _at(2026, 3, 1, 11, 59, 58)),
     "ahead within ten minutes": (_at(2026, 3, 1, 12), "0301121000", _at(2026, 3, 1, 12, 10)),
-    "a second further is a year ago": (_at(2026, 3, 1, 12), "0301121001", _at(2025, 3, 1, 12, 10, 1)),
+    "eleven months ago": (_at(2026, 3, 1, 12), "0402120000", _at(2025, 4, 2, 12)),
     "last year's end": (_at(2026, 1, 1, 0, 0, 5), "1231235959", _at(2025, 12, 31, 23, 59, 59)),
     "next year, clocks differ": (_at(2025, 12, 31, 23, 59), "0101000001", _at(2026, 1, 1, 0, 0, 1)),
     "29 February in a leap year": (_at(2028, 2, 29, 12), "0229110000", _at(2028, 2, 29, 11)),
     "29 February, read in March of the next year": (_at(2029, 3, 1), "0229110000", _at(2028, 2, 29, 11)),
-    "29 February, the last one": (_at(2027, 12, 1), "0229110000", _at(2024, 2, 29, 11)),
-    "29 February, before this year's": (_at(2028, 2, 1), "0229110000", _at(2024, 2, 29, 11)),
-    "2100 is no leap year": (_at(2102, 5, 1), "0229110000", _at(2096, 2, 29, 11)),
 }
+ISO_TIMES_REFUSED = {
+    "a wrong clock": (_at(2026, 3, 1, 12), "0301121001", "future:event_time"),
+    "local time instead of UTC": (_at(2026, 7, 1, 12), "0701140000", "future:event_time"),
+    "local time across New Year": (_at(2025, 12, 31, 23), "0101010000", "future:event_time"),
+    "29 February, next month": (_at(2028, 2, 1), "0229110000", "future:event_time"),
+    "29 February, years ago": (_at(2027, 12, 1), "0229110000", "format:event_time"),
+    "2100 is no leap year": (_at(2101, 3, 1), "0229110000", "format:event_time"),
+}
+"""Times that no year makes one of the months before the raw record."""
 
 ISO_REFUSED = {
     "31 February": (iso(de7="0231120000"), "format:event_time"),
@@ -217,6 +255,8 @@ ISO_REFUSED = {
     "numeric country unknown": (iso(de19="999"), "unknown:country"),
     "decimal point in minor units": (iso(de4="12.50"), "format:amount"),
     "too many minor units": (iso(de4="1" * 15), "digits:amount"),
+    "a remainder above the amount": (iso(mti="0420", de95="000000001251" + "0" * 30), "format:amount"),
+    "a remainder that is no number": (iso(mti="0420", de95="12.50"), "format:amount"),
     "neither payment nor reversal": (iso(mti="0800"), "kind:mti"),
     "a network message without any amount": (b'{"mti": "0800", "de11": "1"}', "kind:mti"),
     "a financial request": (iso(mti="0200"), "kind:mti"),
@@ -263,6 +303,25 @@ ISO_ACCEPTED: dict[str, tuple[bytes, dict[str, Any]]] = {
     ),
     "reversal": (iso(mti="0400"), {"amount": Decimal("-12.5")}),
     "declined": (iso(de39="51"), {"auth_result": "declined"}),
+    **{
+        f"approved as {code}": (iso(de39=code), {"auth_result": "approved"})
+        for code in ("08", "10", "11", "16", "85", "87")
+    },
+    "an unknown response code": (iso(de39="N7"), {"auth_result": "declined"}),
+    **{
+        f"reversal, as the customer cancelled: {mti}": (iso(mti=mti, de39="17"), {"auth_result": "approved"})
+        for mti in ("0400", "0401", "0420", "0421")
+    },
+    "reversal without a reason": (iso(mti="0400", de39=ABSENT), {"auth_result": "approved"}),
+    "answer to a reversal of nothing": (iso(mti="0410", de39="25"), {"auth_result": "declined"}),
+    "refund": (iso(de3="200000"), {"amount": Decimal("-12.5")}),
+    "original credit": (iso(de3="260000"), {"amount": Decimal("-12.5")}),
+    "reversal of a refund": (iso(de3="200000", mti="0400"), {"amount": Decimal("12.5")}),
+    "purchase with cash back": (iso(de3="090000"), {"amount": Decimal("12.5")}),
+    "reversal of a part": (iso(mti="0420", de95="000000000500" + "0" * 30), {"amount": Decimal("-7.5")}),
+    "reversal of a part in dinar": (iso(mti="0420", de95="000000000500", de49="414"), {"amount": Decimal("-0.75")}),
+    "reversal of the whole": (iso(mti="0420", de95="0" * 42), {"amount": Decimal("-12.5")}),
+    "a payment with replacement amounts": (iso(de95="000000000500" + "0" * 30), {"amount": Decimal("12.5")}),
     "e-commerce": (iso(de22="812"), {"channel": "ecom"}),
     "cash machine by its merchant": (iso(de18="6011"), {"channel": "atm"}),
     "cash by its processing code": (iso(de3="011000"), {"channel": "atm"}),
@@ -298,6 +357,7 @@ def flat_outcomes(upstream_spark: SparkSession) -> Outcomes:
 @pytest.fixture(scope="module")
 def iso_outcomes(upstream_spark: SparkSession) -> Outcomes:
     raws = {f"time {name}": Raw(iso(de7=text), timestamp=kafka) for name, (kafka, text, _) in ISO_TIMES.items()}
+    raws |= {f"no time {name}": Raw(iso(de7=text), timestamp=at) for name, (at, text, _) in ISO_TIMES_REFUSED.items()}
     raws |= {f"refused {name}": Raw(value) for name, (value, _) in ISO_REFUSED.items()}
     raws |= {f"accepted {name}": Raw(value) for name, (value, _) in ISO_ACCEPTED.items()}
     return dict(zip(raws, normalised(upstream_spark, raws.values(), ISO), strict=True))
@@ -340,13 +400,27 @@ INVERTED = changed(
     amount={"transform": "decimal", "path": "amount", "sign": SIGN, "invert": True},
     event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "us"},
 )
-NANOS = changed(event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "ns"})
+TOKENS = changed(
+    event_time={"transform": "timestamp_epoch", "path": "ts", "unit": "ns"},
+    card_id={"transform": "token", "path": "pan", "pattern": "tok_[a-z0-9]+"},
+    amount={"transform": "decimal", "path": "amount", "credits": {"path": "type", "values": ["REFUND"]}},
+    auth_result={
+        "transform": "first",
+        "of": [{"path": "type", "table": {"REVERSAL": "approved"}}, {"path": "result", "table": {"OK": "approved"}}],
+    },
+)
+TOKEN = "card_" + hmac.digest(KEY, b"tok_1", "sha256").hex()[:24]
 
 
 def several(**fields: Any) -> bytes:
     """A good record of `SEVERAL`."""
     dotted = {"card.merchant": "m-9", "card": {"merchant": "no"}}
     return flat(**({"ts": 1772362800, "country": "GBR", "type": "PURCHASE", **dotted} | fields))
+
+
+def tokens(**fields: Any) -> bytes:
+    """A good record of `TOKENS`."""
+    return flat(**({"ts": 1772362800123456789, "pan": "tok_1", "result": "OK"} | fields))
 
 
 def others(**fields: Any) -> bytes:
@@ -388,7 +462,28 @@ DECLARED: dict[str, tuple[Mapping, bytes, dict[str, Any] | str]] = {
     "epoch in s, with a fraction": (SEVERAL, several(ts="1772362800.5"), _eleven(500_000)),
     "epoch in ms": (OTHERS, others(), _eleven(123_000)),
     "epoch in us": (INVERTED, flat(ts="1772362800123456", type="PURCHASE"), _eleven(123_456)),
-    "epoch in ns": (NANOS, flat(ts=1772362800123456789), _eleven(123_456)),
+    "epoch in ns": (TOKENS, tokens(), _eleven(123_456)),
+    "epoch in ns with an exponent": (TOKENS, tokens(ts="1.772362800123456789E18"), _eleven(123_456)),
+    "epoch in s, a number with a fraction": (SEVERAL, several(ts=1772362800.123456), _eleven(123_456)),
+    "epoch in s, a number as Java prints it": (
+        SEVERAL,
+        several(ts="?").replace(b'"?"', b"1.7723628001234E9"),
+        _eleven(123_400),
+    ),
+    "epoch in ms, a number as Java prints it": (
+        OTHERS,
+        others(ts="?").replace(b'"?"', b"1.772362800123E12"),
+        _eleven(123_000),
+    ),
+    "epoch in a larger unit than declared": (OTHERS, others(ts=1772362800), "range:event_time"),
+    "epoch zero": (OTHERS, others(ts=0), "range:event_time"),
+    "a card by the token of its processor": (TOKENS, tokens(), {"card_id": TOKEN}),
+    "a card that is no such token": (TOKENS, tokens(pan=PAN), "format:card_id"),
+    "a credit to the card": (TOKENS, tokens(type="REFUND"), {"amount": Decimal("-12.5")}),
+    "neither a payment nor a credit is declared": (TOKENS, tokens(type=ABSENT), {"amount": Decimal("12.5")}),
+    "the word of the first table": (TOKENS, tokens(type="REVERSAL", result=ABSENT), {"auth_result": "approved"}),
+    "the word of no table": (TOKENS, tokens(result="KO"), "unknown:auth_result"),
+    "no word at all": (TOKENS, tokens(result=ABSENT), "missing:auth_result"),
     "epoch in the wrong unit": (SEVERAL, several(ts=1772362800123), "format:event_time"),
     "epoch of nineteen digits": (SEVERAL, several(ts="9" * 19), "format:event_time"),
     "no number": (SEVERAL, several(ts="soon"), "format:event_time"),
@@ -417,6 +512,11 @@ def test_a_source_may_write_it_in_another_way(name: str, declared_outcomes: Outc
 @pytest.mark.parametrize("name", ISO_TIMES)
 def test_the_year_comes_from_the_raw_record(name: str, iso_outcomes: Outcomes) -> None:
     _assert_event(iso_outcomes[f"time {name}"], {"event_micros": ISO_TIMES[name][2]})
+
+
+@pytest.mark.parametrize("name", ISO_TIMES_REFUSED)
+def test_a_time_without_a_year_is_never_moved_by_one(name: str, iso_outcomes: Outcomes) -> None:
+    assert iso_outcomes[f"no time {name}"].reason == ISO_TIMES_REFUSED[name][2]
 
 
 @pytest.mark.parametrize("name", ISO_REFUSED)

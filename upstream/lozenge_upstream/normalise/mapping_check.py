@@ -9,7 +9,7 @@ from lozenge.errors import first_line
 from lozenge.spark import internals, kafka_source
 from lozenge_upstream.normalise.mapping import Mapping
 from lozenge_upstream.normalise.mapping_files import Mappings, RefusedMapping
-from lozenge_upstream.normalise.mapping_transforms import Text
+from lozenge_upstream.normalise.mapping_transforms import Text, Token
 from lozenge_upstream.normalise.normaliser import normalise
 
 _KEY = b"no record is read with it"
@@ -25,7 +25,8 @@ def runnable(spark: SparkSession, read: Mappings) -> Mappings:
 
 
 def _problems(spark: SparkSession, mapping: Mapping) -> Iterator[str]:
-    patterns = {n: spec.pattern for n, spec in mapping.fields.declared() if isinstance(spec, Text) and spec.pattern}
+    patterned = ((n, spec) for n, spec in mapping.fields.declared() if isinstance(spec, Text | Token))
+    patterns = {name: spec.pattern for name, spec in patterned if spec.pattern}
     for name, pattern in patterns.items():
         if problem := _pattern_problem(spark, pattern):
             yield f"{mapping.source}: {name}: {pattern!r} is no regular expression of Java's: {problem}"

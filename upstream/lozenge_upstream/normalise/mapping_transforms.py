@@ -3,11 +3,21 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 _SEGMENT = r'("[^"]+"|[^."]+)'
 JsonPath = Annotated[str, StringConstraints(pattern=rf"^{_SEGMENT}(\.{_SEGMENT})*$")]
 """A JSON field, or fields joined by dots where the format nests. A name that has a dot is quoted: `"card.pan"`."""
+
+
+def _is_java(pattern: str) -> str:
+    if found := re.search(r"\[\[:\^?(\w+):\]", pattern):
+        raise ValueError(f"{found[0]} is POSIX, which Java does not know: write \\p{{{found[1].title()}}}")
+    return pattern
+
+
+JavaPattern = Annotated[str, AfterValidator(_is_java)]
+"""A regular expression of Java's for the whole of a text. It is compiled there before it is in force."""
 
 
 def segments(path: JsonPath) -> tuple[str, ...]:
@@ -45,30 +55,26 @@ class _FromPath(Transform):
 
 
 class Text(_FromPath):
-    """The text itself; `pattern` is a regular expression of Java's for the whole of it.
+    """The text itself; `pattern` is for the whole of it. Java runs it, so it knows `\\p{L}` and `(?<name>...)`.
 
-    Java runs it, so `\\p{L}` and `(?<name>...)` are known to it. It is compiled there before it is in force.
     With a card number in it the record is refused. Identifiers of 13 to 19 digits can look like one: `keep` takes them.
     """
 
     transform: Literal["text"]
-    pattern: str | None = None
+    pattern: JavaPattern | None = None
     card_numbers: Literal["refuse", "keep"] = "refuse"
     pad: Annotated[int, Field(ge=1, le=19)] | None = None
     """A number that lost its leading zeros gets them back, up to so many digits."""
 
-    @field_validator("pattern")
-    @classmethod
-    def _is_java(cls, pattern: str | None) -> str | None:
-        if found := re.search(r"\[\[:\^?(\w+):\]", pattern or ""):
-            raise ValueError(f"{found[0]} is POSIX, which Java does not know: write \\p{{{found[1].title()}}}")
-        return pattern
-
 
 class Token(_FromPath):
-    """A card number of 12 to 19 digits, replaced by its keyed token."""
+    """A card number of 12 to 19 digits, replaced by its keyed token.
+
+    With a `pattern` it is whatever a source has that knows no card numbers, such as the token of its processor.
+    """
 
     transform: Literal["token"]
+    pattern: JavaPattern | None = None
 
 
 class Sign(BaseModel):
@@ -81,27 +87,58 @@ class Sign(BaseModel):
     minus: tuple[str, ...]
 
 
+class Slice(BaseModel):
+    """A raw field, or its first `length` characters."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    path: JsonPath
+    length: Annotated[int, Field(ge=1, le=128)] | None = None
+
+
+class Credits(Slice):
+    """The raw field, or its beginning, whose `values` say that the card gets the amount: a refund."""
+
+    values: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class _Amount(_FromPath):
-    """With `sign` another field says whether it is a payment. `invert`: payments are written as negative amounts."""
+    """With `sign` another field says whether it is a payment. `invert`: payments are written as negative amounts.
+
+    `credits` turns the sign of refunds, and of their reversals.
+    """
 
     sign: Sign | None = None
+    credits: Credits | None = None
     invert: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
+        return (*self.required, *((self.credits.path,) if self.credits else ()))
+
+    @property
+    def required(self) -> tuple[str, ...]:
         return (self.path, self.sign.path) if self.sign else (self.path,)
 
 
 class Decimal(_Amount):
-    """An amount in major units, as a JSON number or a string: `12.50`."""
+    """An amount in major units, as a JSON number or a string: `12.50`, or `1.25E+1` as Java prints it."""
 
     transform: Literal["decimal"]
 
 
 class MinorUnits(_Amount):
-    """An amount in minor units of the event's currency: `1250` is 12.50 EUR and 1250 JPY."""
+    """An amount in minor units of the event's currency: `1250` is 12.50 EUR and 1250 JPY.
+
+    `remaining` is what a reversal of a part leaves of the amount; absent, blank or 0 where the whole is reversed.
+    """
 
     transform: Literal["minor_units"]
+    remaining: Slice | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*super().paths, *((self.remaining.path,) if self.remaining else ()))
 
 
 class TimestampIso(_FromPath):
@@ -122,7 +159,7 @@ class TimestampEpoch(_FromPath):
 
 
 class TimestampMMDDhhmmss(_FromPath):
-    """Month to second in UTC; the year is the latest that does not put it in the raw record's future."""
+    """Month to second in UTC; the year is the latest that puts it no more than 31 days after the raw record."""
 
     transform: Literal["timestamp_mmddhhmmss"]
 
@@ -161,13 +198,9 @@ class Lookup(_FromPath):
         return {*self.table.values(), *(word for word in (self.default, self.blank) if word is not None)}
 
 
-class Part(BaseModel):
-    """A raw field, or its first `length` characters. An `optional` one may be absent."""
+class Part(Slice):
+    """A part of a joined text. An `optional` one may be absent."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: JsonPath
-    length: Annotated[int, Field(ge=1, le=128)] | None = None
     optional: bool = False
 
 
@@ -186,18 +219,22 @@ class Join(Transform):
         return tuple(part.path for part in self.parts if not part.optional)
 
 
-class WordTable(Part):
-    """Words by the value of a raw field, or of its first `length` characters."""
+class WordTable(Slice):
+    """Words by the value of a raw field, or of its first `length` characters; `default` for values in no row."""
 
     table: Annotated[dict[str, str], Field(min_length=1)]
+    default: str | None = None
 
 
 class First(Transform):
-    """The word of the first of several tables that has one; `default` without. The raw fields may be absent."""
+    """The word of the first of several tables that has one; `default` without.
+
+    Without a `default` a record for which no table has a word is a dead letter.
+    """
 
     transform: Literal["first"]
     of: Annotated[tuple[WordTable, ...], Field(min_length=1)]
-    default: str
+    default: str | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -205,11 +242,13 @@ class First(Transform):
 
     @property
     def required(self) -> tuple[str, ...]:
-        return ()
+        return () if self.default is not None else (self.of[-1].path,)
 
     @property
     def words(self) -> set[str]:
-        return {self.default, *(word for table in self.of for word in table.table.values())}
+        defaults = (self.default, *(table.default for table in self.of))
+        words = {word for table in self.of for word in table.table.values()}
+        return words | {word for word in defaults if word is not None}
 
 
 class Constant(Transform):

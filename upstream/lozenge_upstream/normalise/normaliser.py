@@ -8,7 +8,7 @@ projection refers to it by name:
 `reason` is null for a good record, else every problem at once: `missing:merchant_id, type:amount`.
 A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the whole record:
 
-    tombstone  empty  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
+    tombstone  empty  framed  invalid-utf8  lone-surrogate  invalid-json    stage decode, and then the only problem
     missing    the field is absent, null or blank
     type       JSON of another type, such as an object where a text belongs
     format     not of the form that the mapping requires
@@ -18,14 +18,18 @@ A problem is `<kind>:<canonical field>`, or a bare kind where it concerns the wh
     kind       `kind:<raw field>`, then the only problem: the record is neither a payment nor a reversal
     pan        a text that the event would copy holds a card number
     future     later than the raw record's Kafka timestamp by more than ten minutes
-    range      `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
+    range      before 1980: a clock that was never set, or an epoch in another unit than the mapping says.
+               `range:raw.timestamp`, then the only problem: the Kafka timestamp is not of the years 2000 to 2199. Its
                producer counts seconds or microseconds instead of milliseconds, or has no clock
 
-JSON numbers are taken as their text; an amount never passes through a binary fraction, an identifier does if it
-is written as one. Of a key that occurs twice the last value counts. Spaces around a value do not. Half of a
-surrogate pair (`\\ud83d` alone) is no character: Java would write a question mark, and two ids could become one.
+JSON numbers are taken as their text, also with an exponent; an amount or epoch never passes through a binary fraction,
+an identifier does if it is written as one. Of a key that occurs twice the last value counts. Spaces around a value
+and a byte order mark before the record do not. `framed` begins with a zero byte, as records of a schema registry do.
+Half of a surrogate pair (`\\ud83d` alone) is no character: Java would write a question mark, and two ids could become
+one.
 """
 
+import json
 from functools import reduce
 from operator import and_
 
@@ -35,11 +39,12 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 
 from lozenge.contracts import ids
 from lozenge.contracts.money import minor_digits_column
+from lozenge_upstream.normalise.made import Made, Row, plain
 from lozenge_upstream.normalise.mapping import OPTIONAL, Mapping
-from lozenge_upstream.normalise.mapping_transforms import Text, segments
-from lozenge_upstream.normalise.transforms import Made, Row, make, without_card_numbers
+from lozenge_upstream.normalise.mapping_transforms import Text, TimestampIso, TimestampMMDDhhmmss, segments
+from lozenge_upstream.normalise.transforms import make, without_card_numbers
 
-DECODE_KINDS = ("tombstone", "empty", "invalid-utf8", "lone-surrogate", "invalid-json")
+DECODE_KINDS = ("tombstone", "empty", "framed", "invalid-utf8", "lone-surrogate", "invalid-json")
 KINDS = (*DECODE_KINDS, "missing", "type", "format", "unknown", "digits", "decimals", "kind", "pan", "future", "range")
 FUTURE_SECONDS = 600
 """How far an event may lie after its raw record's Kafka timestamp; clocks differ."""
@@ -75,10 +80,19 @@ def normalise(raw: DataFrame, mapping: Mapping, token_key: bytes) -> DataFrame:
         _is_record().alias("_is_record"),
         *(_text(path, mapping).alias(f"_text_{index}") for index, path in enumerate(mapping.paths)),
     )
-    valued = parsed.withColumns(
-        {name: columns.value for name, columns in made.items() if name != "amount"}
-        | {"_minor_digits": minor_digits_column(made["currency"].value)}
-    ).withColumn("amount", made["amount"].value)
+    numbers = {
+        f"_text_{index}": plain(texts[path])
+        for index, path in enumerate(mapping.paths)
+        if segments(path) in _numbers(mapping)
+    }
+    valued = (
+        parsed.withColumns(numbers)
+        .withColumns(
+            {name: columns.value for name, columns in made.items() if name != "amount"}
+            | {"_minor_digits": minor_digits_column(made["currency"].value)}
+        )
+        .withColumn("amount", made["amount"].value)
+    )
     absent = {name: F.lit(None).cast("string") for name in OPTIONAL if name not in made}
     return (
         valued.withColumns(absent)
@@ -101,9 +115,10 @@ def _parse(mapping: Mapping) -> Column:
     `_broken`; else Spark would give the fields that it could read.
     """
     text = F.col("value").cast("string")
-    wrapped = F.concat(F.lit('{"_records":['), text, F.lit(',{"_end":"'), _end(), F.lit('"}]}'))
+    record_text = F.when(text.startswith("\ufeff"), F.substr(text, F.lit(2))).otherwise(text)
+    wrapped = F.concat(F.lit('{"_records":['), record_text, F.lit(',{"_end":"'), _end(), F.lit('"}]}'))
     paths = [segments(path) for path in mapping.paths]
-    record = _schema(paths, (), segments(mapping.fields.amount.path)).add("_end", StringType())
+    record = _schema(paths, (), _numbers(mapping)).add("_end", StringType())
     schema = StructType().add("_records", ArrayType(record)).add("_broken", StringType())
     return F.when(F.is_valid_utf8(text) & ~_has_lone_surrogate(text), F.from_json(wrapped, schema, _STRICT))
 
@@ -128,27 +143,42 @@ def _record() -> Column:
     return F.get("_parsed._records", F.lit(0))
 
 
-def _schema(paths: list[Names], prefix: Names, amount: Names) -> StructType:
-    """Texts, except for the amount: only as a variant does a JSON number keep all of its digits."""
+def _numbers(mapping: Mapping) -> set[Names]:
+    """The fields of which a JSON number has to keep all of its digits: the amount, and the time as an epoch."""
+    amount, time = mapping.fields.amount, mapping.fields.event_time
+    return {segments(spec.path) for spec in (amount, time) if not isinstance(spec, TimestampIso | TimestampMMDDhhmmss)}
+
+
+def _schema(paths: list[Names], prefix: Names, numbers: set[Names]) -> StructType:
+    """Texts, except for the `numbers`: only as a variant does a JSON number keep all of its digits."""
     children: dict[str, list[Names]] = {}
     for name, *rest in paths:
         children.setdefault(name, []).extend([tuple(rest)] if rest else [])
-    return StructType([StructField(n, _type((*prefix, n), below, amount)) for n, below in children.items()])
+    return StructType([StructField(n, _type((*prefix, n), below, numbers)) for n, below in children.items()])
 
 
-def _type(path: Names, below: list[Names], amount: Names) -> DataType:
+def _type(path: Names, below: list[Names], numbers: set[Names]) -> DataType:
     if below:
-        return _schema(below, path, amount)
-    return VariantType() if path == amount else StringType()
+        return _schema(below, path, numbers)
+    return VariantType() if path in numbers else StringType()
 
 
 def _text(path: str, mapping: Mapping) -> Column:
-    field = reduce(Column.getItem, segments(path), _record())
-    if path == mapping.fields.amount.path:
-        # A number with an exponent, or too long for a decimal, has been rounded to a double: not what was written.
+    names = segments(path)
+    field = reduce(Column.getItem, names, _record())
+    if names in _numbers(mapping):
+        # A number with an exponent, or too long for a decimal, has been rounded to a double.
         rounded = F.schema_of_variant(field) == "DOUBLE"
-        field = F.when(rounded, "inexact").otherwise(F.try_variant_get(field, "$", "string"))
+        field = F.when(rounded, _with_exponent(field, names[-1])).otherwise(F.try_variant_get(field, "$", "string"))
     return F.trim(field)
+
+
+def _with_exponent(number: Column, name: str) -> Column:
+    """The number with an exponent that the record has under this name, if that is the `number`; no number else."""
+    member = rf"\Q{json.dumps(name, ensure_ascii=False)}\E\s*:\s*(-?[0-9.]+[eE][+-]?[0-9]+)"
+    written = F.regexp_extract(F.col("value").cast("string"), member, 1)
+    same = written.try_cast("double") == F.try_variant_get(number, "$", "double")
+    return F.when(same, written).otherwise("inexact")
 
 
 def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
@@ -169,6 +199,7 @@ def _reason(mapping: Mapping, made: dict[str, Made], row: Row) -> Column:
         F.when(F.col("_is_record") & _has_clock() & reduce(and_, settled.values()), F.lit(None).cast("string"))
         .when(F.col("value").isNull(), "tombstone")
         .when(F.length("value") == 0, "empty")
+        .when(F.startswith("value", F.unhex(F.lit("00"))), "framed")
         .when(~F.is_valid_utf8(F.col("value").cast("string")), "invalid-utf8")
         .when(_has_lone_surrogate(F.col("value").cast("string")), "lone-surrogate")
         .when(~F.col("_is_record"), "invalid-json")
