@@ -5,6 +5,7 @@ run or to start again. The client is confluent-kafka's. Subjects are record name
 topics; each subject is FULL_TRANSITIVE. Records are framed by our own codec, which registers nothing by itself.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -14,17 +15,25 @@ from pydantic import SecretStr, field_validator
 from pydantic_settings import SettingsConfigDict
 
 from lozenge.contracts.schemas import Schema, assign_ids, locked, newest
-from lozenge.errors import ConfigError, RegistryUnavailable, SchemaError
+from lozenge.contracts.texts import shortened
+from lozenge.errors import ConfigError, LozengeError, RegistryUnavailable, SchemaError, first_line
 from lozenge.kafka import schema_topic
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.process.env_settings import FromEnvironment
+from lozenge.process.logging import logger
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 COMPATIBILITY = "FULL_TRANSITIVE"
 CALL_SECONDS = 10.0
-NOT_FOUND, CONFLICT, UNPROCESSABLE = 404, 409, 422
+RETRIES, RETRY_MS = 2, 1_000
+UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, UNPROCESSABLE = 401, 403, 404, 409, 422
+READ_ONLY = 42205
+"""The registry's own code for a subject, or a whole registry, in a mode that takes no schema."""
+BASE = "SCHEMA_REGISTRY_URL is the base of its Confluent API, for Apicurio https://HOST/apis/ccompat/v7"
+LONGEST_REASON = 300
 T = TypeVar("T")
 
 
@@ -51,15 +60,15 @@ class SchemaRegistrySettings(FromEnvironment):
 
 
 class SchemaRegistry:
-    """A registry with the Confluent API. Every method raises RegistryUnavailable."""
+    """A registry with the Confluent API. Every method raises RegistryUnavailable, or ConfigError for wrong settings."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
 
     @property
     def url(self) -> str:
-        """Where it is."""
-        return self._settings.url
+        """Where it is, without a user and password that the address may have."""
+        return re.sub(r"//[^/,]*@", "//", self._settings.url)
 
     def register(self, schemas: Iterable[Schema]) -> list[Schema]:
         """`schemas`, in the order of their versions, with the ids that the registry has for them.
@@ -87,7 +96,7 @@ class SchemaRegistry:
         if found is None:
             raise SchemaError(
                 f"registering {schema.name} v{schema.version} at {self.url}: the registry does not know the request",
-                hint="SCHEMA_REGISTRY_URL is the base of its Confluent API, for Apicurio https://HOST/apis/ccompat/v7",
+                hint=BASE,
             )
         return schema.with_id(found)
 
@@ -98,24 +107,23 @@ class SchemaRegistry:
         doing = f"registering {schema.name} v{schema.version} at {self.url}"
         try:
             return call()
+        except LozengeError:
+            raise
         except SchemaRegistryError as error:
             if error.http_status_code == NOT_FOUND:
                 return None
-            reason = error.error_message or str(error)
-            if error.http_status_code in (CONFLICT, UNPROCESSABLE):
-                raise SchemaError(
-                    f"{doing}: the registry refuses it: {reason}",
-                    hint=f"another schema was registered under {schema.record_name}; remove that subject, or use a "
-                    "registry of the platform's own",
-                ) from error
-            raise RegistryUnavailable(
-                f"{doing}: it answers with status {error.http_status_code}: {reason}",
-                hint="check the rights of SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO, and the registry's own log",
+            raise _refusal(doing, schema, error) from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:  # of reading a page as JSON, or other JSON
+            raise SchemaError(
+                f"{doing}: what answers there is no registry: its answer is another one ({first_line(error)})",
+                hint=f"{BASE}. A page to sign in, or a proxy, may answer instead of it",
             ) from error
         except Exception as error:  # of the HTTP library of the client, which is its own matter
             raise RegistryUnavailable(
                 f"{doing}: no answer ({str(error) or type(error).__name__})",
-                hint="start the registry, or unset SCHEMA_REGISTRY_URL: then ids come from the lock file. Processes "
+                hint="SCHEMA_REGISTRY_SSL_CA_LOCATION names the PEM file of the authority that signed its certificate"
+                if "certificate" in str(error).lower()
+                else "start the registry, or unset SCHEMA_REGISTRY_URL: then ids come from the lock file. Processes "
                 "whose schemas are announced already need no registry",
             ) from error
 
@@ -124,10 +132,41 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry import SchemaRegistryClient
 
         settings, secret = self._settings, self._settings.basic_auth_user_info.get_secret_value()
-        conf: dict[str, object] = {"url": settings.url, "timeout": CALL_SECONDS, "max.retries": 2}
+        conf: dict[str, object] = {"url": settings.url, "timeout": CALL_SECONDS}
+        conf |= {"max.retries": RETRIES, "retries.wait.ms": RETRY_MS}
         conf |= {"basic.auth.user.info": secret} if secret else {}
         conf |= {"ssl.ca.location": settings.ssl_ca_location} if settings.ssl_ca_location else {}
-        return SchemaRegistryClient(conf)
+        try:
+            return SchemaRegistryClient(conf)
+        except (ValueError, OSError) as error:
+            raise ConfigError(
+                f"asking the registry at {self.url}: {first_line(error)}",
+                hint="SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO is user:password, and SCHEMA_REGISTRY_URL then has neither; "
+                "SCHEMA_REGISTRY_SSL_CA_LOCATION is a PEM file",
+            ) from error
+
+
+def _refusal(doing: str, schema: Schema, error: "SchemaRegistryError") -> SchemaError | RegistryUnavailable:
+    """The error for a person, of an answer that is an error."""
+    status, own = error.http_status_code, error.error_message if error.error_code != error.UNKNOWN else None
+    reason = shortened(" ".join(str(own).split()), LONGEST_REASON) if own else "no error of a registry"
+    if error.error_code == READ_ONLY:
+        return SchemaError(
+            f"{doing}: the registry refuses it: {reason}",
+            hint="its mode takes no new schema: set the mode of the registry or of the subject to READWRITE",
+        )
+    if status in (CONFLICT, UNPROCESSABLE):
+        return SchemaError(
+            f"{doing}: the registry refuses it: {reason}",
+            hint=f"another schema was registered under {schema.record_name}; remove that subject, or use a registry of "
+            "the platform's own",
+        )
+    return RegistryUnavailable(
+        f"{doing}: it answers with status {status}: {reason}",
+        hint="check SCHEMA_REGISTRY_BASIC_AUTH_USER_INFO, and its right to write subjects and their compatibility"
+        if status in (UNAUTHORIZED, FORBIDDEN)
+        else "check the registry, its own log, and a proxy before it; a new start asks again",
+    )
 
 
 def settle_ids(kafka: KafkaSettings, written: Collection[str]) -> None:
@@ -137,15 +176,17 @@ def settle_ids(kafka: KafkaSettings, written: Collection[str]) -> None:
     announced. Raises SchemaError, BrokerUnavailable, RegistryUnavailable, ConfigError.
     """
     announced = schema_topic.announced(kafka)
-    _adopt(announced)
-    known = {(schema.name, schema.version) for schema in announced}
+    own = _own(announced)
+    _adopt(own)
+    known = {(schema.name, schema.version) for schema in own}
     new = [name for name in written if (name, newest(name).version) not in known]
     if not new:
         return
     settings = SchemaRegistrySettings.load()
     if settings.url:
-        registered = SchemaRegistry(settings).register(s for s in locked() if s.name in new)
-        _refuse_conflicts(settings.url, registered, announced)
+        registry = SchemaRegistry(settings)
+        registered = registry.register(s for s in locked() if s.name in new)
+        _refuse_conflicts(registry.url, registered, announced)
         _adopt(registered)
         schema_topic.announce(kafka, _not_in(announced, registered))
     else:
@@ -163,7 +204,7 @@ def register_all(kafka: KafkaSettings, registry: SchemaRegistry) -> list[Schema]
 
 def ids_in_use(announced: Iterable[Schema]) -> list[Schema]:
     """Every packaged version with the id that its records have, or would have, on this platform."""
-    ids = {(schema.name, schema.version): schema.id for schema in announced}
+    ids = {(schema.name, schema.version): schema.id for schema in _own(announced)}
     return [schema.with_id(ids.get((schema.name, schema.version), schema.id)) for schema in locked()]
 
 
@@ -172,24 +213,41 @@ def _not_in(announced: Iterable[Schema], registered: Iterable[Schema]) -> list[S
     return [schema for schema in registered if schema.id not in known]
 
 
-def _adopt(schemas: Iterable[Schema]) -> None:
-    """This process uses their ids; raises SchemaError if a version differs from the packaged one."""
-    ids, texts = {}, {(s.name, s.version): s.definition for s in locked()}
-    for schema in schemas:
-        version = schema.name, schema.version
-        if texts.get(version, schema.definition) != schema.definition:
+def _own(announced: Iterable[Schema]) -> list[Schema]:
+    """The announced schemas without those that call themselves a version of ours and are another one.
+
+    Their records can be read under their own ids, and nothing is written under these. Raises SchemaError if such a
+    schema has an id of the lock file, because an id must not mean two.
+    """
+    packaged, own = {(s.name, s.version): s for s in locked()}, []
+    ids = {schema.id for schema in locked()}
+    for schema in announced:
+        ours = packaged.get((schema.name, schema.version))
+        if ours is None or ours.definition == schema.definition:
+            own.append(schema)
+        elif schema.id in ids:
             raise SchemaError(
                 f"reading {schema.name} v{schema.version}: the announced schema is not the one of this release",
                 hint="a published schema never changes; a change of it is a new version",
             )
-        ids[version] = schema.id
-    assign_ids(ids)
+        else:
+            logger().warning(
+                f"the schema announced as {schema.name} v{schema.version} is not the one of this release; its id is "
+                "used for reading only",
+                id=schema.id,
+            )
+    return own
+
+
+def _adopt(schemas: Iterable[Schema]) -> None:
+    """This process uses their ids."""
+    assign_ids({(schema.name, schema.version): schema.id for schema in schemas})
 
 
 def _refuse_conflicts(url: str, registered: Iterable[Schema], announced: Iterable[Schema]) -> None:
     """A reader knows a schema by its id alone, so no id may mean two, and no version may change its id."""
     by_id = {schema.id: schema for schema in announced}
-    by_version = {(schema.name, schema.version): schema.id for schema in announced}
+    by_version = {(schema.name, schema.version): schema.id for schema in _own(announced)}
     problems = []
     for schema in registered:
         version, taken = f"{schema.name} v{schema.version}", by_id.get(schema.id)
