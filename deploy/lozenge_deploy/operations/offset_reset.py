@@ -191,8 +191,8 @@ def commit(kafka: KafkaSettings, reset: OffsetReset) -> str:
         before = group.read()
         stamp = before.metadata or CommitMetadata(0)
         new = CommitMetadata(stamp.generation + 1, batch=stamp.batch)
-        ended = processed_offsets(before.offsets, before.missing, known)
-        target = {**ended, **reset.target}
+        ended = processed_offsets(before.offsets, before.missing | before.moved, known)
+        target = {**processed_offsets(before.offsets, before.missing, known), **reset.target}
         line = CoverageSegment(
             reason=OFFSETS_RESET,
             release="",

@@ -123,12 +123,13 @@ class Committed:
 class Positions:
     """The next offset of every input partition, and the metadata of the last commit among them.
 
-    Nobody has committed an offset of the partitions `missing`.
+    Nobody has committed an offset of the partitions `missing`, and another tool has committed those of `moved`.
     """
 
     offsets: Mapping[int, int]
     metadata: CommitMetadata | None
     missing: frozenset[int] = frozenset()
+    moved: frozenset[int] = frozenset()
 
 
 class ConsumerGroup:
@@ -172,7 +173,8 @@ class ConsumerGroup:
     def _positions(self, committed: Sequence[TopicPartition]) -> Positions:
         offsets = {t.partition: t.offset if t.offset >= 0 else self._committed.bounds(t)[0] for t in committed}
         missing = frozenset(t.partition for t in committed if t.offset < 0)
-        return Positions(offsets, CommitMetadata.newest(t.metadata for t in committed), missing)
+        foreign = frozenset(t.partition for t in committed if CommitMetadata.decode(t.metadata) is None)
+        return Positions(offsets, CommitMetadata.newest(t.metadata for t in committed), missing, foreign - missing)
 
 
 def refuse_if_stale(positions: Positions, generation: int, app: str) -> None:

@@ -121,20 +121,29 @@ class Claims:
         logger().warning("starting at the newest events; the backlog is backfilled concurrently", backlog=backlog)
         return StartPosition(ends, start.metadata)
 
-    def write(self, segment: CoverageSegment, start: StartPosition, deletions: Collection[Record] = ()) -> None:
-        """Writes a coverage segment and the offsets of `start`, in one transaction for each writer.
+    def write(
+        self,
+        segment: CoverageSegment,
+        start: StartPosition,
+        deletions: Collection[Record] = (),
+        *,
+        moved: CoverageSegment | None = None,
+    ) -> None:
+        """Writes a coverage segment, after that of offsets that were `moved`, and the offsets of `start`.
 
-        Raises Fenced, BrokerUnavailable.
+        It is one transaction for each writer. Raises Fenced, BrokerUnavailable.
         """
         for writer, own in self.writers.each():
-            records = [*deletions, *self.coverage.records(segment, own)]
+            before = self.coverage.records(moved, own) if moved is not None else []
+            records = [*deletions, *before, *self.coverage.records(segment, own)]
             writer.commit(records, self.group, within(start.offsets, own), start.metadata)
         self.coverage.written(segment)
 
     def _begin(self, claim: Claim, versions: Versions, before: Positions, deletions: Collection[Record] = ()) -> None:
         generation = claim.metadata.generation
+        moved = self.coverage.moved_by_others(generation, before)
         segment = self.coverage.segment(STARTED, versions, generation, before, claim.offsets, shared=claim.shared)
-        self.write(segment, claim, deletions)
+        self.write(segment, claim, deletions, moved=moved)
 
     def _deletions(self) -> list[Record]:
         """Deletes a fold's stored state. An aggregate keeps the ids of the alerts that it has emitted."""

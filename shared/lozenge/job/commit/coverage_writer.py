@@ -11,7 +11,8 @@ from lozenge.kafka.group_offsets import Positions
 from lozenge.kafka.settings import KafkaSettings
 from lozenge.kafka.topic_admin import topic_id
 from lozenge.kafka.topic_reader import read_log
-from lozenge.protocol.coverage import CoverageSegment, Versions, newest, processed_offsets
+from lozenge.process.logging import logger
+from lozenge.protocol.coverage import OFFSETS_RESET, CoverageSegment, Versions, newest, processed_offsets
 
 
 class CoverageWriter:
@@ -62,11 +63,34 @@ class CoverageWriter:
             shared=shared,
         )
 
+    def moved_by_others(self, generation: int, before: Positions) -> CoverageSegment | None:
+        """The segment of offsets that another tool has moved since a job last committed; None where it moved none.
+
+        How far the job had come is in no commit any more, so this promises no more than where it had started.
+        """
+        known = self.newest
+        moved = {p: before.offsets[p] for p in sorted(before.moved) if known is not None and p in known.since}
+        if known is None or not moved:
+            return None
+        ended = processed_offsets(moved, moved, known)
+        logger().error(
+            f"the offsets of {self._identity.app} were moved by another tool; it resumes there",
+            processed_since=ended,
+            resumes_at=moved,
+            hint=f"`lozenge coverage {self._identity.app}` shows the gap or the repetition; `lozenge offsets "
+            f"{self._identity.app}` moves offsets with their state",
+        )
+        return CoverageSegment(
+            OFFSETS_RESET, "", "", generation, ended, moved, input_id=self._input_id, by="another tool"
+        )
+
     def records(self, segment: CoverageSegment, partitions: Collection[int]) -> list[Record]:
-        """The part of `segment` that is about `partitions`; nothing where no coverage is kept."""
+        """The part of `segment` that is about `partitions`; nothing where it is about none, or no coverage is kept."""
         if self._identity.coverage is None:
             return []
         ended, since = within(segment.ended, partitions), within(segment.since, partitions)
+        if not since:
+            return []
         return [msgspec.structs.replace(segment, ended=ended, since=since).record(self._identity.coverage)]
 
     def written(self, segment: CoverageSegment) -> None:

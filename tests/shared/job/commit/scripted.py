@@ -123,7 +123,9 @@ class ScriptedGroup:
         self._broker.called("read the offsets")
         wanted = range(PARTITIONS) if among is None else among
         found = self._broker.positions
-        return replace(found, offsets=within(found.offsets, wanted), missing=found.missing & set(wanted))
+        mine = set(wanted)
+        moved = found.moved & mine
+        return replace(found, offsets=within(found.offsets, mine), missing=found.missing & mine, moved=moved)
 
     def glance(self) -> Positions:
         self._broker.called("glance at the offsets")

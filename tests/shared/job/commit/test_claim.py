@@ -12,7 +12,15 @@ from lozenge.job.commit.resume_filter import ResumeFilter
 from lozenge.kafka.compacted_topic import Stored
 from lozenge.kafka.group_offsets import Positions
 from lozenge.protocol.commit_metadata import NO_CHECKPOINT, CommitMetadata
-from lozenge.protocol.coverage import STARTED, CoverageSegment, Versions
+from lozenge.protocol.coverage import (
+    OFFSETS_RESET,
+    STARTED,
+    CoverageSegment,
+    Interval,
+    Versions,
+    gaps,
+    intervals,
+)
 from tests.shared.job.commit.scripted import LIVE, SEGMENT, Fencing, ScriptedBroker, declared
 
 ENDS = {0: 110, 1: 120}
@@ -22,10 +30,16 @@ CLOSED = BrokerUnavailable("nobody answers")
 VERSIONS = Versions("d2", {"limits": "t1"})
 
 
+def segments_in(records: list[Record]) -> list[CoverageSegment]:
+    """The segments of coverage among the records of a transaction."""
+    found = [record.value or b"" for record in records if record.topic == LIVE.coverage]
+    return [msgspec.json.decode(value, type=CoverageSegment) for value in found]
+
+
 def segment_in(records: list[Record]) -> CoverageSegment:
     """The one segment of coverage among the records of a transaction."""
-    [found] = [record.value for record in records if record.topic == LIVE.coverage]
-    return msgspec.json.decode(found or b"", type=CoverageSegment)
+    [found] = segments_in(records)
+    return found
 
 
 def test_an_older_generation_is_refused_before_it_fences_anybody(scripted: ScriptedBroker) -> None:
@@ -62,6 +76,38 @@ def test_a_claim_commits_its_segment_of_coverage_with_its_offsets(scripted: Scri
     assert (found.reason, found.release, found.versions, found.generation) == (STARTED, "r2", VERSIONS, 2)
     assert (found.ended, found.since, found.input_id) == ({0: 10, 1: 20}, {0: 10, 1: 20}, "one")
     assert claims.coverage.newest == found
+
+
+def test_offsets_that_another_tool_has_moved_leave_a_gap_or_a_repetition_in_the_coverage(
+    scripted: ScriptedBroker,
+) -> None:
+    scripted.positions = Positions({0: 90, 1: 3}, None, moved=frozenset({0, 1}))
+    claim = scripted.claims().claim(2, VERSIONS)
+    assert claim.offsets == {0: 90, 1: 3}
+    moved, started = segments_in(scripted.transactions[0].records)
+    assert (moved.reason, moved.by, moved.release) == (OFFSETS_RESET, "another tool", "")
+    assert (moved.ended, moved.since, moved.input_id) == ({0: 5, 1: 15}, {0: 90, 1: 3}, "one")
+    assert (started.reason, started.ended, started.since) == (STARTED, claim.offsets, claim.offsets)
+    covered = intervals([SEGMENT, moved, started], {0: 95, 1: 20})
+    assert gaps(covered) == [Interval(0, 5, 90)]
+    assert [(i.begin, i.end) for i in covered if i.partition == 1 and i.size] == [(3, 20)]
+    scripted.segments = [SEGMENT, moved, started]
+    scripted.claims().claim(3, VERSIONS)
+    assert len(segments_in(scripted.transactions[1].records)) == 1, "the claim has committed its own offsets"
+
+
+def test_offsets_of_a_tool_are_no_move_for_a_detector_that_never_ran(scripted: ScriptedBroker) -> None:
+    scripted.positions, scripted.segments = Positions({0: 90, 1: 3}, None, moved=frozenset({0, 1})), []
+    assert scripted.claims().claim(1, VERSIONS).offsets == {0: 90, 1: 3}
+    assert segment_in(scripted.transactions[0].records).reason == STARTED
+
+
+def test_of_the_moved_offsets_each_instance_records_its_own(scripted: ScriptedBroker) -> None:
+    scripted.positions = Positions({0: 10, 1: 30}, CommitMetadata(1), moved=frozenset({1}))
+    scripted.claims().claim(2, VERSIONS, {0, 1})
+    of_0, of_1 = (segments_in(transaction.records) for transaction in scripted.transactions)
+    assert [segment.reason for segment in of_0] == [STARTED]
+    assert [(segment.reason, segment.since) for segment in of_1] == [(OFFSETS_RESET, {1: 30}), (STARTED, {1: 30})]
 
 
 def test_a_claim_whose_transaction_fails_has_written_no_coverage(scripted: ScriptedBroker) -> None:
