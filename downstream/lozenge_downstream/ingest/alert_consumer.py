@@ -17,6 +17,7 @@ from lozenge.contracts.topic_patterns import alert_topics
 from lozenge.contracts.topics import DOWNSTREAM
 from lozenge.errors import BrokerUnavailable, Fatal
 from lozenge.kafka.settings import KafkaSettings
+from lozenge.kafka.topic_admin import topic_ids
 from lozenge.process.logging import logger
 from lozenge_downstream.ingest.stale_members import remove_stale_members
 from lozenge_downstream.model import ReceivedRecord
@@ -35,7 +36,7 @@ class AlertConsumer:
         """`instance` is this notifier's name; an earlier process of that name is dead."""
         name = f"{DOWNSTREAM}-{instance}"
         remove_stale_members(kafka, DOWNSTREAM, name)
-        self._store = store
+        self._kafka, self._store = kafka, store
         self._next: dict[Partition, int] = {}
         self._recorded: dict[Partition, int | None] = {}
         self._committed: dict[Partition, int] = {}
@@ -107,7 +108,11 @@ class AlertConsumer:
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         starts = []
-        with self._store.reading() as t:
+        ids = topic_ids(self._kafka, sorted({p.topic for p in partitions}))
+        with self._store.transaction() as t:
+            for topic, id in ids.items():
+                if t.positions.are_of_another(topic, id):
+                    logger().error(f"{topic} was deleted and created again; the notifier reads it from its beginning")
             for p in partitions:
                 position = self._recorded[p.topic, p.partition] = t.positions.of((p.topic, p.partition))
                 self._next[p.topic, p.partition] = position or 0
@@ -156,15 +161,12 @@ class AlertConsumer:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(*partition), BROKER_SECONDS)
         except KafkaException as error:
             raise BrokerUnavailable(f"reading {partition[0]}[{partition[1]}]: {error.args[0].str()}") from error
-        lost = max(low - self._next[partition], 0)
+        wanted = self._next[partition]
+        gone = f"{low - wanted} alerts {wanted}-{low - 1} were deleted before they were read"
+        why = gone if wanted < low else f"{wanted} is next, but the topic ends at {high}: it was shortened"
         logger().error(
-            "position lost",
-            topic=partition[0],
-            partition=partition[1],
-            offset=self._next[partition],
-            low=low,
-            high=high,
-            lost=lost,
+            f"{partition[0]} partition {partition[1]}: {why}; the notifier resumes at {low}",
+            hint="a topic has to keep its records for longer than a notifier may be down",
         )
         with self._store.transaction() as t:
             t.positions.move(partition, self._recorded[partition], low)

@@ -10,7 +10,7 @@ from lozenge.contracts.record import Partition
 from lozenge.errors import Fenced
 from lozenge_downstream.model import Outgoing, RawHeaders
 from lozenge_downstream.store.sql_helpers import insert, upsert
-from lozenge_downstream.store.tables import is_pending, outbox, positions, sequences
+from lozenge_downstream.store.tables import alert_topics, is_pending, outbox, positions, sequences
 
 
 def _at(table: sql.Table) -> tuple[sql.ColumnElement[bool], ...]:
@@ -23,6 +23,7 @@ def _of(partition: Partition, **more: Any) -> dict[str, Any]:
 
 
 _POSITION = sql.select(positions.c.next).where(*_at(positions))
+_TOPIC_ID = sql.select(alert_topics.c.id).where(alert_topics.c.topic == sql.bindparam("t"))
 _MOVE = (
     positions.update()
     .where(*_at(positions), positions.c.next == sql.bindparam("expected"))
@@ -47,6 +48,19 @@ class ReadPositions:
     def of(self, partition: Partition) -> int | None:
         """The next offset to read; None for a partition never read."""
         return self._connection.execute(_POSITION, _of(partition)).scalar()
+
+    def are_of_another(self, topic: str, id: str) -> bool:
+        """Whether the positions were of another topic of this name than the one with this `id`: they are gone then.
+
+        The id is recorded.
+        """
+        known = self._connection.execute(_TOPIC_ID, {"t": topic}).scalar()
+        if known != id:
+            upsert(self._connection, alert_topics, {"topic": topic, "id": id})
+        if known is None or known == id:
+            return False
+        self._connection.execute(positions.delete().where(positions.c.topic == topic))
+        return True
 
     def move(self, partition: Partition, expected: int | None, offset: int) -> None:
         """Sets the next offset to read, which was `expected`. Raises Fenced if another notifier has moved it."""

@@ -42,6 +42,14 @@ positions = Table(
 )
 """The next offset to read of each alert partition. It decides, and not the offset of the consumer group."""
 
+alert_topics = Table(
+    "alert_topics",
+    metadata,
+    Column("topic", String, primary_key=True),
+    Column("id", String, nullable=False),
+)
+"""The id of each alert topic that the positions are of. A topic that was created again has another id."""
+
 sequences = Table(
     "sequences",
     metadata,

@@ -1,6 +1,6 @@
 """Making topics and holding them to their contracts."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
@@ -28,16 +28,29 @@ def partitions(kafka: KafkaSettings, *, timeout: float = DEADLINE_SECONDS) -> di
 
 def topic_id(kafka: KafkaSettings, topic: str) -> str:
     """The id that distinguishes a topic from a later one of its name, in hexadecimal; raises BrokerUnavailable."""
-    admin = AdminClient(kafka.client())  # it has to live until the answer is there
-    try:
-        described = admin.describe_topics(TopicCollection([topic]), request_timeout=DEADLINE_SECONDS)[topic].result()
-    except KafkaException as error:
-        raise BrokerUnavailable(
-            f"describing {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
-        ) from error
-    found = described.topic_id
-    halves = found.get_most_significant_bits(), found.get_least_significant_bits()
-    return "".join(f"{half & (2**64 - 1):016x}" for half in halves)
+    found = topic_ids(kafka, [topic])
+    if topic not in found:
+        raise BrokerUnavailable(f"describing {topic}: there is no such topic", hint=f"create it at {kafka.bootstrap}")
+    return found[topic]
+
+
+def topic_ids(kafka: KafkaSettings, topics: Collection[str]) -> dict[str, str]:
+    """The id of each of the `topics` that exist; raises BrokerUnavailable."""
+    if not topics:
+        return {}
+    admin, ids = AdminClient(kafka.client()), dict[str, str]()  # it has to live until the answers are there
+    for topic, future in admin.describe_topics(TopicCollection(list(topics)), request_timeout=DEADLINE_SECONDS).items():
+        try:
+            found = future.result().topic_id
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                continue
+            raise BrokerUnavailable(
+                f"describing {topic}: {error.args[0].str()}", hint=f"check the broker at {kafka.bootstrap}"
+            ) from error
+        halves = found.get_most_significant_bits(), found.get_least_significant_bits()
+        ids[topic] = "".join(f"{half & (2**64 - 1):016x}" for half in halves)
+    return ids
 
 
 def ensure_topics(kafka: KafkaSettings, topics: Iterable[Topic], *, replication: int = 1) -> None:

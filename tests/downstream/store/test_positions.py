@@ -25,6 +25,22 @@ def test_a_position_is_moved_only_by_the_notifier_that_knows_it(store: Store) ->
         assert t.positions.of(PARTITION) == 9
 
 
+def test_the_positions_of_a_topic_that_was_created_again_are_those_of_the_former_one(store: Store) -> None:
+    other = TOPICS.detector("card_velocity").alerts, 2
+    with store.transaction() as t:
+        for topic, _ in (PARTITION, other):
+            assert not t.positions.are_of_another(topic, "first"), "it is read for the first time"
+        t.positions.move(PARTITION, None, 5)
+        t.positions.move(other, None, 7)
+    with store.transaction() as t:
+        assert not t.positions.are_of_another(PARTITION[0], "first")
+        assert t.positions.of(PARTITION) == 5
+        assert t.positions.are_of_another(PARTITION[0], "second")
+    with store.transaction() as t:
+        assert not t.positions.are_of_another(PARTITION[0], "second")
+        assert (t.positions.of(PARTITION), t.positions.of(other)) == (None, 7)
+
+
 def test_recording_what_was_published_reads_nothing_that_was_recorded_before(tmp_path: Path) -> None:
     """Else each notification would cost more than the last."""
     file = tmp_path / "store.db"
