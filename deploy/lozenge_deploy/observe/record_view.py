@@ -6,6 +6,7 @@ Card numbers are masked wherever they are, unless the caller wants them and has 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
@@ -24,7 +25,7 @@ MOST_NESTED = 64
 def decoded(value: bytes | None, *, card_numbers: bool = False) -> Any:
     """A record's value as data: Avro of a contract, JSON, text, or else its bytes in hex; None for a tombstone.
 
-    With `card_numbers` it shows these too.
+    JSON that no data shows as it is written is text. With `card_numbers` it shows these too.
     """
     if value is None:
         return None
@@ -43,10 +44,28 @@ def _data(value: bytes) -> tuple[Any] | None:
         except (KeyError, DecodeError):
             return None
     try:
-        found = json.loads(value)
+        found = json.loads(value, parse_float=_number, parse_constant=str, object_pairs_hook=_object)
     except (ValueError, RecursionError, MemoryError):  # a number of thousands of digits is a ValueError
         return None
-    return (found,) if _is_flat(found) else None
+    # as data, `null` would look like a tombstone
+    return (found,) if found is not None and _is_flat(found) else None
+
+
+def _number(digits: str) -> float | str:
+    """A number of JSON; as its text, if no float has all of its digits."""
+    value = float(digits)
+    try:
+        return value if Decimal(repr(value)) == Decimal(digits) else digits
+    except ArithmeticError:  # its exponent is beyond any calculation
+        return digits
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; raises ValueError for one that has a name twice: as data, it would hide a value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
 
 
 def text(value: bytes | str | None, *, card_numbers: bool = False) -> str | None:
@@ -64,10 +83,16 @@ def text(value: bytes | str | None, *, card_numbers: bool = False) -> str | None
     return hide(value.decode("latin-1")).encode("latin-1").hex()
 
 
-def shown_headers(headers: Headers, *, card_numbers: bool = False) -> dict[str, str | None]:
-    """Names and values of headers, the last of a name; with `card_numbers` it shows these too."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
-    return {str(text(name, card_numbers=card_numbers)): text(value, card_numbers=card_numbers) for name, value in pairs}
+def shown_headers(headers: Headers, *, card_numbers: bool = False) -> dict[str, Any]:
+    """Names and values of headers; a list of them for a name that comes several times.
+
+    With `card_numbers` it shows these too.
+    """
+    values: dict[str, list[str | None]] = {}
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers or ():
+        shown = str(text(name, card_numbers=card_numbers))
+        values.setdefault(shown, []).append(text(value, card_numbers=card_numbers))
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
 def time_of(message: Message) -> str | None:

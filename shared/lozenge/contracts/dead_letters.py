@@ -23,6 +23,8 @@ MESSAGE = "__connect.errors.exception.message"
 MESSAGE_LENGTH = 2000
 FIRST_FAILED_AT = "first-failed-at"
 ATTEMPT = "attempt"
+ATTEMPT_DIGITS = 9
+"""A longer number is not the platform's, and Python reads no number of thousands of digits."""
 RAW_POSITION = "raw-position"
 """Of a dead letter of upstream: its raw record's topic/partition/offset, never those of an earlier failure."""
 TRUNCATED = "lozenge-truncated"
@@ -84,7 +86,8 @@ def dead_letter_headers(
     A header that is present is kept, so the first failure stays on the record; only `attempt` counts up.
     """
     kept = [(name, value) for name, value in original if name != ATTEMPT]
-    attempts = [int(value) for name, value in original if name == ATTEMPT and value and value.isdigit()]
+    written = [value for name, value in original if name == ATTEMPT and value and len(value) <= ATTEMPT_DIGITS]
+    attempts = [int(value) for value in written if value.isdigit()]
     message = error.message if isinstance(error, LozengeError) else str(error)
     added = {
         SOURCE_TOPIC: topic,

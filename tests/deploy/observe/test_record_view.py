@@ -55,6 +55,41 @@ def test_json_that_is_nested_too_deeply_or_that_python_cannot_read_is_shown_as_i
     assert decoded(value) == value.decode()
 
 
+def test_a_tombstone_an_empty_value_and_the_json_null_are_distinguished() -> None:
+    assert (decoded(None), decoded(b""), decoded(b"null"), decoded(b"[null]")) == (None, "", "null", [None])
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"),
+    [
+        ("23958446825181076828", 23958446825181076828),
+        ("0.1", 0.1),
+        ("1e2", 100.0),
+        ("12345678901234567.89", "12345678901234567.89"),
+        ("0.12345678901234567891", "0.12345678901234567891"),
+        ("1e400", "1e400"),
+        ("1e-400", "1e-400"),
+        ("1e99999999999999999999", "1e99999999999999999999"),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+    ],
+)
+def test_no_digit_of_a_number_is_lost(number: str, shown: object) -> None:
+    found = decoded(f'{{"amount": {number}}}'.encode())
+    assert found == {"amount": shown}
+    assert isinstance(found["amount"], type(shown))
+
+
+def test_json_that_has_a_name_twice_is_shown_as_its_text() -> None:
+    value = b'{"amount": 1, "x": {"amount": 2, "amount": 3}}'
+    assert decoded(value) == value.decode()
+
+
+def test_headers_that_come_several_times_are_all_shown() -> None:
+    headers = [("retry", b"1"), ("a", b"x"), ("retry", b"2"), ("retry", None)]
+    assert shown_headers(headers) == {"retry": ["1", "2", None], "a": "x"}
+
+
 def test_a_value_with_as_many_levels_as_are_shown_is_data() -> None:
     value = "[" * MOST_NESTED + "]" * MOST_NESTED
     assert decoded(value.encode()) == json.loads(value)

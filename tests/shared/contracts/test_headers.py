@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from lozenge.contracts.dead_letters import dead_letter_headers, replay_headers
 from lozenge.contracts.headers import cloud_event, derived_traceparent
 from lozenge.errors import DecodeError
@@ -48,6 +50,11 @@ def test_a_second_failure_keeps_the_first_ones_reason_and_counts_up() -> None:
     assert again["__connect.errors.stage"] == b"normalise"
     assert again["first-failed-at"] == b"then"
     assert again["attempt"] == b"2"
+
+
+@pytest.mark.parametrize("attempt", [b"many", b"-1", b"9" * 5_000, b"\xb2", b"", None])
+def test_attempts_that_the_platform_did_not_write_count_as_none(attempt: bytes | None) -> None:
+    assert dead_letter_of([("attempt", attempt)])["attempt"] == b"1"
 
 
 def test_another_try_says_its_own_reason_and_counts_on() -> None:
